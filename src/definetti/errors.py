@@ -1,0 +1,79 @@
+"""What can go wrong, as values: each error carries what it is about and the cure.
+
+Every error a user can cause is a `DefinettiError`; the command line turns it into exit code 2 and one message.
+What leaves an answer in doubt is not an error but a `Notice`, kept beside the answer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+#: Notices of these kinds mean that a printed number cannot be trusted: exit code 1.
+FAILURES = frozenset({"not-mixed", "divided", "frozen", "few-samples"})
+
+
+@dataclass(frozen=True)
+class Notice:
+    """A warning that belongs to a result: `kind` is one of the words of the JSON contract."""
+
+    kind: str
+    message: str
+
+    @property
+    def fails(self) -> bool:
+        return self.kind in FAILURES
+
+
+class DefinettiError(Exception):
+    """The base of all errors that a user can cause and mend."""
+
+
+class ModelError(DefinettiError):
+    """The model makes no sense: a wrong table size, an unknown variable, evidence on a value that is not there."""
+
+
+class ParseError(DefinettiError):
+    """A file could not be read. Shows file, line, column and a caret under the place (all counted from 1)."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        path: str | Path | None = None,
+        line: int | None = None,
+        column: int | None = None,
+        source: str | None = None,
+    ) -> None:
+        self.message, self.path, self.line, self.column, self.source = message, path, line, column, source
+        super().__init__(self._text())
+
+    def _text(self) -> str:
+        place = ":".join(str(part) for part in (self.path or "<input>", self.line, self.column) if part is not None)
+        text = f"{place}: {self.message}"
+        if self.source is None or self.column is None:
+            return text
+        shown = self.source.rstrip("\n").expandtabs(1)
+        start = max(0, self.column - 60)  # a table line may hold a million numbers
+        caret = " " * (self.column - 1 - start) + "^"
+        return f"{text}\n    {shown[start : start + 100]}\n    {caret}"
+
+
+class UnknownName(DefinettiError):
+    """A query, an evidence file or a group names something the model does not have."""
+
+
+class Unsatisfiable(DefinettiError):
+    """No state has positive probability."""
+
+
+class SymmetryError(DefinettiError):
+    """A given permutation is not a symmetry of the model; the message names the factor that breaks."""
+
+
+class TooLarge(DefinettiError):
+    """The work was refused before memory was taken. `size` and `limit` are in the unit that `what` names."""
+
+    def __init__(self, what: str, size: float, limit: float, cure: str) -> None:
+        self.what, self.size, self.limit, self.cure = what, size, limit, cure
+        super().__init__(f"too large: {what} is {size:.4g}, the limit is {limit:.4g}; {cure}")

@@ -1,0 +1,1 @@
+"""The models: `FactorGraph` (ground) and `MarkovLogic` (never grounded to sample it)."""

@@ -1,0 +1,239 @@
+"""FactorGraph: any discrete model, ground, as flat read-only arrays.
+
+p(x) is proportional to exp(log_constant + the sum of log tables), over the states that agree with the evidence.
+Equal tables are stored once. Literals are the (variable, value) pairs, numbered `literal_start[i] + v`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+
+from definetti.errors import ModelError, UnknownName
+
+FREE = -1  # in `evidence`: the variable is not observed
+
+
+def frozen(array: np.ndarray, dtype: type | None = None) -> np.ndarray:
+    """A read-only contiguous array (a copy only where one is needed)."""
+    out = np.ascontiguousarray(array, dtype=dtype)
+    if out is array and out.flags.writeable:
+        out = out.copy()
+    out.flags.writeable = False
+    return out
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FactorGraph:
+    """A discrete factor graph. Make one with `factor_graph` (lists) or `FactorGraph.from_arrays` (large models)."""
+
+    names: tuple[str, ...]
+    cards: np.ndarray  # int32[n]: number of values of each variable
+    scope_start: np.ndarray  # int64[F + 1]: factor k is over scope[scope_start[k] : scope_start[k + 1]]
+    scope: np.ndarray  # int32: variables
+    table_of: np.ndarray  # int32[F]: which table a factor uses
+    table_start: np.ndarray  # int64[T + 1]
+    tables: np.ndarray  # float64: log values, last variable of the scope fastest; -inf where impossible
+    evidence: np.ndarray  # int32[n]: the observed value, or FREE
+    log_constant: float = 0.0
+    value_names: Mapping[int, tuple[str, ...]] = field(default_factory=dict)  # only where values have names
+
+    @classmethod
+    def from_arrays(
+        cls,
+        cards: np.ndarray,
+        scope_start: np.ndarray,
+        scope: np.ndarray,
+        table_of: np.ndarray,
+        tables: Sequence[np.ndarray],
+        *,
+        names: Sequence[str] | None = None,
+        evidence: np.ndarray | None = None,
+        log_constant: float = 0.0,
+        value_names: Mapping[int, tuple[str, ...]] | None = None,
+    ) -> FactorGraph:
+        """From scopes in CSR form and a list of log tables; equal tables are merged here."""
+        n = len(cards)
+        keys: dict[tuple[tuple[int, ...], bytes], int] = {}
+        number = np.empty(len(tables), dtype=np.int32)
+        kept: list[np.ndarray] = []
+        for t, table in enumerate(tables):
+            table = np.ascontiguousarray(table, dtype=np.float64) + 0.0  # +0.0 turns -0.0 into 0.0
+            key = (table.shape, table.tobytes())
+            if key not in keys:
+                keys[key] = len(kept)
+                kept.append(table.ravel())
+            number[t] = keys[key]
+        sizes = np.array([table.size for table in kept], dtype=np.int64)
+        return cls(
+            names=tuple(names) if names is not None else tuple(f"X{i}" for i in range(n)),
+            cards=frozen(cards, np.int32),
+            scope_start=frozen(scope_start, np.int64),
+            scope=frozen(scope, np.int32),
+            table_of=frozen(number[np.asarray(table_of, dtype=np.int64)], np.int32),
+            table_start=frozen(np.concatenate([[0], np.cumsum(sizes)]), np.int64),
+            tables=frozen(np.concatenate(kept) if kept else np.empty(0), np.float64),
+            evidence=frozen(np.full(n, FREE) if evidence is None else evidence, np.int32),
+            log_constant=float(log_constant),
+            value_names=dict(value_names or {}),
+        )
+
+    # --- sizes and names -------------------------------------------------------------------------------------
+
+    @property
+    def n(self) -> int:
+        return len(self.cards)
+
+    @property
+    def factor_count(self) -> int:
+        return len(self.table_of)
+
+    @cached_property
+    def free(self) -> np.ndarray:
+        """The unobserved variables, ascending."""
+        return frozen(np.flatnonzero(self.evidence == FREE), np.int32)
+
+    @cached_property
+    def literal_start(self) -> np.ndarray:
+        """int64[n + 1]: literal (i, v) has number literal_start[i] + v."""
+        return frozen(np.concatenate([[0], np.cumsum(self.cards, dtype=np.int64)]), np.int64)
+
+    @cached_property
+    def _index(self) -> dict[str, int]:
+        return {name: i for i, name in enumerate(self.names)}
+
+    def index(self, name: str) -> int:
+        try:
+            return self._index[name]
+        except KeyError:
+            raise UnknownName(f"no variable is named {name!r}; the first are {', '.join(self.names[:5])}") from None
+
+    def value(self, variable: int, text: str) -> int:
+        """The number of a value given by its name, or by its number where values have no names."""
+        labels = self.value_names.get(variable)
+        if labels is not None and text in labels:
+            return labels.index(text)
+        card = int(self.cards[variable])
+        if text.isdecimal() and int(text) < card:
+            return int(text)
+        known = ", ".join(labels) if labels else f"0 to {card - 1}"
+        raise UnknownName(f"{self.names[variable]} has no value {text!r}; its values are {known}")
+
+    def shape(self, factor: int) -> tuple[int, ...]:
+        return tuple(int(c) for c in self.cards[self.variables(factor)])
+
+    def variables(self, factor: int) -> np.ndarray:
+        return self.scope[self.scope_start[factor] : self.scope_start[factor + 1]]
+
+    def table(self, factor: int) -> np.ndarray:
+        """The factor's log table, one axis per variable of its scope."""
+        t = self.table_of[factor]
+        return self.tables[self.table_start[t] : self.table_start[t + 1]].reshape(self.shape(factor))
+
+    # --- the distribution ------------------------------------------------------------------------------------
+
+    def log_density(self, states: np.ndarray) -> np.ndarray:
+        """Unnormalised log density of states[..., n]; -inf where a state contradicts the evidence."""
+        states = np.asarray(states)
+        total = np.full(states.shape[:-1], self.log_constant)
+        strides = self._strides
+        for k in range(self.factor_count):
+            lo, hi = self.scope_start[k], self.scope_start[k + 1]
+            entry = states[..., self.scope[lo:hi]].astype(np.int64) @ strides[lo:hi]
+            total = total + self.tables[self.table_start[self.table_of[k]] + entry]
+        seen = self.evidence != FREE
+        legal = (states[..., seen] == self.evidence[seen]).all(axis=-1)
+        return np.where(legal, total, -np.inf)
+
+    @cached_property
+    def _strides(self) -> np.ndarray:
+        """int64 beside `scope`: what one step of this variable adds to the entry's place in the table."""
+        out = np.ones(len(self.scope), dtype=np.int64)
+        for k in range(self.factor_count):
+            lo, hi = int(self.scope_start[k]), int(self.scope_start[k + 1])
+            for j in range(hi - 2, lo - 1, -1):
+                out[j] = out[j + 1] * self.cards[self.scope[j + 1]]
+        return frozen(out)
+
+    def condition(self, evidence: Mapping[str | int, int | str]) -> FactorGraph:
+        """The same model with more variables observed (names or numbers → values)."""
+        seen = self.evidence.copy()
+        for key, value in evidence.items():
+            i = self.index(key) if isinstance(key, str) else int(key)
+            if not 0 <= i < self.n:
+                raise UnknownName(f"evidence names variable {i}, but the model has {self.n} variables")
+            v = self.value(i, value) if isinstance(value, str) else int(value)
+            if not 0 <= v < self.cards[i]:
+                raise ModelError(f"evidence {self.names[i]}={v}, but {self.names[i]} has {self.cards[i]} values")
+            if seen[i] not in (FREE, v):
+                raise ModelError(f"contradicting evidence on {self.names[i]}: {seen[i]} and {v}")
+            seen[i] = v
+        return replace(self, evidence=frozen(seen))
+
+    def __repr__(self) -> str:
+        observed = self.n - len(self.free)
+        more = f", {observed} observed" if observed else ""
+        return f"FactorGraph({self.n} variables{more}, {self.factor_count} factors, {len(self.table_start) - 1} tables)"
+
+
+def factor_graph(
+    cards: Sequence[int] | Mapping[str, int],
+    factors: Iterable[tuple[Sequence[int | str], np.ndarray]],
+    *,
+    log: bool = False,
+    names: Sequence[str] | None = None,
+) -> FactorGraph:
+    """From plain lists of (scope, table).
+
+    `cards` is the number of values of each variable, by position or by name. A table holds nonnegative weights
+    (logarithms with `log=True`), one axis per variable of its scope, or flat with the last variable fastest.
+    """
+    if isinstance(cards, Mapping):
+        names, cards = list(cards), list(cards.values())
+    cards_array = np.asarray(list(cards), dtype=np.int32)
+    names = list(names) if names is not None else [f"X{i}" for i in range(len(cards_array))]
+    index = {name: i for i, name in enumerate(names)}
+    if len(index) != len(cards_array):
+        raise ModelError(f"{len(cards_array)} variables need as many different names, got {len(index)}")
+    if (cards_array < 1).any():
+        raise ModelError(f"variable {names[int(np.argmin(cards_array))]} has no values")
+    starts, scopes, tables = [0], [], []
+    for k, (scope, table) in enumerate(factors):
+        variables = [_position(v, index, k) for v in scope]
+        scopes.extend(variables)
+        starts.append(len(scopes))
+        tables.append(_log_table(np.asarray(table, dtype=np.float64), cards_array[variables], log, k, variables))
+    return FactorGraph.from_arrays(
+        cards_array, np.array(starts), np.array(scopes, dtype=np.int32), np.arange(len(tables)), tables, names=names
+    )
+
+
+def _position(variable: int | str, index: Mapping[str, int], factor: int) -> int:
+    if isinstance(variable, str):
+        if variable not in index:
+            raise UnknownName(f"factor {factor} is over {variable!r}, which is no variable")
+        return index[variable]
+    if not 0 <= int(variable) < len(index):
+        raise UnknownName(f"factor {factor} is over variable {variable}, but there are {len(index)}")
+    return int(variable)
+
+
+def _log_table(table: np.ndarray, shape: np.ndarray, log: bool, factor: int, scope: Sequence[int]) -> np.ndarray:
+    """The checked log table in its full shape."""
+    if len(set(scope)) != len(scope):
+        raise ModelError(f"factor {factor} names a variable twice: {list(scope)}")
+    want = tuple(int(c) for c in shape)
+    if table.size != int(np.prod(want, dtype=np.int64)) or (table.ndim != 1 and table.shape != want):
+        raise ModelError(f"factor {factor} needs a table of shape {want}, got {table.shape}")
+    table = table.reshape(want)
+    if np.isnan(table).any() or (table == np.inf).any():
+        raise ModelError(f"factor {factor} has a NaN or infinite entry")
+    if log:
+        return table
+    if (table < 0).any():
+        raise ModelError(f"factor {factor} has the negative entry {table.min()}")
+    with np.errstate(divide="ignore"):
+        return np.log(table)
