@@ -145,10 +145,12 @@ class FactorGraph:
         total = np.empty(len(flat))
         step = max(1, CHUNK // max(1, len(self.scope)))  # the gathered values are states × scope
         for lo in range(0, len(flat), step):
-            total[lo : lo + step] = self._sum_tables(flat[lo : lo + step].T)
+            some = flat[lo : lo + step]
+            # one column is summed in another order than two: a state's density must not depend on its company
+            total[lo : lo + step] = self._sum_tables(some.T if len(some) > 1 else np.repeat(some.T, 2, axis=1))[: len(some)]
         seen = np.flatnonzero(self.evidence != FREE)
         legal = (flat[:, seen] == self.evidence[seen]).all(axis=-1)
-        return np.where(legal, total, -np.inf).reshape(states.shape[:-1])[()]
+        return np.where(legal, total, -np.inf).reshape(states.shape[:-1])
 
     def _sum_tables(self, columns: np.ndarray) -> np.ndarray:
         """The sum of log tables for states given as columns[n, states]."""
