@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Any, Protocol
 
 import numpy as np
@@ -54,9 +55,11 @@ def exact(
 
 def _ground(model: MarkovLogic) -> FactorGraph:
     """The one place where Markov logic becomes a factor graph for exact solvers."""
-    from importlib import import_module
-
-    return import_module("definetti.model.ground").ground(model)
+    try:
+        ground = import_module("definetti.model.ground")
+    except ImportError:
+        raise ModelError("exact answers need a ground model, and this version cannot ground Markov logic") from None
+    return ground.ground(model)
 
 
 def _solve(model: FactorGraph, queries: Sequence[Query], method: str) -> tuple[Solution, str]:

@@ -1,7 +1,7 @@
 """Variable elimination in log space on a tree of buckets: all single marginals and log Z in two passes.
 
-Collect: a bucket adds up the factors and messages that mention its variable v, keeps p(v | its neighbours) and sends the
-rest to the bucket of the neighbour that is eliminated next. Distribute: p(bucket) = p(v | neighbours) · p(neighbours), the
+Collect: a bucket adds up the factors and messages that mention its variable v, keeps p(v | its neighbours) and sends
+the rest to the bucket of the neighbour eliminated next. Distribute: p(bucket) = p(v | neighbours) · p(neighbours), the
 latter read off the bucket it had sent to. No message is ever divided by, so impossible states (-inf) need no care.
 """
 

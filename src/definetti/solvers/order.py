@@ -1,7 +1,7 @@
 """The order in which elimination takes variables: always the one whose neighbours need the fewest new edges (min-fill).
 
-Fill counts are kept up to date edge by edge instead of being counted again, so that a star with 10,000 leaves and a chain
-of 10,000 variables both take well under a second.
+Fill counts are kept up to date edge by edge instead of being counted again, so that a star with 10,000 leaves and a
+chain of 10,000 variables both take well under a second.
 """
 
 from __future__ import annotations
