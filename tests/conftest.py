@@ -1,4 +1,4 @@
-"""What every test relies on: examples drawn by hypothesis are the same in every run, unless fresh ones are asked for."""
+"""What every test relies on: hypothesis draws the same examples in every run, unless fresh ones are asked for."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ settings.load_profile("fresh" if "DEFINETTI_SEED" in os.environ else "gate")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Turn `DEFINETTI_SEED=fresh` into a number before the workers start, so that all share one that can be repeated."""
+    """Turn `DEFINETTI_SEED=fresh` into a number before the workers start, so that all share it."""
     if os.environ.get("DEFINETTI_SEED") == "fresh":
         os.environ["DEFINETTI_SEED"] = str(secrets.randbelow(2**32))
 
