@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from definetti.model.logic import MarkovLogic
 
 CHAINS = 64  # the default on factor graphs
+LABELS = {"log10_states": "states", "log10_states_at_most": "states at most", "memory_mb": "memory"}
 
 
 @click.command("info")
@@ -31,7 +32,7 @@ def command(source: Source, as_json: bool, quiet: bool) -> int:
     if as_json:
         say_json(facts)
     else:
-        say(show.pairs([(key.replace("_", " "), _text(key, value)) for key, value in facts.items()]))
+        say(show.pairs([(LABELS.get(key, key.replace("_", " ")), _text(key, value)) for key, value in facts.items()]))
     return 0
 
 

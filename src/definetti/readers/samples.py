@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +25,7 @@ def read_samples(path: str | Path, model: FactorGraph) -> np.ndarray:
     if not isinstance(model, FactorGraph):
         raise ModelError(f"draws in CSV belong to a factor graph; {path} was given for a {type(model).__name__}")
     text = _text(path)
-    first = next(csv.reader(io.StringIO(text)), [])
+    first = next(_records(text, path), (1, []))[1]
     if not any(field.strip() for field in first):
         raise ParseError("no draws: the first line is empty", path=path, line=1)
     fields = [field.strip() for field in first]
@@ -43,6 +43,16 @@ def _text(path: str | Path) -> str:
         return Path(path).read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
         raise ParseError(f"not a text file: byte {error.start} is no UTF-8", path=path) from None
+
+
+def _records(text: str, path: str | Path) -> Iterator[tuple[int, list[str]]]:
+    """Line number and fields of each record."""
+    reader = csv.reader(io.StringIO(text))
+    try:
+        for row in reader:
+            yield reader.line_num, row
+    except csv.Error as error:
+        raise ParseError(str(error), path=path, line=reader.line_num) from None
 
 
 def _is_integer(text: str) -> bool:
@@ -139,14 +149,13 @@ def _from_texts(
 
 def _rows(text: str, named: bool, fields: Sequence[str], path: str | Path) -> list[tuple[int, list[str]]]:
     """Every row with its line number, checked for its length."""
-    reader = csv.reader(io.StringIO(text))
     rows = []
-    for row in reader:
-        if (named and reader.line_num == 1) or not row:
+    for number, (line, row) in enumerate(_records(text, path)):
+        if (named and number == 0) or not row:
             continue
         if len(row) != len(fields):
-            raise ParseError(f"{len(row)} fields, expected {len(fields)}", path=path, line=reader.line_num)
-        rows.append((reader.line_num, [field.strip() for field in row]))
+            raise ParseError(f"{len(row)} fields, expected {len(fields)}", path=path, line=line)
+        rows.append((line, [field.strip() for field in row]))
     if not rows:
         raise ParseError("no draws below the header", path=path, line=1)
     return rows
