@@ -145,9 +145,10 @@ class FactorGraph:
         total = np.empty(len(flat))
         step = max(1, CHUNK // max(1, len(self.scope)))  # the gathered values are states × scope
         for lo in range(0, len(flat), step):
-            some = flat[lo : lo + step]
-            # one column is summed in another order than two: a state's density must not depend on its company
-            total[lo : lo + step] = self._sum_tables(some.T if len(some) > 1 else np.repeat(some.T, 2, axis=1))[: len(some)]
+            columns = flat[lo : lo + step].T
+            if columns.shape[1] == 1:  # numpy sums one column in another order than several: same state, same density
+                columns = np.repeat(columns, 2, axis=1)
+            total[lo : lo + step] = self._sum_tables(columns)[: len(total) - lo]
         seen = np.flatnonzero(self.evidence != FREE)
         legal = (flat[:, seen] == self.evidence[seen]).all(axis=-1)
         return np.where(legal, total, -np.inf).reshape(states.shape[:-1])

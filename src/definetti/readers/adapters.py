@@ -6,6 +6,7 @@ pgmpy Markov and Bayesian networks · dimod binary quadratic models · networkx 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -100,8 +101,8 @@ def _note_states(variable: Hashable, card: int, states: Sequence[Any] | None, kn
     if len(set(labels)) != card:
         raise ModelError(f"{variable!r} needs {card} different names for its values, got {labels}")
     if known.setdefault(variable, labels) != labels:
-        cure = "give every table the same state_names in the same order"
-        raise ModelError(f"the values of {variable!r} are {known[variable]} in one table and {labels} in another; {cure}")
+        both = f"{known[variable]} in one table and {labels} in another"
+        raise ModelError(f"the values of {variable!r} are {both}; give all tables the same state_names in one order")
 
 
 # --- quadratic models ----------------------------------------------------------------------------------------
@@ -225,7 +226,7 @@ def _is_list(source: Any) -> bool:
 def _names(labels: Iterable[Hashable]) -> list[str]:
     names = [str(label) for label in labels]
     if len(set(names)) < len(names):
-        again = next(name for i, name in enumerate(names) if name in names[:i])
+        again, _ = Counter(names).most_common(1)[0]
         raise ModelError(f"two variables are both written {again!r}; rename one")
     return names
 

@@ -73,6 +73,9 @@ def _block(tokens: Tokens, place: int, k: int, blocks: Blocks, cards: dict[int, 
     if count_at >= len(tokens):
         raise tokens.expected(len(tokens), f"{arity} labels, {arity} numbers of values and entries of factor {k}")
     scope = [tokens.whole(p, f"a variable's label in factor {k}") for p in range(labels_at, shape_at)]
+    if len(set(scope)) < arity:
+        again = next(j for j, label in enumerate(scope) if label in scope[:j])
+        raise tokens.error(labels_at + again, f"factor {k} has the variable {scope[again]} twice in its scope")
     shape = []
     for p, label in zip(range(shape_at, count_at), scope, strict=True):
         card = tokens.whole(p, f"the number of values of X{label} (1 or more)", least=1)
@@ -80,9 +83,6 @@ def _block(tokens: Tokens, place: int, k: int, blocks: Blocks, cards: dict[int, 
             known = f"it has {cards[label]} in an earlier factor" if label in cards else f"at most {MOST_INT32}"
             raise tokens.expected(p, f"the number of values of X{label} ({known})")
         shape.append(card)
-    if len(set(scope)) < arity:
-        again = next(j for j, label in enumerate(scope) if label in scope[:j])
-        raise tokens.error(labels_at + again, f"factor {k} has the variable {scope[again]} twice in its scope")
     size = prod(shape)
     entries = tokens.whole(count_at, f"the number of entries of factor {k} that are not zero")
     if entries > size:

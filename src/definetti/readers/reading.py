@@ -34,18 +34,20 @@ def read(
 ) -> Model:
     """A model from a file (.uai, .fg, .mln) or from an object (pgmpy, dimod, networkx, a list of (scope, table)).
 
-    `evidence` is a file (.evid for a factor graph, .db for Markov logic) or, for a factor graph, a mapping from names to
-    values. `domain`, `open_world`, `closed_world` and `weights` belong to Markov logic, `beta` to dimod's models and
-    `coupling` to networkx graphs.
+    `evidence` is a file (.evid for a factor graph, .db for Markov logic) or, for a factor graph, a mapping from names
+    to values. `domain`, `open_world`, `closed_world` and `weights` belong to Markov logic, `beta` to dimod's models
+    and `coupling` to networkx graphs.
     """
-    logic = {"domain": domain, "open_world": open_world, "closed_world": closed_world}
-    logic = {name: value for name, value in logic.items() if value} | ({} if weights == "formula" else {"weights": weights})
+    logic: dict[str, Any] = {"domain": domain, "open_world": open_world, "closed_world": closed_world}
+    logic = {name: value for name, value in logic.items() if value}
+    if weights != "formula":
+        logic["weights"] = weights
     options = {name: value for name, value in (("beta", beta), ("coupling", coupling)) if value is not None}
     if isinstance(source, str | PathLike):
         path = Path(fspath(source))
         suffix = _suffix(path)
         if options:
-            raise ModelError(f"{_and(options)} cannot be given for a file: beta is for dimod models, coupling for networkx")
+            raise ModelError(f"{_and(options)} cannot be given for a file, only for models of dimod or networkx")
         if suffix == ".mln":
             return _read_mln(path, evidence, logic)
         _refuse_logic(logic, f"{path} is a factor graph")

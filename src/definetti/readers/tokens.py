@@ -1,4 +1,4 @@
-"""Text files of numbers: split at white space in one go, and find a token's line and column only once an error needs them."""
+"""Text files of numbers, split at white space in one go; line and column are found only when an error needs them."""
 
 from __future__ import annotations
 

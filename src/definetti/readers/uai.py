@@ -1,8 +1,8 @@
 """The .uai format (MARKOV and BAYES) and its .evid evidence files.
 
-A file is words between white space, however they are spread over lines: the kind, the number of variables, their numbers
-of values, the number of factors, the scopes, then for each factor the size of its table and the entries, the last
-variable of the scope fastest. In a BAYES file the child is last in its scope; the tables are factors like any others.
+A file is words between white space, however they are spread over lines: the kind, the number of variables, their
+numbers of values, the number of factors, the scopes, then for each factor the size of its table and the entries, the
+last variable of the scope fastest. In a BAYES file the child is last in its scope; tables are factors like any others.
 """
 
 from __future__ import annotations
@@ -42,9 +42,7 @@ def read_uai(path: str | PathLike[str]) -> FactorGraph:
         logs = np.log(entries)
     cards = scopes.cards[scopes.scope].tolist()
     bounds, starts = entry_start.tolist(), scopes.start.tolist()
-    tables = [
-        logs[bounds[k] : bounds[k + 1]].reshape(cards[starts[k] : starts[k + 1]]) for k in range(len(starts) - 1)
-    ]
+    tables = [logs[bounds[k] : bounds[k + 1]].reshape(cards[starts[k] : starts[k + 1]]) for k in range(len(starts) - 1)]
     return FactorGraph.from_arrays(scopes.cards, scopes.start, scopes.scope, np.arange(len(tables)), tables)
 
 
@@ -157,12 +155,12 @@ def read_evid(path: str | PathLike[str], model: FactorGraph) -> FactorGraph:
     numbers = {i: i for i in range(model.n)}
     if all(name[:1] == "X" and name[1:].isdecimal() for name in model.names):
         numbers = {int(name[1:]): i for i, name in enumerate(model.names)}  # .fg: labels with gaps
-    seen: dict[int, int] = {}
+    seen: dict[str | int, int | str] = {}
     for place in range(first, len(tokens), 2):
         variable = tokens.whole(place, "a variable")
         if variable not in numbers:
             known = f"{model.names[0]} to {model.names[-1]}" if model.n else "none"
-            raise tokens.error(place, f"evidence on variable {variable}, but the model has {model.n} variables ({known})")
+            raise tokens.expected(place, f"one of the model's {model.n} variables ({known})")
         i = numbers[variable]
         card, what = int(model.cards[i]), f"a value of {model.names[i]} (0 to {int(model.cards[i]) - 1})"
         value = tokens.whole(place + 1, what)
@@ -173,7 +171,7 @@ def read_evid(path: str | PathLike[str], model: FactorGraph) -> FactorGraph:
             message = f"contradicting evidence on {model.names[i]}: {known_value} and {value}"
             raise tokens.error(place + 1, message)
         seen[i] = value
-    return model.condition(dict(seen))
+    return model.condition(seen)
 
 
 def _first_pair(tokens: Tokens) -> int:

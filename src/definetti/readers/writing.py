@@ -6,6 +6,7 @@ import math
 import os
 import tempfile
 from collections.abc import Iterator
+from itertools import pairwise
 from os import PathLike
 from pathlib import Path
 
@@ -36,7 +37,7 @@ def _lines(model: FactorGraph) -> Iterator[str]:
     extra = math.ceil(abs(constant) / SPAN)
     yield f"MARKOV\n{model.n}\n{' '.join(map(str, model.cards.tolist()))}\n{model.factor_count + extra}\n"
     starts, scope = model.scope_start.tolist(), model.scope.tolist()
-    for lo, hi in zip(starts[:-1], starts[1:], strict=True):
+    for lo, hi in pairwise(starts):
         yield " ".join(map(str, (hi - lo, *scope[lo:hi]))) + "\n"
     yield "0\n" * extra
     for t in model.table_of.tolist():
@@ -49,7 +50,7 @@ def _tables(model: FactorGraph) -> tuple[np.ndarray, list[str]]:
     """What was taken off each log table so that its entries can be written, and the tables as text."""
     bounds = model.table_start.tolist()
     shifts, texts = np.zeros(len(bounds) - 1), []
-    for t, (lo, hi) in enumerate(zip(bounds[:-1], bounds[1:], strict=True)):
+    for t, (lo, hi) in enumerate(pairwise(bounds)):
         table = model.tables[lo:hi]
         finite = table[np.isfinite(table)]
         if finite.size and np.abs(finite).max() > SPAN:
