@@ -107,6 +107,17 @@ def test_literals_have_the_value_flip_and_variables_do_not(ask: Any, tmp_path: P
     assert ask("symmetries", str(pair), "--symmetries", "variables")["order"] == "2"
 
 
+def test_given_generators(ask: Any, path: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "generators.txt"
+    file.write_text("# the two ends\n(X0 X2)\n")
+    assert ask("symmetries", path, "--generators", str(file))["order"] == "2"
+    got = ask("marginals", path, "--generators", str(file), "--sweeps", "300", "--seed", "3")
+    assert [row["size"] for row in got["orbits"]] == [2, 1]
+    file.write_text("(X0 X1)\n")
+    assert run(["marginals", path, "--generators", str(file)]) == 2
+    assert "no symmetry" in capfd.readouterr().err
+
+
 def test_symmetries_as_text(capfd: pytest.CaptureFixture[str]) -> None:
     assert run(["symmetries", GRID]) == 0
     out, err = capfd.readouterr()

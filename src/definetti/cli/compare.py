@@ -1,8 +1,10 @@
-"""`definetti compare A B`: how far two saved answers are from each other, in probability and in standard errors."""
+"""`definetti compare RUN REFERENCE`: how far two saved answers are apart, in probability and in standard errors."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -23,5 +25,27 @@ def command(first: Path, second: Path, as_json: bool, quiet: bool) -> int:
     from definetti.model.compare import compare
     from definetti.store import read_result
 
-    comparison = compare(read_result(first), read_result(second))
-    raise NotImplementedError
+    facts = compare(read_result(first), read_result(second)).to_json()
+    if as_json:
+        say_json({"run": str(first), "reference": str(second), **facts})
+    else:
+        say(comparison_table(facts))
+    return 0
+
+
+def comparison_table(facts: Mapping[str, Any]) -> str:
+    """The figures of the whole, then the rows that are furthest apart."""
+    whole = [(key.replace("_", " "), _text(value)) for key, value in facts.items() if not isinstance(value, list)]
+    rows = facts.get("rows") or []
+    if not rows:
+        return show.pairs(whole)
+    cells = [[_text(value) for value in row.values()] for row in rows[:ROWS]]
+    more = len(rows) - ROWS
+    rest = f"\n… and {show.count(more)} more; --json shows them" if more > 0 else ""
+    return show.pairs(whole) + "\n\n" + show.table([key.replace("_", " ") for key in rows[0]], cells) + rest
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    return show.count(value) if isinstance(value, int) else show.number(value)

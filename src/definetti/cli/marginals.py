@@ -101,8 +101,6 @@ def check(context: click.Context, samples: Path | None, output: Path | None) -> 
     lengths = [f"--{name}" for name in ("sweeps", "seconds", "until") if name in given]
     if len(lengths) > 1:
         raise click.UsageError(f"{' and '.join(lengths)} exclude each other", context)
-    if "generators" in given and context.params["kind"] == "none":
-        raise click.UsageError("--generators and --symmetries none exclude each other", context)
     if samples is None:
         return
     clash = [f"--{name}" for name in NOT_WITH_SAMPLES if name in given]
@@ -114,10 +112,8 @@ def check(context: click.Context, samples: Path | None, output: Path | None) -> 
 
 def chosen_symmetries(model: Any, kind: str, generators: Path | None, time_limit: float) -> Any:
     """None, the word auto (found while sampling is prepared), or the group that was asked for."""
-    if kind == "none":
-        return None
-    if kind == "auto" and generators is None:
-        return "auto"
+    if generators is None and kind in ("auto", "none"):
+        return "auto" if kind == "auto" else None
     from definetti.cli.symmetries import find_symmetries
 
     return find_symmetries(model, kind, generators, time_limit)

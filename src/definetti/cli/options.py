@@ -169,7 +169,7 @@ symmetry = together(
         show_default=True,
         help="Which symmetries to look for.",
     ),
-    click.option("--generators", type=FILE, help="Symmetries that are given: one permutation per line, in cycles."),
+    click.option("--generators", type=FILE, help="The group, given: a permutation per line, (X0 X1)(X2 X3)."),
     click.option(
         "--time-limit",
         type=Positive(),

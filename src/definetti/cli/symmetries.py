@@ -20,8 +20,6 @@ MOST_ORBITS = 10_000
 @prints
 def command(source: Source, kind: str, generators: Path | None, time_limit: float, as_json: bool, quiet: bool) -> int:
     """Order, generators and orbits of a model's symmetries."""
-    if kind == "none":
-        raise click.BadParameter("'none' leaves nothing to look for here", param_hint="--symmetries")
     model, _ = source.read()
     group = find_symmetries(model, kind, generators, time_limit)
     orbits = sorted(group.orbits, key=lambda row: -row.size)
@@ -35,6 +33,8 @@ def command(source: Source, kind: str, generators: Path | None, time_limit: floa
 
 def find_symmetries(model: Any, kind: str, generators: Path | None, time_limit: float) -> Any:
     """The group that the options ask for; given generators are checked against the model."""
+    if generators is not None and kind != "auto":
+        raise click.UsageError(f"--generators gives the group, so --symmetries {kind} cannot apply")
     from definetti.symmetry.factors import symmetries
 
     return symmetries(model, kind=kind, generators=generators, time_limit=time_limit)
