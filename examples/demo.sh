@@ -1,5 +1,5 @@
 #!/bin/sh
-# What `make demo` runs: a grid, its symmetries, and what averaging over them does to the error of the same samples.
+# What `make demo` runs: a grid, its symmetries, and what averaging over them does to the error.
 set -eu
 cd "$(dirname "$0")/.."
 out=build/demo
@@ -21,12 +21,22 @@ run info examples/grid.uai
 run symmetries examples/grid.uai
 run exact examples/grid.uai --query X0 --query X66 --query 'X0=1 ^ X1=1' -o "$out/exact.json"
 echo "
-The same 64 chains of 200 sweeps, read in two ways. First without symmetries, as any sampler would:"
-run marginals examples/grid.uai --sweeps 200 --seed 7 --symmetries none --estimator standard -o "$out/standard.json"
+64 chains of 200 sweeps. First without symmetries, as any Gibbs sampler would do it:"
+run marginals examples/grid.uai --sweeps 200 --seed 7 --query X0 --query X66 --query 'X0=1 ^ X1=1' \
+    --symmetries none --estimator standard -o "$out/standard.json"
 echo "
-And each sample averaged over the orbits:"
+Now as many sweeps again, each sample averaged over the orbits it stands for:"
 run marginals examples/grid.uai --sweeps 200 --seed 7 --query X0 --query X66 --query 'X0=1 ^ X1=1' -o "$out/orbit.json"
 echo "
-Both against the exact answer (mse: mean squared error over all variables):"
+Both against the exact answer:"
 run compare "$out/standard.json" "$out/exact.json"
 run compare "$out/orbit.json" "$out/exact.json"
+
+mse() {
+    definetti compare "$1" "$out/exact.json" --json | python -c 'import json, sys; print(json.load(sys.stdin)["mse"])'
+}
+plain=$(mse "$out/standard.json")
+sharp=$(mse "$out/orbit.json")
+python -c "
+print(f'\nmean squared error over all variables: {$plain:.3g} without symmetries, {$sharp:.3g} with them')
+print(f'{$plain / $sharp:.1f} times smaller in this run, from as many sweeps')"

@@ -1,6 +1,7 @@
 """Write a rows × columns grid as .uai: neighbours that differ weigh exp(weight), the value 1 weighs exp(field).
 
-With weight 0.2 and field 0 this is the two-colouring grid of the paper; examples/grid.uai is `make_grid.py 12 12 0.4 0.5`.
+With weight 0.2 and field 0 this is the two-colouring grid of the paper; grid.uai beside this file has 12 rows, 12
+columns, weight 0.4 and field 0.5.
 """
 
 from __future__ import annotations

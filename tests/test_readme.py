@@ -6,6 +6,7 @@ A line `...` in the shown output stands for anything (times, versions, rows left
 from __future__ import annotations
 
 import doctest
+import os
 import re
 import shlex
 import shutil
@@ -15,8 +16,12 @@ from pathlib import Path
 
 import pytest
 
+import definetti
+
 ROOT = Path(__file__).resolve().parents[1]
 TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
+HOME = Path(str(definetti.__file__)).parents[1]  # the package under test, from any folder
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(HOME)}
 LOOSE = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
@@ -36,6 +41,10 @@ def session() -> list[tuple[str, str]]:
     return steps
 
 
+def call(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, *words], cwd=folder, env=ENVIRONMENT, capture_output=True, text=True)
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
@@ -44,9 +53,7 @@ def folder(tmp_path: Path) -> Path:
 
 def test_python(folder: Path) -> None:
     assert blocks("python")
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", "\n".join(blocks("python"))], cwd=folder, capture_output=True, text=True
-    )
+    done = call(folder, "-W", "error", "-c", "\n".join(blocks("python")))
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("8 21\n")
 
@@ -56,7 +63,7 @@ def test_console(folder: Path) -> None:
     for command, output in session():
         name, *words = shlex.split(command)
         assert name == "definetti"
-        done = subprocess.run([sys.executable, "-m", name, *words], cwd=folder, capture_output=True, text=True)
+        done = call(folder, "-m", name, *words)
         assert done.returncode == 0, f"{command}\n{done.stderr}"
         assert doctest.OutputChecker().check_output(output, done.stdout, LOOSE), f"{command}\n{done.stdout}"
 

@@ -74,3 +74,13 @@ def test_constraints_pin_names_and_versions_only() -> None:
 
 def test_citation_has_the_version() -> None:
     assert f"\nversion: {definetti.__version__}\n" in (ROOT / "CITATION.cff").read_text()
+
+
+def test_the_bundled_grid_is_what_its_generator_writes() -> None:
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "examples" / "make_grid.py"), "12", "12", "0.4", "0.5"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == (ROOT / "examples" / "grid.uai").read_text()

@@ -10,7 +10,9 @@ import click
 
 from definetti import show
 from definetti.cli.options import FILE, prints
-from definetti.cli.output import ROWS, say, say_json
+from definetti.cli.output import say, say_json
+
+FURTHEST = 5  # rows of the table in a terminal
 
 
 @click.command("compare")
@@ -36,13 +38,19 @@ def command(first: Path, second: Path, as_json: bool, quiet: bool) -> int:
 def comparison_table(facts: Mapping[str, Any]) -> str:
     """The figures of the whole, then the rows that are furthest apart."""
     whole = [(key.replace("_", " "), _text(value)) for key, value in facts.items() if not isinstance(value, list)]
-    rows = facts.get("rows") or []
+    rows = sorted(facts.get("rows") or [], key=_distance, reverse=True)
     if not rows:
         return show.pairs(whole)
-    cells = [[_text(value) for value in row.values()] for row in rows[:ROWS]]
-    more = len(rows) - ROWS
+    cells = [[_text(value) for value in row.values()] for row in rows[:FURTHEST]]
+    more = len(rows) - FURTHEST
     rest = f"\n… and {show.count(more)} more; --json shows them" if more > 0 else ""
     return show.pairs(whole) + "\n\n" + show.table([key.replace("_", " ") for key in rows[0]], cells) + rest
+
+
+def _distance(row: Mapping[str, Any]) -> float:
+    """|z|, the largest where a variable has several values."""
+    values = row.get("z")
+    return max((abs(z) for z in (values if isinstance(values, list) else [values]) if z is not None), default=0.0)
 
 
 def _text(value: Any) -> str:
