@@ -22,7 +22,7 @@ def same_arrays(a: FactorGraph, b: FactorGraph, atol: float = 1e-9) -> None:
     assert a.log_constant == pytest.approx(b.log_constant, abs=1e-8)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(models())
 def test_the_density_of_every_legal_state_is_unchanged(model: FactorGraph) -> None:
     states, before = brute_force(model)
@@ -39,7 +39,7 @@ def test_the_density_of_every_legal_state_is_unchanged(model: FactorGraph) -> No
         np.testing.assert_allclose(simple.log_density(states), np.log(before), atol=1e-8)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(models())
 def test_form(model: FactorGraph) -> None:
     try:
@@ -71,7 +71,7 @@ def test_form(model: FactorGraph) -> None:
     assert len(distinct) == len(simple.table_start) - 1
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(models())
 def test_twice_is_once(model: FactorGraph) -> None:
     try:
@@ -82,7 +82,7 @@ def test_twice_is_once(model: FactorGraph) -> None:
     same_arrays(once, twice, atol=0)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(models(zeros=False), st.integers(0, 2**32 - 1))
 def test_equal_models_written_differently(model: FactorGraph, seed: int) -> None:
     """Scopes permuted, factors split in two, constants moved, order of factors changed."""

@@ -226,6 +226,7 @@ def test_long_lines_show_the_place(tmp_path) -> None:
     [
         ("none.uai", "no such file"),
         ("none.fg", "no such file"),
+        ("none.mln", "no such file"),
         ("none.xyz", "no such file"),
         ("folder.uai", "directory"),
         ("folder", "directory"),
@@ -256,7 +257,7 @@ def test_options_of_the_wrong_kind(tmp_path) -> None:
             read(path, **options)  # type: ignore[arg-type]
         with pytest.raises(ModelError, match="Markov logic"):
             read(MODEL, **options)  # type: ignore[arg-type]
-    with pytest.raises(ModelError, match="beta .*dimod"):
+    with pytest.raises(ModelError, match=r"beta .*dimod"):
         read(path, beta=2.0)
     with pytest.raises(ParseError, match="no such file"):
         read(path, tmp_path / "none.evid")

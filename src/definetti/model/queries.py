@@ -243,7 +243,8 @@ def _possible(program: list[Literal | str], rows: np.ndarray, column: dict[int, 
             equal = rows[:, j] == step.value if j < rows.shape[1] else None
             stack.append((True, True) if equal is None else (equal, ~equal))
         elif step == "!":
-            stack.append(stack.pop()[::-1])
+            true, false = stack.pop()
+            stack.append((false, true))
         else:
             (t2, f2), (t1, f1) = stack.pop(), stack.pop()
             if step == "^":

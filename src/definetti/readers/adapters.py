@@ -64,9 +64,13 @@ def from_pgmpy_bayes(network: Any) -> FactorGraph:
 
 
 def from_pgmpy_markov(network: Any) -> FactorGraph:
-    """A Markov network (or a pgmpy factor graph, whose nodes are variables and factors)."""
-    nodes = network.get_variable_nodes() if hasattr(network, "get_variable_nodes") else network.nodes
-    return _from_tables(nodes, network.get_factors())
+    """A Markov network, or a pgmpy factor graph."""
+    factors = network.get_factors()
+    nodes = list(network.nodes)
+    if hasattr(network, "get_variable_nodes"):  # the nodes of a factor graph are variables and factors
+        variables = {variable for factor in factors for variable in factor.variables}
+        nodes = [node for node in nodes if node in variables]
+    return _from_tables(nodes, factors)
 
 
 def _from_tables(nodes: Iterable[Hashable], parts: Sequence[Any]) -> FactorGraph:

@@ -91,12 +91,12 @@ def _suffix(path: Path) -> str:
 
 
 def _read_mln(path: Path, evidence: Evidence | None, logic: dict[str, Any]) -> MarkovLogic:
-    from definetti.readers.mln import read_mln  # lark is loaded only for Markov logic
-
     if path.is_dir():
         raise ParseError("this is a directory; give the file in it", path=path)
     if not path.exists():
         raise ParseError("there is no such file", path=path)
+    from definetti.readers.mln import read_mln  # lark is loaded only for Markov logic
+
     return read_mln(path, evidence=evidence, **logic)
 
 

@@ -11,7 +11,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
@@ -19,6 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from definetti.groups import Generator
+from definetti.symmetry.pieces import Graph, automorphisms
 
 IN_PROCESS = 200  # nodes: below this a search takes no noticeable time
 
@@ -39,32 +39,9 @@ def search(edges: np.ndarray, colours: np.ndarray, time_limit: float) -> Found:
     if time_limit <= 0:
         return Found((), None, False)
     if len(colours) <= IN_PROCESS:
-        generators, order = _automorphisms(edges, colours)
+        generators, order = automorphisms(Graph(colours.astype(np.uint64), edges))
         return Found(tuple(generators), order, True)
     return _parse(_run(_packed(edges, colours), time_limit))
-
-
-def _automorphisms(edges: np.ndarray, colours: np.ndarray) -> tuple[list[Generator], int]:
-    graph, listed = _graph(edges, colours)
-    return _generators(graph, listed), int(graph.count_automorphisms(color=listed))
-
-
-def _graph(edges: np.ndarray, colours: np.ndarray):  # noqa: ANN202 (igraph has no types here)
-    import igraph
-
-    return igraph.Graph(n=len(colours), edges=edges), colours.tolist()
-
-
-def _generators(graph, colours: list[int]) -> list[Generator]:
-    """igraph's dense lists, made sparse one by one."""
-    dense = graph.automorphism_group(color=colours)
-    out: list[Generator] = []
-    own = np.arange(len(colours))
-    while dense:
-        images = np.array(dense.pop(), dtype=np.int64)
-        points = np.flatnonzero(images != own)
-        out.append((points, images[points]))
-    return out[::-1]
 
 
 # --- the parent's side -------------------------------------------------------------------------------------------
@@ -100,24 +77,19 @@ def _packed(*arrays: np.ndarray) -> bytes:
 
 
 def _parse(answer: bytes) -> Found:
-    """Generators come first and the order after them: time may be up in between."""
-    stream = BytesIO(answer)
-    try:
-        sizes, points, images = (np.load(stream, allow_pickle=False) for _ in range(3))
-    except (ValueError, EOFError, OSError):
+    if not answer.endswith(b"\n"):  # the child was ended, or died
         return Found((), None, False)
+    stream = BytesIO(answer)
+    sizes, points, images = (np.load(stream, allow_pickle=False) for _ in range(3))
     bounds = np.cumsum(sizes)[:-1]
     generators = tuple(zip(np.split(points, bounds), np.split(images, bounds), strict=True)) if len(sizes) else ()
-    order = stream.read().decode("ascii")
-    known = order.endswith("\n")
-    return Found(generators, int(order, 16) if known else None, True)
+    return Found(generators, int(stream.read(), 16), True)
 
 
 # --- the child's side --------------------------------------------------------------------------------------------
 
 
 def main() -> None:
-    started = time.monotonic()
     limit = float(sys.argv[1])
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent sees Ctrl-C and ends us
     if hasattr(signal, "setitimer"):
@@ -125,16 +97,11 @@ def main() -> None:
     request = BytesIO(sys.stdin.buffer.read())
     edges = np.load(request, allow_pickle=False)
     colours = np.load(request, allow_pickle=False)
-    graph, listed = _graph(edges, colours)
-    generators = _generators(graph, listed)
+    generators, order = automorphisms(Graph(colours.astype(np.uint64), edges))
     sizes = np.array([len(points) for points, _ in generators], dtype=np.int64)
     points = np.concatenate([np.empty(0, np.int64), *(points for points, _ in generators)])
     images = np.concatenate([np.empty(0, np.int64), *(images for _, images in generators)])
-    out = sys.stdout.buffer
-    out.write(_packed(sizes, points, images))
-    out.flush()
-    if time.monotonic() - started < limit:
-        out.write(f"{graph.count_automorphisms(color=listed):x}\n".encode("ascii"))
+    sys.stdout.buffer.write(_packed(sizes, points, images) + f"{order:x}\n".encode("ascii"))
 
 
 if __name__ == "__main__":
