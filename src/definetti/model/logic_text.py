@@ -46,6 +46,12 @@ def atom_name(predicate: str, constants: Iterable[str]) -> str:
     return f"{predicate}({words})" if words else predicate
 
 
+def block_name(predicate: Predicate, constants: Sequence[str]) -> str:
+    """`Topic(P1,!)`: the atoms of a block, of which exactly one is true. What stands in the `!` places is not read."""
+    words = ["!" if k in predicate.exclusive else quote(name) for k, name in enumerate(constants)]
+    return f"{predicate.name}({','.join(words)})"
+
+
 def format_atom(atom: Atom, sorts: Mapping[str, Sort]) -> str:
     words = ",".join(_term(term, sorts) for term in atom.args)
     return f"{atom.predicate}({words})" if words else atom.predicate

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import prod
 
 import numpy as np
 
 from definetti.errors import ModelError
 from definetti.model.logic import Evidence, Predicate, Sort
-from definetti.model.logic_text import atom_name
+from definetti.model.logic_text import atom_name, block_name
 from definetti.readers.db import FALSE, TRUE, UNKNOWN, Facts
 from definetti.readers.mln_meaning import UnknownPlace, suggestion
 
@@ -77,7 +77,7 @@ def _distinct(known: Facts, tuples: np.ndarray, sorts: Mapping[str, Sort]) -> tu
         source, line = known.place(first)
         spoken = {TRUE: "true", FALSE: "false", UNKNOWN: "unknown"}
         message = (
-            f"contradicting evidence: {_name(known.predicate, tuples[first], sorts)} is {spoken[values[second]]} here "
+            f"contradicting evidence: {atom_name(known.predicate.name, _words(known.predicate, tuples[first], sorts))} is {spoken[values[second]]} here "
             f"and {spoken[values[first]]} in {source.path}, line {line}"
         )
         raise known.error(message, second)
@@ -85,14 +85,8 @@ def _distinct(known: Facts, tuples: np.ndarray, sorts: Mapping[str, Sort]) -> tu
     return tuples[keep], values[keep]
 
 
-def _name(predicate: Predicate, row: np.ndarray, sorts: Mapping[str, Sort]) -> str:
-    return atom_name(predicate.name, (sorts[s].constants[i] for s, i in zip(predicate.sorts, row, strict=True)))
-
-
-def block_name(predicate: Predicate, row: np.ndarray, sorts: Mapping[str, Sort]) -> str:
-    """`Topic(P1,!)`: all atoms of a block, of which exactly one is true."""
-    words = [atom_name("", [sorts[s].constants[i]])[1:-1] for s, i in zip(predicate.sorts, row, strict=True)]
-    return f"{predicate.name}({','.join('!' if k in predicate.exclusive else w for k, w in enumerate(words))})"
+def _words(predicate: Predicate, row: Sequence[int] | np.ndarray, sorts: Mapping[str, Sort]) -> list[str]:
+    return [sorts[sort].constants[i] for sort, i in zip(predicate.sorts, row, strict=True)]
 
 
 def _complete_blocks(
@@ -113,7 +107,7 @@ def _complete_blocks(
         if len(true) > 1 or (not true and missing == 0):
             example = _place(place, next(iter(block)), outer, predicate.exclusive)
             what = "more than one atom is true" if true else "no atom can be true"
-            name = block_name(predicate, np.array(example), sorts)
+            name = block_name(predicate, _words(predicate, example, sorts))
             raise ModelError(f"contradicting evidence: in {name} {what}, exactly one must be")
         if true or missing == 1:
             for inner in np.ndindex(*(shape[k] for k in predicate.exclusive)):
@@ -142,5 +136,5 @@ def check_closed_blocks(
         first = np.argwhere(~possible)[0]
         row = np.zeros(len(predicate.sorts), dtype=int)
         row[outer] = first
-        name = block_name(predicate, row, sorts)
+        name = block_name(predicate, _words(predicate, row, sorts))
         raise ModelError(f"{predicate.name} is closed, but the evidence gives {name} no value; state one, or leave it open")
