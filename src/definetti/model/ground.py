@@ -15,7 +15,7 @@ import numpy as np
 from definetti.errors import TooLarge, Unsatisfiable
 from definetti.model.atoms import Box, layout, value_names, variable_names
 from definetti.model.factors import FREE, FactorGraph
-from definetti.model.formulas import atoms, parts
+from definetti.model.formulas import atoms, equalities, parts
 from definetti.model.logic import (
     And,
     Atom,
@@ -155,19 +155,12 @@ def _ground_formula(model: MarkovLogic, formula: WeightedFormula, boxes: Mapping
         return
     body = written_out(formula.body, sizes_of(formula, model.sorts))
     shape = tuple(model.sorts[formula.sorts[name]].size for name in formula.free)
-    template = _Template(formula, body, tuple(dict.fromkeys(atoms(body))), tuple(_equalities(body)), shape)
+    template = _Template(formula, body, tuple(dict.fromkeys(atoms(body))), tuple(dict.fromkeys(equalities(body))), shape)
     total = prod(shape)
     _refuse_wide(model, template, boxes, total)
     known: dict[_Pattern, tuple[int, list[int], float]] = {}
     for start in range(0, total, CHUNK):
         _ground_rows(model, template, np.arange(start, min(start + CHUNK, total)), boxes, out, known)
-
-
-def _equalities(formula: Formula) -> dict[Equal, None]:
-    found: dict[Equal, None] = {formula: None} if isinstance(formula, Equal) else {}
-    for part in parts(formula):
-        found |= _equalities(part)
-    return found
 
 
 def _indices(template: _Template, rows: np.ndarray) -> dict[str, np.ndarray]:
@@ -237,7 +230,7 @@ def _ground_rows(
         if table < 0:
             out.log_constant += constant * len(group)
             continue
-        out.scopes.append(variables[np.ix_(kept, group)].T)
+        out.scopes.append(variables[kept][:, group].T)
         out.table_of.append(table)
 
 
@@ -285,7 +278,7 @@ def _groups(columns: np.ndarray) -> list[np.ndarray]:
 def _add_pattern(
     model: MarkovLogic, template: _Template, pattern: _Pattern, boxes: Mapping[str, Box], out: _Output
 ) -> tuple[int, list[int], float]:
-    """The table of a pattern: its number in the output, the atoms that give its scope, and the constant if it has none."""
+    """The table of a pattern: its number in the output (or -1 for a constant), the atoms of its scope, the constant."""
     distinct = sorted(set(pattern.labels))
     shape = tuple(boxes[template.atoms[k].predicate].card for k in distinct)
     entries = prod(shape)

@@ -1,14 +1,13 @@
 """Normal forms: quantifiers written out, negations pushed in, clauses, and a hard formula's independent parts.
 
-`weights="alchemy"` needs clauses: Alchemy turns each formula into conjunctive normal form and gives every clause an equal
-share of the weight, so the result depends on how a formula is written. What happens here, in this order:
+`weights="alchemy"` needs clauses: Alchemy turns each formula into conjunctive normal form and gives every clause an
+equal share of the weight, so the result depends on how a formula is written. What happens here, in this order:
 1. negations are pushed to the atoms; `=>` and `<=>` are written with `^`, `v`, `!`;
 2. FORALL is dropped, its variables become universal variables of the clauses they occur in;
 3. EXIST becomes the disjunction over the constants of its sort (and FORALL under EXIST the conjunction);
 4. `v` is distributed over `^`; repeated literals, clauses that are always true and repeated clauses are dropped;
-5. each of the k clauses gets weight / k. A negative weight is divided in the same way (that Alchemy negates ground clauses
-   of negative weight inside its samplers changes no probability). Hard formulas stay as they are: only hard clauses of
-   weight infinity would come out.
+5. each of the k clauses gets weight / k. A negative weight is divided in the same way (samplers may negate ground
+   clauses of negative weight, which changes no probability). Hard formulas stay as they are.
 """
 
 from __future__ import annotations
@@ -64,7 +63,7 @@ def negation_normal(formula: Formula, positive: bool = True) -> Formula:
 
 
 def written_out(formula: Formula, sizes: Mapping[str, tuple[str, int]]) -> Formula:
-    """EXIST as a disjunction and FORALL as a conjunction over constants; `sizes` maps a variable to its sort and size."""
+    """EXIST as a disjunction, FORALL as a conjunction over constants; `sizes`: variable → its sort and size."""
     inner = tuple(written_out(part, sizes) for part in parts(formula))
     if not isinstance(formula, Exist | Forall):
         return rebuild(formula, inner)

@@ -1,7 +1,7 @@
 """Evidence files (.db): one atom a line, `Smokes(Anna)` true, `!Smokes(Bob)` false, `?Smokes(Eve)` unknown.
 
-A file may have a million lines, so a plain line costs one regular expression; anything else (quotes, comments, mistakes)
-goes through a slower reader that knows columns. Constants stay names here; `evidence.py` gives them numbers.
+A file may have a million lines, so a plain line costs one regular expression; anything else (quotes, comments,
+mistakes) goes through a slower reader that knows columns. Constants stay names here; `evidence.py` gives them numbers.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ FALSE, TRUE, UNKNOWN = 0, 1, 2
 SIGN = {"": TRUE, "!": FALSE, "?": UNKNOWN}
 
 _PLAIN_LINE = re.compile(
-    r"[ \t]*([!?]?)[ \t]*([A-Za-z_]\w*)[ \t]*\([ \t]*((?:[A-Z]\w*|[0-9]+)(?:[ \t]*,[ \t]*(?:[A-Z]\w*|[0-9]+))*)[ \t]*\)\s*",
+    r"[ \t]*([!?]?)[ \t]*([A-Za-z_]\w*)[ \t]*"
+    r"\([ \t]*((?:[A-Z]\w*|[0-9]+)(?:[ \t]*,[ \t]*(?:[A-Z]\w*|[0-9]+))*)[ \t]*\)\s*",
     re.ASCII,
 )
 _WORD = re.compile(
@@ -45,7 +46,9 @@ class Facts:
         source = next(source for first, source in reversed(self.sources) if first <= row)
         return source, self.lines[row]
 
-    def error(self, message: str, row: int, argument: int | None = None, kind: type[ParseError] = ParseError) -> ParseError:
+    def error(
+        self, message: str, row: int, argument: int | None = None, kind: type[ParseError] = ParseError
+    ) -> ParseError:
         """An error that points at a row, or at one of its arguments."""
         source, line = self.place(row)
         atom = read_atom(source, line, source.lines[line - 1])
@@ -130,7 +133,9 @@ def _skip_comment(source: Source, first: int) -> int:
     raise source.error("this comment is never closed: */ is missing", first, column)
 
 
-def _add(source: Source, line: int, atom: GroundAtom, predicates: Mapping[str, Predicate], facts: dict[str, Facts]) -> None:
+def _add(
+    source: Source, line: int, atom: GroundAtom, predicates: Mapping[str, Predicate], facts: dict[str, Facts]
+) -> None:
     predicate = predicates.get(atom.predicate)
     if predicate is None:
         message = f"no predicate is called {atom.predicate}{suggestion(atom.predicate, predicates)}"

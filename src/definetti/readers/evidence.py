@@ -60,7 +60,7 @@ def _numbered(known: Facts, sorts: Mapping[str, Sort]) -> np.ndarray:
 def _keys(tuples: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     """One number per row, in lexicographic order."""
     if tuples.shape[1] and prod(shape) < 2**62:
-        return np.ravel_multi_index(tuple(tuples.T), shape)
+        return np.asarray(np.ravel_multi_index(tuple(tuples.T), shape))
     return np.unique(tuples, axis=0, return_inverse=True)[1].ravel()
 
 
@@ -76,8 +76,9 @@ def _distinct(known: Facts, tuples: np.ndarray, sorts: Mapping[str, Sort]) -> tu
         first, second = (int(order[clash[0] + k]) for k in (0, 1))
         source, line = known.place(first)
         spoken = {TRUE: "true", FALSE: "false", UNKNOWN: "unknown"}
+        name = atom_name(known.predicate.name, _words(known.predicate, tuples[first], sorts))
         message = (
-            f"contradicting evidence: {atom_name(known.predicate.name, _words(known.predicate, tuples[first], sorts))} is {spoken[values[second]]} here "
+            f"contradicting evidence: {name} is {spoken[values[second]]} here "
             f"and {spoken[values[first]]} in {source.path}, line {line}"
         )
         raise known.error(message, second)
@@ -117,7 +118,9 @@ def _complete_blocks(
     return np.array([r for r, _ in rows], np.int32).reshape(-1, len(shape)), np.array([v for _, v in rows], np.int8)
 
 
-def _place(outer_values: tuple, inner_values: tuple, outer: list[int], inner: tuple[int, ...]) -> tuple[int, ...]:
+def _place(
+    outer_values: tuple[int, ...], inner_values: tuple[int, ...], outer: list[int], inner: tuple[int, ...]
+) -> tuple[int, ...]:
     found = dict(zip(outer, outer_values, strict=True)) | dict(zip(inner, inner_values, strict=True))
     return tuple(found[k] for k in range(len(found)))
 
@@ -137,4 +140,6 @@ def check_closed_blocks(
         row = np.zeros(len(predicate.sorts), dtype=int)
         row[outer] = first
         name = block_name(predicate, _words(predicate, row, sorts))
-        raise ModelError(f"{predicate.name} is closed, but the evidence gives {name} no value; state one, or leave it open")
+        raise ModelError(
+            f"{predicate.name} is closed, but the evidence gives {name} no value; state one, or leave it open"
+        )

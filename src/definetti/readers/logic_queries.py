@@ -49,14 +49,16 @@ def parse_query(model: MarkovLogic, text: str) -> LogicQuery:
         if binder.quantified:
             raise source.error_at("a query has no quantifiers; ask for a formula over constants", binder.token)
         if raw.kind != "atom":
-            message = f"{binder.name} is a variable; a query names constants, or is a single predicate such as Smokes(x)"
+            message = (
+                f"{binder.name} is a variable; a query names constants, or is a single predicate such as Smokes(x)"
+            )
             raise source.error_at(message, binder.token)
     (formula,) = lower_all(found, model.sorts)
     return LogicQuery(text, formula, tuple((binder.name, binder.sort or "") for binder in found.binders))
 
 
 def groundings(model: MarkovLogic, query: LogicQuery) -> Iterator[tuple[str, Formula]]:
-    """(key, formula over constants): the query as given, or for a predicate query one per grounding, named as an atom."""
+    """(key, formula over constants): the query as given, or for a predicate one per grounding, keyed by its atom."""
     if not isinstance(query.formula, Atom) or not query.free:
         yield query.text, query.formula
         return

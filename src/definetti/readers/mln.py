@@ -1,7 +1,7 @@
 """Markov logic networks: read an .mln model and its .db evidence into a `MarkovLogic`.
 
-The order of work: parse all files; collect sorts and predicates; infer the sorts of all terms; read the evidence; only then
-are all constants known, and formulas and evidence get their numbers.
+The order of work: parse all files; collect sorts and predicates; infer the sorts of all terms; read the evidence; only
+then are all constants known, and formulas and evidence get their numbers.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path, PurePosixPath, PureWindowsPath
+from typing import cast
 
 import numpy as np
 from lark import Token
@@ -24,6 +25,7 @@ from definetti.readers.mln_meaning import Annotated, annotate, lower_all, sugges
 from definetti.readers.mln_syntax import FormulaLine, Include, Misplaced, SortLine, Source, constant_name, parse
 
 PathText = str | PathLike[str]
+EvidenceText = PathText | Iterable[PathText] | Mapping[str, bool | None]
 LONGEST_RANGE = 10_000_000
 
 
@@ -48,7 +50,7 @@ class Draft:
 
 def read_mln(
     path: PathText,
-    evidence: PathText | Iterable[PathText] | Mapping[str, bool | None] | None = None,
+    evidence: EvidenceText | None = None,
     *,
     domain: Mapping[str, int] | None = None,
     open_world: Iterable[str] = (),
@@ -61,21 +63,36 @@ def read_mln(
     Predicates in `closed_world` are false where the evidence is silent. `weights="alchemy"` splits each weight over the
     clauses of its formula; otherwise it counts once per grounding in which the whole formula is true.
     """
-    path = Path(path)
-    return _read(read_source(path), path, evidence, domain, open_world, closed_world, weights)
+    file = Path(path)
+    return _read(read_source(file), file, evidence, domain, (open_world, closed_world), weights)
 
 
-def read_mln_text(text: str, evidence=None, *, domain=None, open_world=(), closed_world=(), weights="formula") -> MarkovLogic:
+def read_mln_text(
+    text: str,
+    evidence: EvidenceText | None = None,
+    *,
+    domain: Mapping[str, int] | None = None,
+    open_world: Iterable[str] = (),
+    closed_world: Iterable[str] = (),
+    weights: str = "formula",
+) -> MarkovLogic:
     """The same for a model given as text. It cannot include files."""
-    return _read(Source("<text>", text), None, evidence, domain, open_world, closed_world, weights)
+    return _read(Source("<text>", text), None, evidence, domain, (open_world, closed_world), weights)
 
 
-def _read(source: Source, path: Path | None, evidence, domain, open_world, closed_world, weights: str) -> MarkovLogic:
+def _read(
+    source: Source,
+    path: Path | None,
+    evidence: EvidenceText | None,
+    domain: Mapping[str, int] | None,
+    worlds: tuple[Iterable[str], Iterable[str]],
+    weights: str,
+) -> MarkovLogic:
     if weights not in ("formula", "alchemy"):
         raise ModelError(f"weights must be 'formula' or 'alchemy', not {weights!r}")
     draft = Draft()
     _collect(source, path, draft, ())
-    closed = _worlds(draft.predicates, open_world, closed_world)
+    closed = _worlds(draft.predicates, *worlds)
     annotated = [(line, annotate(where, line.formula, draft.predicates)) for where, line in draft.lines]
     facts = read_facts(_evidence_sources(evidence), draft.predicates)
     sorts = _sorts(draft, [found for _, found in annotated], facts, dict(domain or {}))
@@ -100,17 +117,18 @@ def read_source(path: PathText) -> Source:
         raise ParseError(f"is not UTF-8 text: {error}", path=path) from None
 
 
-def _evidence_sources(evidence) -> list[Source]:
+def _evidence_sources(evidence: EvidenceText | None) -> list[Source]:
     if evidence is None:
         return []
     if isinstance(evidence, Mapping):
-        return [mapping_source(evidence)]
-    if isinstance(evidence, str | PathLike):
-        evidence = [evidence]
-    return [read_source(path) for path in evidence]
+        return [mapping_source(cast("Mapping[str, bool | None]", evidence))]
+    paths = [evidence] if isinstance(evidence, str | PathLike) else evidence
+    return [read_source(cast("PathText", path)) for path in paths]
 
 
-def _worlds(predicates: Mapping[str, Predicate], open_world: Iterable[str], closed_world: Iterable[str]) -> frozenset[str]:
+def _worlds(
+    predicates: Mapping[str, Predicate], open_world: Iterable[str], closed_world: Iterable[str]
+) -> frozenset[str]:
     opened = [open_world] if isinstance(open_world, str) else list(open_world)
     closed = [closed_world] if isinstance(closed_world, str) else list(closed_world)
     for name in [*opened, *closed]:
@@ -223,9 +241,10 @@ def _collect_line(source: Source, line: FormulaLine, draft: Draft) -> None:
 # --- constants --------------------------------------------------------------------------------------------------------
 
 
-def natural(name: str) -> tuple:
-    """Sorts Person2 before Person10."""
-    return tuple((0, int(w), "") if w.isdecimal() and len(w) < 300 else (1, 0, w) for w in re.split(r"([0-9]+)", name)), name
+def natural(name: str) -> tuple[list[tuple[int, str]], str]:
+    """Sorts Person2 before Person10: a run of digits compares by its length without leading zeros, then as text."""
+    words = re.split(r"([0-9]+)", name)
+    return [(len(word.lstrip("0")), word.lstrip("0")) if k % 2 else (0, word) for k, word in enumerate(words)], name
 
 
 def _sorts(
@@ -266,7 +285,8 @@ def _filled(sort: str, draft: Draft, mentioned: Mapping[str, set[str]], domain: 
                 more.append(name)
         constants = [*constants, *more] if sort in draft.lists else sorted([*constants, *more], key=natural)
     if not constants:
-        raise ModelError(f"sort {sort} has no constants: say how many there are (domain {sort}=100, --domain {sort}=100), or list them: {sort} = {{A, B}}")
+        cure = f"say how many there are (--domain {sort}=100), or list them ({sort} = {{A, B}})"
+        raise ModelError(f"sort {sort} has no constants: {cure}")
     return tuple(constants)
 
 

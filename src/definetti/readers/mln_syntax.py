@@ -142,7 +142,7 @@ def _chain(kind: str, left: Raw, op: Token, right: Raw) -> Raw:
 
 
 @v_args(inline=True)
-class _Build(Transformer):
+class _Build(Transformer[Token, Any]):
     def file(self, *statements: Statement) -> list[Statement]:
         return list(statements)
 
