@@ -19,7 +19,7 @@ def all_atoms(model: MarkovLogic) -> list[tuple[str, tuple[int, ...]]]:
 
 
 def log_weight(model: MarkovLogic, state: State) -> float:
-    """The sum of weights of true groundings; -inf if a hard one is false, a block has not one value, evidence is denied."""
+    """The sum of weights of true groundings; -inf if a hard one is false or the state is not `legal`."""
     if not legal(model, state):
         return -np.inf
     total = 0.0
@@ -37,10 +37,11 @@ def log_weight(model: MarkovLogic, state: State) -> float:
 
 
 def legal(model: MarkovLogic, state: State) -> bool:
+    """Whether a state agrees with the evidence and gives every block of a `!` predicate exactly one value."""
     for name, predicate in model.predicates.items():
         known = {}
         if name in model.closed:
-            known = {index: 0 for index in np.ndindex(*model.shape(name))}
+            known = dict.fromkeys(np.ndindex(*model.shape(name)), 0)
             for row in model.unknown.get(name, ()):
                 del known[tuple(int(i) for i in row)]
         if name in model.evidence:

@@ -19,6 +19,7 @@ from definetti.model.logic import (
     Atom,
     Constant,
     Equal,
+    Evidence,
     Exist,
     Forall,
     Formula,
@@ -32,7 +33,7 @@ from definetti.model.logic import (
     Variable,
     WeightedFormula,
 )
-from definetti.model.logic_text import format_mln
+from definetti.model.logic_text import atom_name, format_mln
 from definetti.readers.mln import read_mln_text
 
 SORTS = {"a": Sort("a", ("A1", "A2")), "b": Sort("b", ("B1", "B2", "odd name"))}
@@ -64,7 +65,11 @@ def literals(draw: st.DrawFn, names: dict[str, str]) -> Formula:
 
 @st.composite
 def formulas(draw: st.DrawFn, names: dict[str, str], depth: int = 3, unused: tuple[str, ...] = ("s", "t")) -> Formula:
-    kind = draw(st.sampled_from("atom atom not and or implies iff exist forall".split())) if depth else "atom"
+    kind = (
+        draw(st.sampled_from(["atom", "atom", "not", "and", "or", "implies", "iff", "exist", "forall"]))
+        if depth
+        else "atom"
+    )
     if kind in ("exist", "forall") and unused:
         name, rest = unused[0], unused[1:]
         body = draw(formulas({**names, name: BOUND[name]}, depth - 1, rest))
@@ -101,7 +106,7 @@ def theories(draw: st.DrawFn) -> MarkovLogic:
 @settings(derandomize=True, deadline=None, max_examples=80)
 @given(theories(), st.integers(0, 2**32 - 1))
 def test_random_theories(model: MarkovLogic, seed: int) -> None:
-    """Two sorts, arities 0 to 3, nested quantifiers, `!`, `+`, equalities, constants: the log density of random states."""
+    """Two sorts, arities 0 to 3, nested quantifiers, `!`, `+`, equalities, constants: log densities of states."""
     graph, boxes, rng = ground(model), layout(model), np.random.default_rng(seed)
     rows = rng.integers(0, graph.cards, size=(6, graph.n))
     want = []
@@ -179,8 +184,28 @@ def test_names_and_blocks() -> None:
     assert atom_literal(layout(model), atom) == (7, 2)
 
 
+def test_every_atom_lies_where_its_name_is() -> None:
+    graph = ground(MarkovLogic(SORTS, PREDICATES, ()))
+    boxes = layout(MarkovLogic(SORTS, PREDICATES, ()))
+    for name, predicate in PREDICATES.items():
+        for index in np.ndindex(*(SORTS[sort].size for sort in predicate.sorts)):
+            words = [SORTS[sort].constants[i] for sort, i in zip(predicate.sorts, index, strict=True)]
+            variable, value = boxes[name].literal(index)
+            if predicate.exclusive:
+                assert graph.names[variable] == f"One({words[0]},!)" and graph.value_names[variable][value] == words[1]
+            else:
+                assert (graph.names[variable], value) == (atom_name(name, words), 1)
+
+
+def test_one_true_atom_decides_its_block() -> None:
+    """Evidence made by hand need not list the false atoms of a block."""
+    known = {"One": Evidence(np.array([[0, 1]], np.int32), np.array([1], np.int8))}
+    graph = ground(MarkovLogic(SORTS, PREDICATES, (), known))
+    assert graph.evidence[graph.index("One(A1,!)")] == 1 and graph.evidence[graph.index("One(A2,!)")] == -1
+
+
 def test_coincident_atoms_have_reduced_tables() -> None:
-    """R(x,y) ^ R(y,z) => R(x,z): with x = y or y = z it says nothing and drops out, with x = z it has two free atoms."""
+    """R(x,y) ^ R(y,z) => R(x,z): with x = y or y = z it says nothing and drops out; with x = z ≠ y it stays."""
     model = read_mln_text("p = {A, B, C}\nR(p,p)\n1 R(x,y) ^ R(y,z) => R(x,z)\n")
     graph = ground(model)
     widths = np.bincount(np.diff(graph.scope_start))

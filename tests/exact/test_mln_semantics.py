@@ -1,8 +1,9 @@
-"""What a Markov logic text means: precedence, quantifiers, operators, weights, worlds, and the two readings of a weight."""
+"""What a Markov logic text means: precedence, quantifiers, operators, worlds, and the two readings of a weight."""
 
 from __future__ import annotations
 
 import math
+import time
 from pathlib import Path
 
 import numpy as np
@@ -87,20 +88,32 @@ def test_quantifiers_never_shadow() -> None:
 
 @pytest.mark.parametrize(
     ("text", "weight"),
-    [("1.5", 1.5), ("-2", -2), ("+3e-1", 0.3), (".5", 0.5), ("2.", 2), ("log(0.3)", math.log(0.3)), ("-log( 4 )", -math.log(4))],
+    [
+        ("1.5", 1.5),
+        ("-2", -2),
+        ("+3e-1", 0.3),
+        (".5", 0.5),
+        ("2.", 2),
+        ("log(0.3)", math.log(0.3)),
+        ("-log( 4 )", -math.log(4)),
+    ],
 )
 def test_weights(text: str, weight: float) -> None:
     assert read_mln_text(f"{HEAD}{text} P(x)").formulas[0].weight == pytest.approx(weight, rel=1e-15)
 
 
 def test_any_order_and_numbers() -> None:
-    model = read_mln_text("1 Near(x, 3) => Far(x,B)\nFar(n, place)\nx = 1.\nNear(n,n)\nn = {1, ..., 4}\n".replace("x = 1.\n", ""))
+    model = read_mln_text(
+        "1 Near(x, 3) => Far(x,B)\nFar(n, place)\nx = 1.\nNear(n,n)\nn = {1, ..., 4}\n".replace("x = 1.\n", "")
+    )
     assert model.sorts["n"].constants == ("1", "2", "3", "4")
     assert model.sorts["place"].constants == ("B",)
 
 
 def test_a_name_may_stand_in_several_sorts() -> None:
-    model = read_mln_text("person = {Washington, Anna}\ncity = {Rome, Washington}\nLives(person, city)\n1 Lives(Washington, Washington)\n")
+    model = read_mln_text(
+        "person = {Washington, Anna}\ncity = {Rome, Washington}\nLives(person, city)\n1 Lives(Washington, Washington)\n"
+    )
     assert model.formulas[0].body == Atom("Lives", (Constant("person", 0), Constant("city", 1)))
 
 
@@ -209,13 +222,24 @@ def test_open_world_unless_closed() -> None:
 
 
 def test_evidence_of_blocks_is_completed() -> None:
-    model = read_mln_text("t = {X, Y, Z}\nTopic(p, t!)\n1 Topic(x,X)\n", {"Topic(P,Y)": True, "Topic(Q,X)": False, "Topic(Q,Z)": False})
-    assert format_db(model).split() == ["!Topic(P,X)", "Topic(P,Y)", "!Topic(P,Z)", "!Topic(Q,X)", "Topic(Q,Y)", "!Topic(Q,Z)"]
+    model = read_mln_text(
+        "t = {X, Y, Z}\nTopic(p, t!)\n1 Topic(x,X)\n", {"Topic(P,Y)": True, "Topic(Q,X)": False, "Topic(Q,Z)": False}
+    )
+    assert format_db(model).split() == [
+        "!Topic(P,X)",
+        "Topic(P,Y)",
+        "!Topic(P,Z)",
+        "!Topic(Q,X)",
+        "Topic(Q,Y)",
+        "!Topic(Q,Z)",
+    ]
 
 
 def test_evidence_files(tmp_path: Path) -> None:
     (tmp_path / "m.mln").write_text("Likes(p, p)\nRain\n1 Likes(x,y)\n")
-    (tmp_path / "one.db").write_text('\ufeff// a comment\n\nLikes( A , B )  // spaces\r\n/* more\n lines */\nRain\n!Likes("a, b",A)\n')
+    (tmp_path / "one.db").write_text(
+        '\ufeff// a comment\n\nLikes( A , B )  // spaces\r\n/* more\n lines */\nRain\n!Likes("a, b",A)\n'
+    )
     (tmp_path / "two.db").write_text("?Likes(B,B)\nLikes(A,B)\n")
     model = read_mln(tmp_path / "m.mln", [tmp_path / "one.db", tmp_path / "two.db"])
     assert format_db(model) == 'Likes(A,B)\n!Likes("a, b",A)\nRain\n'
@@ -225,7 +249,9 @@ def test_evidence_files(tmp_path: Path) -> None:
 def test_a_large_evidence_file(tmp_path: Path) -> None:
     (tmp_path / "m.mln").write_text("Likes(p, p)\n1 Likes(x,y)\n")
     (tmp_path / "big.db").write_text("".join(f"Likes(P{i % 300}, P{i // 300})\n" for i in range(90_000)))
+    start = time.process_time()
     model = read_mln(tmp_path / "m.mln", tmp_path / "big.db")
+    assert time.process_time() - start < 2  # about 0.2 s: a million lines take 2 s
     assert model.evidence["Likes"].tuples.shape == (90_000, 2)
     assert (np.diff(np.ravel_multi_index(tuple(model.evidence["Likes"].tuples.T), (300, 300))) == 1).all()
 
@@ -235,7 +261,14 @@ def test_a_large_evidence_file(tmp_path: Path) -> None:
 
 def test_queries() -> None:
     model = read_mln_text(HEAD + "1 P(x)\n")
-    assert list(parse_queries(model, ["P", "R(A,y)", "R(x,x)", "Rain"])) == ["P(A)", "P(B)", "R(A,A)", "R(A,B)", "R(B,B)", "Rain"]
+    assert list(parse_queries(model, ["P", "R(A,y)", "R(x,x)", "Rain"])) == [
+        "P(A)",
+        "P(B)",
+        "R(A,A)",
+        "R(A,B)",
+        "R(B,B)",
+        "Rain",
+    ]
     one = parse_query(model, " P( A )  ^ !Q(B)")
     assert not one.predicate and [key for key, _ in groundings(model, one)] == [" P( A )  ^ !Q(B)"]
     assert format_formula(one.formula, model.sorts) == "P(A) ^ !Q(B)"

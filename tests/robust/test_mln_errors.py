@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -122,7 +123,8 @@ def test_unknown_names_are_unknown_names() -> None:
     for text in ("1 Nope(x)", "1 P(Zoe)"):
         with pytest.raises(UnknownName):
             read_mln_text(HEAD + text)
-    for options in ({"closed_world": ["Pp"]}, {"open_world": ["Pp"]}, {"domain": {"pp": 3}}):
+    wrong: list[dict[str, Any]] = [{"closed_world": ["Pp"]}, {"open_world": ["Pp"]}, {"domain": {"pp": 3}}]
+    for options in wrong:
         with pytest.raises(UnknownName, match="did you mean"):
             read_mln_text(HEAD, **options)
 
@@ -141,7 +143,7 @@ def test_unknown_names_are_unknown_names() -> None:
         ({"evidence": {"P(A)\nP(B)": True}}, "is no atom"),
     ],
 )
-def test_wrong_options(options: dict, words: str) -> None:
+def test_wrong_options(options: dict[str, Any], words: str) -> None:
     with pytest.raises(DefinettiError, match=words):
         read_mln_text(HEAD, **options)
 
@@ -159,7 +161,7 @@ def test_a_sort_without_constants_names_the_cure() -> None:
         ({"T(A,X)": True}, ("T",), r"gives T\(B,!\) no value"),
     ],
 )
-def test_blocks_have_one_value(evidence: dict, closed: tuple[str, ...], words: str) -> None:
+def test_blocks_have_one_value(evidence: dict[str, Any], closed: tuple[str, ...], words: str) -> None:
     with pytest.raises(ModelError, match=words):
         read_mln_text("p = {A, B}\nt = {X, Y}\nT(p, t!)\n", evidence, closed_world=closed)
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import contextlib
 from pathlib import Path
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from definetti.errors import DefinettiError
 from definetti.model.ground import ground
-from definetti.model.logic_text import format_db, format_mln
+from definetti.model.logic import MarkovLogic, Predicate, Sort
+from definetti.model.logic_text import atom_name, format_db, format_mln
 from definetti.readers.logic_queries import parse_query
 from definetti.readers.mln import read_mln, read_mln_text
 
@@ -28,8 +30,9 @@ Friends(x,y) => FORALL z Friends(y,z).
 """
 EVIDENCE = 'Smokes(Anna)\n!Smokes(Bob)\n?Friends(Anna, "two words") // so\n/* a\nb */\nAge(Bob,2)\nRain\n'
 PIECES = [
-    "(", ")", "{", "}", "!", "?", "^", "v", "=>", "<=>", "=", "!=", ".", "...", ",", "+", "*", '"', "\\", "/*", "*/", "//",
-    "\n", " ", "#include", "EXIST", "FORALL", "x", "Anna", "Smokes", "1", "-1e9", "log(", "\0", "\r", "é", "²", "\u2028", "٣",
+    "(", ")", "{", "}", "!", "?", "^", "v", "=>", "<=>", "=", "!=", ".", "...", ",", "+", "*", '"', "\\", "/*", "*/",
+    "//", "\n", " ", "#include", "EXIST", "FORALL", "x", "Anna", "Smokes", "1", "-1e9", "log(", "\0", "\r", "é", "²",
+    "\u2028", "٣",
 ]  # fmt: skip
 
 
@@ -55,7 +58,7 @@ def test_mutilated_models(text: str, weights: str) -> None:
 
 @settings(derandomize=True, deadline=None, max_examples=250)
 @given(mutilated(EVIDENCE))
-def test_mutilated_evidence(tmp_path_factory, text: str) -> None:
+def test_mutilated_evidence(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
     folder = tmp_path_factory.getbasetemp()
     (folder / "fuzz.mln").write_text(MODEL)
     (folder / "fuzz.db").write_text(text, encoding="utf-8", errors="replace")
@@ -84,16 +87,12 @@ def test_any_text(text: str) -> None:
 
 @settings(derandomize=True, deadline=None, max_examples=100)
 @given(st.lists(st.text(min_size=1, max_size=6), min_size=1, max_size=4, unique=True))
-def test_any_constant_can_be_quoted(tmp_path_factory, names: list[str]) -> None:
+def test_any_constant_can_be_quoted(tmp_path_factory: pytest.TempPathFactory, names: list[str]) -> None:
     """Every name survives being printed and read back, in the model and in the evidence."""
     names = [name for name in names if not any("\ud800" <= c <= "\udfff" for c in name)] or ["A"]
-    from definetti.model.logic import MarkovLogic, Predicate, Sort
-
     model = MarkovLogic({"p": Sort("p", tuple(names))}, {"P": Predicate("P", ("p",))}, ())
     again = read_mln_text(format_mln(model))
     assert again.sorts["p"].constants == tuple(names)
-    from definetti.model.logic_text import atom_name
-
     file = tmp_path_factory.getbasetemp() / "names.db"
     file.write_text("".join(atom_name("P", [name]) + "\n" for name in names), encoding="utf-8", newline="")
     (tmp_path_factory.getbasetemp() / "names.mln").write_text(format_mln(model), encoding="utf-8", newline="")

@@ -155,7 +155,9 @@ def _ground_formula(model: MarkovLogic, formula: WeightedFormula, boxes: Mapping
         return
     body = written_out(formula.body, sizes_of(formula, model.sorts))
     shape = tuple(model.sorts[formula.sorts[name]].size for name in formula.free)
-    template = _Template(formula, body, tuple(dict.fromkeys(atoms(body))), tuple(dict.fromkeys(equalities(body))), shape)
+    template = _Template(
+        formula, body, tuple(dict.fromkeys(atoms(body))), tuple(dict.fromkeys(equalities(body))), shape
+    )
     total = prod(shape)
     _refuse_wide(model, template, boxes, total)
     known: dict[_Pattern, tuple[int, list[int], float]] = {}

@@ -108,12 +108,13 @@ class Sort:
         return len(self.constants)
 
     @cached_property
-    def _index(self) -> dict[str, int]:
+    def numbers(self) -> dict[str, int]:
+        """Constant → its place."""
         return {name: i for i, name in enumerate(self.constants)}
 
     def index(self, constant: str) -> int:
         try:
-            return self._index[constant]
+            return self.numbers[constant]
         except KeyError:
             some = ", ".join(self.constants[:5])
             raise UnknownName(f"sort {self.name} has no constant {constant!r}; the first are {some}") from None

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 from definetti.errors import ParseError
@@ -19,11 +20,19 @@ from definetti.readers.mln_syntax import Source
 FALSE, TRUE, UNKNOWN = 0, 1, 2
 SIGN = {"": TRUE, "!": FALSE, "?": UNKNOWN}
 
-_PLAIN_LINE = re.compile(
-    r"[ \t]*([!?]?)[ \t]*([A-Za-z_]\w*)[ \t]*"
-    r"\([ \t]*((?:[A-Z]\w*|[0-9]+)(?:[ \t]*,[ \t]*(?:[A-Z]\w*|[0-9]+))*)[ \t]*\)\s*",
-    re.ASCII,
-)
+_BARE = r"(?:[A-Z]\w*(?:-\w+)*|[0-9]+)"
+_QUOTED = r'"[^"\\]*"'  # without escapes
+
+
+def _line_of(constant: str) -> re.Pattern[str]:
+    space = r"[ \t]*"
+    args = f"({constant}(?:{space},{space}{constant})*)"
+    return re.compile(rf"{space}([!?]?){space}([A-Za-z_]\w*){space}\({space}{args}{space}\)\s*(?://.*)?", re.ASCII)
+
+
+_PLAIN_LINE = _line_of(_BARE)
+_QUOTED_LINE = _line_of(f"(?:{_BARE}|{_QUOTED})")
+_CONSTANT = re.compile(f"{_BARE}|{_QUOTED}", re.ASCII)
 _WORD = re.compile(
     r'(?P<space>[ \t\r\f]+)|(?P<comment>//.*)|(?P<open>/\*)|(?P<quoted>"(?:\\.|[^"\\])*")'
     r"|(?P<name>[^\W\d]\w*(?:-\w+)*)|(?P<number>\d+(?!\w))|(?P<mark>[!?(),.])"
@@ -57,8 +66,9 @@ class Facts:
             column = atom.columns[argument]
         return source.error(message, line, column, kind)
 
+    @cached_property
     def names(self) -> list[str]:
-        """All constants, the arguments of a row side by side."""
+        """All constants, the arguments of a row side by side (asked for once all files are read)."""
         arity = len(self.predicate.sorts)
         if arity == 0 or not self.args:
             return []
@@ -107,6 +117,11 @@ def _read_file(source: Source, predicates: Mapping[str, Predicate], facts: dict[
                 known.signs.append(SIGN[sign])
                 known.lines.append(number)
                 continue
+        elif '"' in line and (match := _QUOTED_LINE.fullmatch(line)) and match[2] in predicates:
+            names = [word[1:-1] if word[0] == '"' else word for word in _CONSTANT.findall(match[3])]
+            if len(names) - 1 == commas[match[2]]:
+                _add_row(source, number, match[1], predicates[match[2]], names, facts)
+                continue
         elif not line or line.isspace():
             continue
         elif line.lstrip().startswith("/*"):
@@ -144,12 +159,18 @@ def _add(
         wanted = f"{predicate.name}({', '.join(predicate.sorts)})"
         count = len(atom.constants)
         raise source.error(f"{wanted} has {len(predicate.sorts)} arguments, here are {count}", line, atom.column)
+    _add_row(source, line, atom.sign, predicate, atom.constants, facts)
+
+
+def _add_row(
+    source: Source, line: int, sign: str, predicate: Predicate, constants: list[str], facts: dict[str, Facts]
+) -> None:
     known = facts.get(predicate.name)
     if known is None:
         known = facts[predicate.name] = Facts(predicate, sources=[(0, source)])
-    known.odd[len(known.args)] = atom.constants
-    known.args.append("," * (len(atom.constants) - 1))
-    known.signs.append(SIGN[atom.sign])
+    known.odd[len(known.args)] = constants
+    known.args.append("," * (len(constants) - 1))
+    known.signs.append(SIGN[sign])
     known.lines.append(line)
 
 

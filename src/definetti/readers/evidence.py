@@ -41,11 +41,10 @@ def _frozen(array: np.ndarray, dtype: type) -> np.ndarray:
 
 def _numbered(known: Facts, sorts: Mapping[str, Sort]) -> np.ndarray:
     """int32[rows, arity]: constants by their number in the sort of their place."""
-    names, arity, rows = known.names(), len(known.predicate.sorts), len(known.args)
+    names, arity, rows = known.names, len(known.predicate.sorts), len(known.args)
     out = np.empty((rows, arity), dtype=np.int32)
     for place, sort_name in enumerate(known.predicate.sorts):
-        sort = sorts[sort_name]
-        index = {constant: i for i, constant in enumerate(sort.constants)}
+        sort, index = sorts[sort_name], sorts[sort_name].numbers
         column = names[place::arity]
         try:
             out[:, place] = np.fromiter(map(index.__getitem__, column), np.int32, rows)

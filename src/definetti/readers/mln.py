@@ -241,10 +241,12 @@ def _collect_line(source: Source, line: FormulaLine, draft: Draft) -> None:
 # --- constants --------------------------------------------------------------------------------------------------------
 
 
-def natural(name: str) -> tuple[list[tuple[int, str]], str]:
-    """Sorts Person2 before Person10: a run of digits compares by its length without leading zeros, then as text."""
-    words = re.split(r"([0-9]+)", name)
-    return [(len(word.lstrip("0")), word.lstrip("0")) if k % 2 else (0, word) for k, word in enumerate(words)], name
+_DIGITS = re.compile(r"[0-9]+")
+
+
+def natural(name: str) -> str:
+    """Sorts Person2 before Person10: digits are padded to equal length."""
+    return _DIGITS.sub(lambda digits: digits[0].zfill(20), name) + "\0" + name
 
 
 def _sorts(
@@ -262,7 +264,7 @@ def _sorts(
             if term.sort in mentioned:
                 mentioned[term.sort].add(term.text)
     for known in facts.values():
-        words, arity = known.names(), len(known.predicate.sorts)
+        words, arity = known.names, len(known.predicate.sorts)
         for place, sort in enumerate(known.predicate.sorts):
             if sort in mentioned:
                 mentioned[sort].update(words[place::arity])
