@@ -12,6 +12,7 @@ from mln_oracle import all_atoms, ground_marginals, log_weight, oracle_marginals
 
 from definetti.errors import TooLarge, Unsatisfiable
 from definetti.model.atoms import atom_literal, layout
+from definetti.model.events import ground_event
 from definetti.model.formulas import atoms, equalities, free_variables, holds, quantified
 from definetti.model.ground import ground, ground_size
 from definetti.model.logic import (
@@ -34,6 +35,7 @@ from definetti.model.logic import (
     WeightedFormula,
 )
 from definetti.model.logic_text import atom_name, format_mln
+from definetti.readers.logic_queries import parse_query
 from definetti.readers.mln import read_mln_text
 
 SORTS = {"a": Sort("a", ("A1", "A2")), "b": Sort("b", ("B1", "B2", "odd name"))}
@@ -211,6 +213,27 @@ def test_coincident_atoms_have_reduced_tables() -> None:
     widths = np.bincount(np.diff(graph.scope_start))
     assert widths.tolist() == [0, 0, 0, 6 + 6]  # all different: 6; x = z ≠ y: R(x,y), R(y,x), R(x,x): 6
     assert graph.log_constant == 27 - 12
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["R(A,B)", "Topic(A,X)", "Topic(A,X) v Topic(A,Z) ^ Topic(B,Y)", "R(A,B) <=> !R(B,A)", "R(A,A) ^ !R(A,A)", "A = A"],
+)
+def test_queries_as_events(text: str) -> None:
+    """The states that an event holds are those in which the formula holds."""
+    model = read_mln_text(TEXT)
+    formula = parse_query(model, text).formula
+    variables, satisfying = ground_event(model, formula)
+    boxes, graph = layout(model), ground(model)
+    rows = {tuple(row) for row in satisfying.tolist()}
+    for values in np.ndindex(*(int(graph.cards[i]) for i in variables)):
+        state = dict(zip(variables, values, strict=True))
+
+        def truth(name: str, index: tuple[int, ...], state: dict[int, int] = state) -> bool:
+            variable, value = boxes[name].literal(index)
+            return state[variable] == value
+
+        assert (values in rows) == holds(formula, {}, truth, {})
 
 
 def test_transitivity_at_fifty() -> None:

@@ -294,7 +294,7 @@ def _add_pattern(
         side[axis] = shape[axis]
         truth[atom] = (np.arange(shape[axis]) == pattern.values[k]).reshape(side)
     truth |= dict(zip(template.equalities, pattern.equal, strict=True))
-    table = np.broadcast_to(np.asarray(_evaluate(template.body, truth)), shape)
+    table = np.broadcast_to(np.asarray(evaluate(template.body, truth)), shape)
     kept = list(distinct)
     for axis in reversed(range(len(shape))):  # a variable that changes nothing leaves the scope
         first = table.take([0], axis=axis)
@@ -312,24 +312,24 @@ def _add_pattern(
     return -1, kept, (pattern.weight or 0.0) * float(table)
 
 
-def _evaluate(formula: Formula, truth: Mapping[Formula, np.ndarray | bool]) -> np.ndarray | np.bool_ | bool:
-    """The truth of a formula in all states of its variables at once."""
+def evaluate(formula: Formula, truth: Mapping[Formula, np.ndarray | bool]) -> np.ndarray | np.bool_ | bool:
+    """The truth of a formula without quantifiers in all states at once, given that of its atoms and equalities."""
     match formula:
         case Truth(value):
             return np.bool_(value)
         case Atom() | Equal():
             return truth[formula]
         case Not(part):
-            return np.logical_not(_evaluate(part, truth))
+            return np.logical_not(evaluate(part, truth))
         case Implies(left, right):
-            return np.logical_or(np.logical_not(_evaluate(left, truth)), _evaluate(right, truth))
+            return np.logical_or(np.logical_not(evaluate(left, truth)), evaluate(right, truth))
         case Iff(left, right):
-            return np.equal(_evaluate(left, truth), _evaluate(right, truth))
+            return np.equal(evaluate(left, truth), evaluate(right, truth))
     combine = np.logical_and if isinstance(formula, And) else np.logical_or
     assert isinstance(formula, And | Or), "quantifiers are written out before"
     total: np.ndarray | np.bool_ | bool = np.bool_(isinstance(formula, And))
     for part in formula.parts:
-        total = combine(total, _evaluate(part, truth))
+        total = combine(total, evaluate(part, truth))
     return total
 
 

@@ -21,13 +21,14 @@ def number_facts(
     evidence: dict[str, Evidence] = {}
     unknown: dict[str, np.ndarray] = {}
     for name, known in facts.items():
-        tuples, values = _distinct(known, _numbered(known, sorts), sorts)
+        rows = _numbered(known, sorts)
+        tuples, values = _distinct(known, rows, sorts)
         open_rows = values == UNKNOWN
         if name in closed and open_rows.any():
             unknown[name] = _frozen(tuples[open_rows], np.int32)
         tuples, values = tuples[~open_rows], values[~open_rows]
         if known.predicate.exclusive:
-            tuples, values = _complete_blocks(known.predicate, tuples, values, sorts)
+            tuples, values = _complete_blocks(known, rows, tuples, values, sorts)
         if len(values):
             evidence[name] = Evidence(_frozen(tuples, np.int32), _frozen(values, np.int8))
     return evidence, unknown
@@ -90,9 +91,10 @@ def _words(predicate: Predicate, row: Sequence[int] | np.ndarray, sorts: Mapping
 
 
 def _complete_blocks(
-    predicate: Predicate, tuples: np.ndarray, values: np.ndarray, sorts: Mapping[str, Sort]
+    known: Facts, all_rows: np.ndarray, tuples: np.ndarray, values: np.ndarray, sorts: Mapping[str, Sort]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """A true atom makes the others of its block false; the last one left makes it true."""
+    """A true atom makes the others of its block false; the last one left becomes true."""
+    predicate = known.predicate
     shape = tuple(sorts[sort].size for sort in predicate.sorts)
     outer = [k for k in range(len(shape)) if k not in predicate.exclusive]
     inner_size = prod(shape[k] for k in predicate.exclusive)
@@ -105,10 +107,11 @@ def _complete_blocks(
         true = [inner for inner, value in block.items() if value == TRUE]
         missing = inner_size - len(block)
         if len(true) > 1 or (not true and missing == 0):
-            example = _place(place, next(iter(block)), outer, predicate.exclusive)
+            members = [_place(place, inner, outer, predicate.exclusive) for inner in true or block]
             what = "more than one atom is true" if true else "no atom can be true"
-            name = block_name(predicate, _words(predicate, example, sorts))
-            raise ModelError(f"contradicting evidence: in {name} {what}, exactly one must be")
+            name = block_name(predicate, _words(predicate, members[0], sorts))
+            last = max(int(np.flatnonzero((all_rows == member).all(axis=1))[0]) for member in members)
+            raise known.error(f"contradicting evidence: in {name} {what}, exactly one must be", last)
         if true or missing == 1:
             for inner in np.ndindex(*(shape[k] for k in predicate.exclusive)):
                 block.setdefault(inner, FALSE if true else TRUE)

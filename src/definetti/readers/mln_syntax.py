@@ -327,6 +327,8 @@ def _open_bracket(text: str, until: Token | None) -> str:
 
 def _hint(token: Token, text: str) -> str:
     before = text[: _start(token)].rsplit("\n", 1)[-1]
+    if before.strip().lower() in ("inf", "infinity", "nan"):
+        return "; a weight is a finite number: write a hard formula, with a period at its end"
     if token.type == "NAME" and re.fullmatch(r"\s*[^\W\d]\w*\s+", before):
         return "; functions are not known: write `person Mother(person)` as the predicate Mother(person, person!)"
     if token.type == "OR":
