@@ -253,6 +253,11 @@ def test_refuses_what_is_too_large() -> None:
         ground(read_mln_text("R(p,p)\n1 EXIST y R(x,y)\n", domain={"p": 100}))
     with pytest.raises(TooLarge, match="written out"):
         ground(read_mln_text("R(p,p)\n1 EXIST x,y R(x,y)\n", domain={"p": 1000}))
+    with pytest.raises(TooLarge, match="clauses"):
+        read_mln_text("P(p)\nQ(p)\n1 EXIST x (P(x) ^ Q(x))\n", domain={"p": 2000}, weights="alchemy")
+    many = " ^ ".join(f"P(x{i})" for i in range(100))
+    with pytest.raises(TooLarge, match="ground formulas"):
+        ground(read_mln_text(f"P(p)\n1 {many}\n", domain={"p": 100_000}))
     assert ground(read_mln_text("R(p,p)\nFORALL x,y (R(x,y) => R(y,x)).\n", domain={"p": 100})).factor_count == 9900
 
 

@@ -61,6 +61,7 @@ def sigmoid(w: float) -> float:
         ("!EXIST y R(x,y) ^ Q(x)", "!(EXIST y (R(x,y) ^ Q(x)))"),
         ("forall y,z (R(y,z) ^ P(x))", "FORALL y,z (R(y,z) ^ P(x))"),
         ("ExIsT y R(x,y)", "EXIST y R(x,y)"),
+        ("EXISTS y R(x,y)", "EXIST y R(x,y)"),
         ("vote(x) v vote(y)", "(vote(x)) v (vote(y))"),
         ("x = A v x != y ^ R(x,y)", "(x = A) v ((x != y) ^ R(x,y))"),
         ("!x = y ^ R(x,y)", "(x != y) ^ R(x,y)"),

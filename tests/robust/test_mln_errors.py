@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from definetti.errors import DefinettiError, ModelError, ParseError, UnknownName
+from definetti.errors import DefinettiError, ModelError, ParseError, TooLarge, UnknownName
+from definetti.model.ground import ground
 from definetti.model.logic_text import format_mln
 from definetti.readers.mln import read_mln, read_mln_text
 
@@ -63,7 +65,7 @@ MISTAKES = [
     ('#include "x.mln"', 10, "a model given as text cannot include files"),
     ("#define x", 1, "unknown directive"),
     ("1 " + "!" * 300 + "P(x)", None, "nested more than 200 deep"),
-    ("1 " + "(" * 5000 + "P(x)" + ")" * 5000, None, "nested more than 200 deep"),
+    ("1 " + "(!" * 5000 + "P(x)" + ")" * 5000, None, "nested more than 200 deep"),
     ("1 " + "P(x) => " * 5000 + "P(x)", None, "nested more than 200 deep"),
     ("1 " + "P(x) <=> " * 5000 + "P(x)", None, "nested more than 200 deep"),
     ("1 " + "EXIST y " * 5000 + "P(y)", None, "nested more than 200 deep"),
@@ -86,6 +88,28 @@ def test_mistakes_point_at_their_place(text: str, column: int | None, words: str
 def test_long_chains_are_no_nesting() -> None:
     model = read_mln_text(HEAD + "1 " + " ^ ".join(["P(x)"] * 5000))
     assert read_mln_text(format_mln(model)).formulas[0].body == model.formulas[0].body
+
+
+DEEP = [
+    "!" * 190 + "P(x)",
+    "(" * 5000 + "P(x)" + ")" * 5000,
+    "(!" * 190 + "P(x)" + ")" * 190,
+    "P(x) => " * 190 + "P(x)",
+    "P(x) <=> " * 190 + "P(x)",
+    "".join(f"EXIST y{i} P(y{i}) ^ " for i in range(90)) + "P(x)",
+    "(P(x) ^ !" * 60 + "P(x)" + ")" * 60,
+]
+
+
+@pytest.mark.parametrize("text", DEEP)
+@pytest.mark.parametrize("weights", ["formula", "alchemy"])
+def test_allowed_nesting_goes_all_the_way(text: str, weights: str) -> None:
+    """Reading, printing, splitting and grounding are recursive: what may be read must not overflow them."""
+    with contextlib.suppress(TooLarge):
+        model = read_mln_text(HEAD + "1 " + text, weights=weights)
+        if weights == "formula":
+            assert read_mln_text(format_mln(model)).formulas[0].body == model.formulas[0].body
+        ground(model)
 
 
 EVIDENCE = [
@@ -136,6 +160,7 @@ def test_unknown_names_are_unknown_names() -> None:
         ({"domain": {"p": 1}}, "2 are named"),
         ({"domain": {"p": 0}}, "at least 1"),
         ({"domain": {"p": 2.5}}, "at least 1"),
+        ({"domain": {"p": 10**12}}, "too large: the domain of p"),
         ({"weights": "other"}, "'formula' or 'alchemy'"),
         ({"evidence": {"P(A)": "yes"}}, "True, False or None"),
         ({"evidence": {"!P(A)": True}}, "is no atom"),
@@ -159,11 +184,12 @@ def test_a_sort_without_constants_names_the_cure() -> None:
         ({"T(A,Y)": True, "T(A,X)": True}, (), r"<evidence>:2:1: .*in T\(A,!\) more than one atom is true"),
         ({"T(A,X)": False, "T(A,Y)": False}, (), r"<evidence>:2:2: .*in T\(A,!\) no atom can be true"),
         ({"T(A,X)": True}, ("T",), r"gives T\(B,!\) no value"),
+        ({"W(A)": False}, ("W",), r"gives W\(!\) no value"),
     ],
 )
 def test_blocks_have_one_value(evidence: dict[str, Any], closed: tuple[str, ...], words: str) -> None:
     with pytest.raises(DefinettiError, match=words):
-        read_mln_text("p = {A, B}\nt = {X, Y}\nT(p, t!)\n", evidence, closed_world=closed)
+        read_mln_text("p = {A, B, C}\nt = {X, Y}\nT(p, t!)\nW(p!)\n", evidence, closed_world=closed)
 
 
 def test_files(tmp_path: Path) -> None:

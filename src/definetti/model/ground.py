@@ -15,14 +15,12 @@ import numpy as np
 from definetti.errors import TooLarge, Unsatisfiable
 from definetti.model.atoms import Box, layout, value_names, variable_names
 from definetti.model.factors import FREE, FactorGraph
-from definetti.model.formulas import atoms, equalities, parts
+from definetti.model.formulas import atoms, equalities
 from definetti.model.logic import (
     And,
     Atom,
     Constant,
     Equal,
-    Exist,
-    Forall,
     Formula,
     Iff,
     Implies,
@@ -34,7 +32,7 @@ from definetti.model.logic import (
     WeightedFormula,
 )
 from definetti.model.logic_text import format_formula
-from definetti.model.normal_forms import hard_parts, sizes_of, written_out
+from definetti.model.normal_forms import hard_parts, sizes_of, written_out, written_size
 
 LARGEST_TABLE = 1 << 20  # entries
 LIMIT = 5_000_000  # variables, and factors
@@ -62,7 +60,7 @@ def ground_size(model: MarkovLogic) -> GroundSize:
     factors = entries = largest = 0
     for formula in _pieces(model):
         count = prod(model.sorts[formula.sorts[name]].size for name in formula.free)
-        width = _width(formula.body, {name: model.sorts[sort].size for name, sort in formula.sorts.items()})
+        width = written_size(formula.body, {name: model.sorts[sort].size for name, sort in formula.sorts.items()})
         factors, entries, largest = factors + count, entries + count * width, max(largest, width)
     return GroundSize(sum(box.count for box in layout(model).values()), factors, entries, largest)
 
@@ -70,14 +68,6 @@ def ground_size(model: MarkovLogic) -> GroundSize:
 def _pieces(model: MarkovLogic) -> list[WeightedFormula]:
     """What is grounded: soft formulas as they are, hard ones in their independent parts."""
     return [piece for formula in model.formulas for piece in (hard_parts(formula) if formula.hard else [formula])]
-
-
-def _width(formula: Formula, sizes: Mapping[str, int]) -> int:
-    """The number of atoms once quantifiers are written out."""
-    if isinstance(formula, Atom):
-        return 1
-    copies = prod(sizes[name] for name in formula.variables) if isinstance(formula, Exist | Forall) else 1
-    return copies * sum(_width(part, sizes) for part in parts(formula))
 
 
 def ground(model: MarkovLogic, limit: int = LIMIT) -> FactorGraph:

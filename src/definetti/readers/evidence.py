@@ -133,10 +133,10 @@ def check_closed_blocks(
     """A closed `!` predicate needs, in every block, a true atom or one that is left open."""
     outer = [k for k in range(len(predicate.sorts)) if k not in predicate.exclusive]
     possible = np.zeros(tuple(sorts[predicate.sorts[k]].size for k in outer), dtype=bool)
-    if known is not None:
-        possible[tuple(known.tuples[known.values == TRUE][:, outer].T)] = True
-    if unknown is not None:
-        possible[tuple(unknown[:, outer].T)] = True
+    true = known.tuples[known.values == TRUE] if known is not None else np.empty((0, len(predicate.sorts)), int)
+    for rows in (true, unknown):
+        if rows is not None and len(rows):
+            possible[tuple(rows[:, outer].T)] = True
     if not possible.all():
         first = np.argwhere(~possible)[0]
         row = np.zeros(len(predicate.sorts), dtype=int)

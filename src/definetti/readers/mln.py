@@ -16,7 +16,7 @@ from typing import cast
 import numpy as np
 from lark import Token
 
-from definetti.errors import ModelError, ParseError, UnknownName
+from definetti.errors import ModelError, ParseError, TooLarge, UnknownName
 from definetti.model.logic import MarkovLogic, Predicate, Sort, WeightedFormula
 from definetti.model.normal_forms import split_weights
 from definetti.readers.db import Facts, mapping_source, read_facts
@@ -26,7 +26,7 @@ from definetti.readers.mln_syntax import FormulaLine, Include, Misplaced, SortLi
 
 PathText = str | PathLike[str]
 EvidenceText = PathText | Iterable[PathText] | Mapping[str, bool | None]
-LONGEST_RANGE = 10_000_000
+MOST_CONSTANTS = 2_000_000  # of one sort
 
 
 @dataclass
@@ -211,8 +211,8 @@ def _range(source: Source, items: Sequence[Token]) -> list[str]:
     first, last = int(items[0]), int(items[2])
     if last < first:
         raise source.error_at(f"the range ends at {last}, before it starts at {first}", items[2])
-    if last - first >= LONGEST_RANGE:
-        raise source.error_at(f"a range may hold {LONGEST_RANGE} constants", items[2])
+    if last - first >= MOST_CONSTANTS:
+        raise source.error_at(f"a range may hold {MOST_CONSTANTS} constants", items[2])
     return [str(number) for number in range(first, last + 1)]
 
 
@@ -277,6 +277,8 @@ def _filled(sort: str, draft: Draft, mentioned: Mapping[str, set[str]], domain: 
     if wanted is not None:
         if isinstance(wanted, bool) or not isinstance(wanted, int | np.integer) or wanted < 1:
             raise ModelError(f"the domain of {sort} must be a number of constants, at least 1, not {wanted!r}")
+        if wanted > MOST_CONSTANTS:
+            raise TooLarge(f"the domain of {sort}", wanted, MOST_CONSTANTS, "ask for fewer constants")
         if wanted < len(constants):
             raise ModelError(f"the domain asks for {wanted} constants of sort {sort}, but {len(constants)} are named")
         seen, number, more = set(constants), 0, []

@@ -198,9 +198,6 @@ class _Build(Transformer[Token, Any]):
 
     def group(self, left: Token, formula: Raw, right: Token) -> Raw:
         formula.start, formula.stop, formula.grouped = _start(left), _stop(right), True
-        formula.depth += 1
-        if formula.depth > DEEPEST:
-            raise Misplaced(f"the formula is nested more than {DEEPEST} deep; split it", left)
         return formula
 
     def starred(self, star: Token, atom: Raw) -> Raw:
