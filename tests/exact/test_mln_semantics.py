@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import time
 from pathlib import Path
 
+import lark
 import numpy as np
 import pytest
 from mln_oracle import all_atoms, ground_marginals, oracle_marginals
@@ -15,6 +17,7 @@ from definetti.model.atoms import layout
 from definetti.model.ground import ground
 from definetti.model.logic import Atom, Constant, MarkovLogic, Not, Truth
 from definetti.model.logic_text import format_db, format_formula, format_mln
+from definetti.readers import mln_syntax
 from definetti.readers.logic_queries import groundings, parse_queries, parse_query
 from definetti.readers.mln import read_mln, read_mln_text
 
@@ -320,3 +323,19 @@ def test_examples(name: str, tmp_path: Path) -> None:
 
 def test_every_example_is_tested() -> None:
     assert {path.name for path in EXAMPLES.glob("*.mln")} == set(CASES)
+
+
+def test_the_grammar_has_no_conflicts(caplog: pytest.LogCaptureFixture) -> None:
+    """Lark resolves shift/reduce conflicts silently; a grammar that people read should have none to resolve."""
+    text = (Path(mln_syntax.__file__).with_name("mln.lark")).read_text(encoding="utf-8")
+    level = lark.logger.level
+    lark.logger.setLevel(logging.DEBUG)
+    lark.logger.propagate = True
+    try:
+        with caplog.at_level(logging.DEBUG):
+            lark.Lark(text, parser="lalr", lexer="basic", start=["file", "query"], debug=True)
+            assert "conflict" not in caplog.text.lower()
+            lark.Lark('start: start "+" start | "x"', parser="lalr", debug=True)
+            assert "conflict" in caplog.text.lower()  # the check can fail
+    finally:
+        lark.logger.setLevel(level)

@@ -193,4 +193,5 @@ class MarkovLogic:
 
     def __repr__(self) -> str:
         sorts = ", ".join(f"{s.name}={s.size}" for s in self.sorts.values())
-        return f"MarkovLogic({sorts}; {self.atom_count} atoms, {len(self.formulas)} formulas, {self.ground_count} groundings)"
+        counts = f"{self.atom_count} atoms, {len(self.formulas)} formulas, {self.ground_count} groundings"
+        return f"MarkovLogic({sorts}; {counts})"
