@@ -1,6 +1,6 @@
 """igraph's BLISS behind a guard: a process of its own with a time limit that really ends it, and sparse generators.
 
-igraph holds the interpreter lock while it searches and cannot be stopped from Python, so anything but a small graph goes to
+igraph holds the interpreter lock while it searches and cannot be stopped from Python, so all but small graphs go to
 `python -m definetti.symmetry.bliss`, which reads arrays on stdin and writes arrays on stdout (the .npy format, never
 pickle). The child also sets itself an alarm, so that it ends even if the parent was killed.
 """

@@ -5,6 +5,7 @@ The group acts on the literals of the *simplified* model, so value flips and per
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -16,9 +17,9 @@ import numpy as np
 from definetti import groups
 from definetti.errors import ModelError, Notice, SymmetryError
 from definetti.groups import Generator, PermutationGroup
-from definetti.model.factors import FREE, FactorGraph, frozen
+from definetti.model.factors import FactorGraph, frozen
 from definetti.symmetry import bliss
-from definetti.symmetry.check import first_violation
+from definetti.symmetry.check import violation
 from definetti.symmetry.cycles import read_generators
 from definetti.symmetry.graph import literal_graph
 from definetti.symmetry.layout import Layout, layout
@@ -107,20 +108,36 @@ class Symmetries:
     def random_element(self, rng: np.random.Generator) -> np.ndarray:
         return groups.random_element(self.group, rng)
 
+    @property
+    def order_text(self) -> str | None:
+        """The exact order as a decimal string; `str` refuses integers of more than 4300 digits."""
+        return None if self.order is None else decimal(self.order)
+
     def __repr__(self) -> str:
-        order = (
-            "unknown" if self.order is None else str(self.order) if self.order < 10**15 else f"{float_text(self.order)}"
-        )
+        order = "unknown" if self.order is None else shown(self.order)
+        orbits = f"{len(self.row_size)} orbits of {len(self.model.free)} variables"
         doubt = "".join(f", {notice.kind}" for notice in self.notices)
-        return f"Symmetries(order {order}, {len(self.row_size)} orbits of {len(self.model.free)} variables, {self.kind}{doubt})"
+        return f"Symmetries(order {order}, {orbits}, {self.kind}{doubt})"
 
 
-def float_text(number: int) -> str:
-    """A large integer with a few digits: it may be past the largest float."""
-    digits = len(hex(number)) * 1.2041199826559248  # log10(16), good enough for where to cut
-    exponent = max(0, int(digits) - 12)
-    short = str(number // 10**exponent)
-    return f"{short[0]}.{short[1:4]}e+{exponent + len(short) - 1}"
+def decimal(number: int) -> str:
+    """All digits of a non-negative integer, however many."""
+    if number.bit_length() < 4000:
+        return str(number)
+    half = int(number.bit_length() * math.log10(2)) // 2
+    high, low = divmod(number, 10**half)
+    return decimal(high) + decimal(low).zfill(half)
+
+
+def shown(number: int) -> str:
+    """An integer in full, or with a few digits where it is large (it may be past the largest float)."""
+    if number < 10**15:
+        return str(number)
+    exponent = int(math.log10(number >> (shift := max(0, number.bit_length() - 60))) + shift * math.log10(2))
+    leading = number // 10 ** (exponent - 3)
+    if leading >= 10_000:  # the logarithm was rounded down
+        exponent, leading = exponent + 1, leading // 10
+    return f"{leading / 1000:.3f}e+{exponent}"
 
 
 # --- verbs -------------------------------------------------------------------------------------------------------
@@ -149,10 +166,10 @@ def given(model: FactorGraph, generators: Any) -> Symmetries:
     """The group that the given generators generate; `SymmetryError` names the factor that one of them breaks."""
     started = time.monotonic()
     read = read_generators(model, generators)
-    wrong = first_violation(layout(model), read)
+    wrong = violation(layout(model), read)
     if wrong is not None:
-        number, reason = wrong
-        raise SymmetryError(f"generator {number + 1} of {len(read)} is no symmetry of the model: {reason.reason}")
+        which = f"generator {wrong.generator + 1} of {len(read)}"
+        raise SymmetryError(f"{which} is no symmetry of the model: {wrong.reason}")
     group = PermutationGroup(int(model.literal_start[-1]), tuple(read))
     return Symmetries(model, group, _order(model, group), "given", (), time.monotonic() - started)
 
@@ -195,7 +212,8 @@ def find(model: FactorGraph, over: str = "literals", time_limit: float = 10.0) -
 
 def _stopped(time_limit: float, merged: Twins) -> str:
     known = "twins are used" if merged.order > 1 else "none are used"
-    return f"the search for symmetries was stopped after {time_limit:g} s; {known}; raise the time limit or give generators"
+    cure = "raise the time limit or give generators"
+    return f"the search for symmetries was stopped after {time_limit:g} s; {known}; {cure}"
 
 
 def _carried(first: int, literals: np.ndarray, merged: Twins, generator: Generator) -> Generator:
@@ -207,6 +225,6 @@ def _carried(first: int, literals: np.ndarray, merged: Twins, generator: Generat
 
 def _require_symmetries(sorted_factors: Layout, generators: list[Generator]) -> None:
     """What the search found must pass the same check as what a user gives."""
-    wrong = first_violation(sorted_factors, generators)
+    wrong = violation(sorted_factors, generators)
     if wrong is not None:
-        raise AssertionError(f"a generator that was found is no symmetry: {wrong[1].reason}; please report this")
+        raise AssertionError(f"a generator that was found is no symmetry: {wrong.reason}; please report this")

@@ -2,8 +2,8 @@
 
 One node per free variable, one per literal (coloured by its unary value), one per table entry that differs from the
 table's most frequent entry (coloured by both values, joined to its literals). The literals of an entry tell the factor,
-since no two factors have the same scope, so factors need no nodes of their own: a clause costs one node. The most common kind
-of pair tables with just two different entries needs no nodes at all: its entries are edges between literals.
+since no two factors have the same scope, so factors need no nodes of their own: a clause costs one node. The most
+common kind of pair tables with just two different entries needs no nodes: its entries are edges between literals.
 Twins and tied values have been merged before; their multiplicities are colours.
 """
 
