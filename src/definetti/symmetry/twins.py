@@ -22,7 +22,7 @@ _TAG = np.uint64(0xD1B54A32D192ED03)
 
 @dataclass(frozen=True, eq=False)
 class Twins:
-    """Classes of free variables. Slot s of variable i is the literal slots[literal_start[i] + s]; slots of twins match."""
+    """Classes of free variables. Slot s of variable i is slots[literal_start[i] + s]; slots of twins match."""
 
     class_of: np.ndarray  # int64[n], -1 for observed variables
     start: np.ndarray  # int64[C + 1] into members
@@ -154,7 +154,7 @@ def _signatures(layout: Layout, over: str) -> np.ndarray:
 
 
 def _slices(layout: Layout, block: Block, axis: int, numbers: dict[bytes, int]) -> tuple[np.ndarray, np.ndarray]:
-    """Hashes of each factor's slices along `axis` (other axes by variable), uint64[m, card], and of its other variables."""
+    """Hashes of each factor's slices along `axis` (uint64[m, card], other axes by variable), and of its other variables."""
     rest = [a for a in range(block.arity) if a != axis]
     others = block.scopes[:, rest]
     order = np.argsort(others, axis=1)
