@@ -25,10 +25,10 @@ IN_PROCESS = 200  # nodes: below this a search takes no noticeable time
 
 @dataclass(frozen=True)
 class Found:
-    """Generators on nodes. `order` is None if the time was up before it was known."""
+    """Generators on nodes and the order of their group; not `complete` if the time was up before all were known."""
 
     generators: tuple[Generator, ...]
-    order: int | None
+    order: int
     complete: bool
 
 
@@ -37,7 +37,7 @@ def search(edges: np.ndarray, colours: np.ndarray, time_limit: float) -> Found:
     colours = np.unique(colours, return_inverse=True)[1].ravel()
     edges = np.asarray(edges, dtype=np.int64).reshape(-1, 2)
     if time_limit <= 0:
-        return Found((), None, False)
+        return Found((), 1, False)
     if len(colours) <= IN_PROCESS:
         generators, order = automorphisms(Graph(colours.astype(np.uint64), edges))
         return Found(tuple(generators), order, True)
@@ -78,7 +78,7 @@ def _packed(*arrays: np.ndarray) -> bytes:
 
 def _parse(answer: bytes) -> Found:
     if not answer.endswith(b"\n"):  # the child was ended, or died
-        return Found((), None, False)
+        return Found((), 1, False)
     stream = BytesIO(answer)
     sizes, points, images = (np.load(stream, allow_pickle=False) for _ in range(3))
     bounds = np.cumsum(sizes)[:-1]

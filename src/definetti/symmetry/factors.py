@@ -5,7 +5,6 @@ The group acts on the literals of the *simplified* model, so value flips and per
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -14,17 +13,19 @@ from typing import Any
 
 import numpy as np
 
-from definetti import groups
+from definetti import groups, show
 from definetti.errors import ModelError, Notice, SymmetryError
 from definetti.groups import Generator, PermutationGroup
 from definetti.model.factors import FactorGraph, frozen
 from definetti.symmetry import bliss
 from definetti.symmetry.check import violation
 from definetti.symmetry.cycles import read_generators
-from definetti.symmetry.graph import literal_graph
+from definetti.symmetry.graph import ColouredGraph, literal_graph
 from definetti.symmetry.layout import Layout, layout
 from definetti.symmetry.twins import Twins, twins
+from definetti.symmetry.variable_graph import variable_graph
 
+MOST_NODES = 4_000_000  # of the graph over literals
 TUPLE_CAP = 2_000_000  # members of a tuple's orbit
 KINDS = ("auto", "literals", "variables", "none")
 
@@ -108,36 +109,11 @@ class Symmetries:
     def random_element(self, rng: np.random.Generator) -> np.ndarray:
         return groups.random_element(self.group, rng)
 
-    @property
-    def order_text(self) -> str | None:
-        """The exact order as a decimal string; `str` refuses integers of more than 4300 digits."""
-        return None if self.order is None else decimal(self.order)
-
     def __repr__(self) -> str:
-        order = "unknown" if self.order is None else shown(self.order)
+        order = "unknown" if self.order is None else show.large(self.order)
         orbits = f"{len(self.row_size)} orbits of {len(self.model.free)} variables"
         doubt = "".join(f", {notice.kind}" for notice in self.notices)
         return f"Symmetries(order {order}, {orbits}, {self.kind}{doubt})"
-
-
-def decimal(number: int) -> str:
-    """All digits of a non-negative integer, however many."""
-    if number.bit_length() < 4000:
-        return str(number)
-    half = int(number.bit_length() * math.log10(2)) // 2
-    high, low = divmod(number, 10**half)
-    return decimal(high) + decimal(low).zfill(half)
-
-
-def shown(number: int) -> str:
-    """An integer in full, or with a few digits where it is large (it may be past the largest float)."""
-    if number < 10**15:
-        return str(number)
-    exponent = int(math.log10(number >> (shift := max(0, number.bit_length() - 60))) + shift * math.log10(2))
-    leading = number // 10 ** (exponent - 3)
-    if leading >= 10_000:  # the logarithm was rounded down
-        exponent, leading = exponent + 1, leading // 10
-    return f"{leading / 1000:.3f}e+{exponent}"
 
 
 # --- verbs -------------------------------------------------------------------------------------------------------
@@ -189,38 +165,45 @@ def _order(model: FactorGraph, group: PermutationGroup) -> int | None:
     return groups.order(PermutationGroup(model.n, tuple(renamings)))
 
 
-def find(model: FactorGraph, over: str = "literals", time_limit: float = 10.0) -> Symmetries:
+def find(
+    model: FactorGraph, over: str = "literals", time_limit: float = 10.0, most_nodes: int = MOST_NODES
+) -> Symmetries:
     """The symmetries of a *simplified* model by graph automorphism, over literals or only over variables.
 
-    When the time limit ends the search, what is known by then is returned (at least the twins), with a notice.
+    When the time limit ends the search, what is known by then is returned (the twins), with a notice. Where the graph
+    over literals would have more than `most_nodes` nodes, only symmetries of variables are sought, with a notice.
     """
     started = time.monotonic()
     sorted_factors = layout(model)
-    merged = twins(sorted_factors, over)
-    graph = literal_graph(sorted_factors, merged, over)
+    over, merged, graph, notices = _graph(sorted_factors, over, most_nodes)
     found = bliss.search(graph.edges, graph.colours, time_limit - (time.monotonic() - started))
-    notices: tuple[Notice, ...] = ()
     if not found.complete:
-        notices = (Notice("time-limit", _stopped(time_limit, merged)),)
-    carried = [_carried(graph.first_literal, graph.literals, merged, g) for g in found.generators]
-    generators = [g for g in carried if len(g[0])] + merged.generators()
-    order = merged.order * (found.order or 1) if found.order is not None or not found.complete else None
+        notices += (Notice("time-limit", _stopped(time_limit, merged)),)
+    carried = [merged.extend(*graph.carry(generator)) for generator in found.generators]
+    generators = [generator for generator in carried if len(generator[0])] + merged.generators()
     _require_symmetries(sorted_factors, generators)
     group = PermutationGroup(int(model.literal_start[-1]), tuple(generators))
-    return Symmetries(model, group, order, over, notices, time.monotonic() - started)
+    return Symmetries(model, group, found.order * merged.order, over, notices, time.monotonic() - started)
+
+
+def _graph(sorted_factors: Layout, over: str, most_nodes: int) -> tuple[str, Twins, ColouredGraph, tuple[Notice, ...]]:
+    """What is sought, the twins that were merged for it, the graph of the others."""
+    merged = twins(sorted_factors, over)
+    graph = literal_graph(sorted_factors, merged, over, most_nodes)
+    if isinstance(graph, ColouredGraph):
+        return over, merged, graph, ()
+    notices: tuple[Notice, ...] = ()
+    if over == "literals":
+        size = f"the graph over literals would have {show.count(graph)} nodes, the limit is {show.count(most_nodes)}"
+        notices = (Notice("fallback", f"{size}; only symmetries of variables were sought"),)
+        merged = twins(sorted_factors, "variables")
+    return "variables", merged, variable_graph(sorted_factors, merged), notices
 
 
 def _stopped(time_limit: float, merged: Twins) -> str:
-    known = "twins are used" if merged.order > 1 else "none are used"
+    known = "only twins are used" if merged.order > 1 else "none are used"
     cure = "raise the time limit or give generators"
     return f"the search for symmetries was stopped after {time_limit:g} s; {known}; {cure}"
-
-
-def _carried(first: int, literals: np.ndarray, merged: Twins, generator: Generator) -> Generator:
-    """A permutation of graph nodes as one of literals."""
-    points, images = generator
-    inside = (points >= first) & (points < first + len(literals))
-    return merged.extend(literals[points[inside] - first], literals[images[inside] - first])
 
 
 def _require_symmetries(sorted_factors: Layout, generators: list[Generator]) -> None:

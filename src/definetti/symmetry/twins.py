@@ -154,7 +154,7 @@ def _signatures(layout: Layout, over: str) -> np.ndarray:
 
 
 def _slices(layout: Layout, block: Block, axis: int, numbers: dict[bytes, int]) -> tuple[np.ndarray, np.ndarray]:
-    """Hashes of each factor's slices along `axis` (uint64[m, card], other axes by variable), and of its other variables."""
+    """Hashes of each factor's slices along `axis` (uint64[m, card], other axes by variable), and of the others."""
     rest = [a for a in range(block.arity) if a != axis]
     others = block.scopes[:, rest]
     order = np.argsort(others, axis=1)
