@@ -165,7 +165,8 @@ class _Chain:
             level.orbit.extend(points[new].tolist())
             found.append(frontier)
         level.transversal = np.concatenate(found)
-        level.back = np.argsort(level.transversal, axis=1)
+        level.back = np.empty_like(level.transversal)
+        np.put_along_axis(level.back, level.transversal, np.arange(self.degree)[None], axis=1)
 
     def missing(self) -> tuple[np.ndarray, int] | None:
         """A Schreier generator that the chain does not contain, with its level; None proves the chain complete."""

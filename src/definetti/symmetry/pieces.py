@@ -205,7 +205,7 @@ def _component(piece: Graph, depth: int) -> tuple[list[Generator], int]:
     if len(own) < LARGE:
         return out, int(graph.count_automorphisms(color=colours))
     # igraph would search all over again for the order; a stabiliser chain is cheaper where the group is small.
-    order = group_order(PermutationGroup(len(own), tuple(out)), work=100 * len(own))
+    order = group_order(PermutationGroup(len(own), tuple(out)), work=400 * len(own))
     return out, int(graph.count_automorphisms(color=colours)) if order is None else order
 
 
