@@ -178,7 +178,7 @@ def find(
     over, merged, graph, notices = _graph(sorted_factors, over, most_nodes)
     found = bliss.search(graph.edges, graph.colours, time_limit - (time.monotonic() - started))
     if not found.complete:
-        notices += (Notice("time-limit", _stopped(time_limit, merged)),)
+        notices += (_stopped(found, time_limit, merged),)
     carried = [merged.extend(*graph.carry(generator)) for generator in found.generators]
     generators = [generator for generator in carried if len(generator[0])] + merged.generators()
     _require_symmetries(sorted_factors, generators)
@@ -200,10 +200,12 @@ def _graph(sorted_factors: Layout, over: str, most_nodes: int) -> tuple[str, Twi
     return "variables", merged, variable_graph(sorted_factors, merged), notices
 
 
-def _stopped(time_limit: float, merged: Twins) -> str:
+def _stopped(found: bliss.Found, time_limit: float, merged: Twins) -> Notice:
     known = "only twins are used" if merged.order > 1 else "none are used"
+    if found.status is not None:
+        return Notice("fallback", f"the search for symmetries ended with status {found.status}; {known}")
     cure = "raise the time limit or give generators"
-    return f"the search for symmetries was stopped after {time_limit:g} s; {known}; {cure}"
+    return Notice("time-limit", f"the search for symmetries was stopped after {time_limit:g} s; {known}; {cure}")
 
 
 def _require_symmetries(sorted_factors: Layout, generators: list[Generator]) -> None:
