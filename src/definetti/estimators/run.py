@@ -185,7 +185,7 @@ def _follow(
     batches, worst = 0, None
     try:
         for step in sampling.steps():
-            if until is not None and sampling.batch_count > batches:
+            if until is not None and sampling.batch_count != batches:  # batches are merged now and then
                 batches = sampling.batch_count
                 worst = _worst(question, sampling.draws(), method)
                 if batches >= FEWEST_BATCHES and worst is not None and worst * HALF_WIDTH <= until:
