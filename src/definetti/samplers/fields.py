@@ -29,8 +29,16 @@ class FieldsEngine:
     name: str = "fields"
     width: int = 256
 
-    def block(self, starts: np.ndarray, seed: np.random.SeedSequence, visits_too: bool) -> FieldsBlock:
-        return FieldsBlock(self, starts, seed, visits_too)
+    def block(
+        self, starts: np.ndarray, seed: np.random.SeedSequence, visits_too: bool, conditionals: bool = True
+    ) -> FieldsBlock:
+        return FieldsBlock(self, starts, seed, visits_too, conditionals)
+
+    def memory(self, chains: int, conditionals: bool) -> int:
+        """A cell is at most a variable; it counts ones, and the codes it met."""
+        lanes = chains if chains <= NARROW else -(-chains // VECTOR) * VECTOR
+        cells = len(np.unique(self.slots.row_of.astype(np.int64) * len(self.model.codes) + self.model.table))
+        return lanes * (self.n + 9 * cells * (int(self.model.codes.max(initial=1)) if conditionals else 1))
 
 
 def build(model: FactorGraph, slots: Slots) -> FieldsEngine | None:
@@ -196,7 +204,12 @@ class FieldsBlock:
     mask = 1
 
     def __init__(
-        self, engine: FieldsEngine, starts: np.ndarray, seed: np.random.SeedSequence, visits_too: bool
+        self,
+        engine: FieldsEngine,
+        starts: np.ndarray,
+        seed: np.random.SeedSequence,
+        visits_too: bool,
+        conditionals: bool,
     ) -> None:
         from definetti.samplers.kernels import fields as kernels
 
@@ -211,7 +224,7 @@ class FieldsBlock:
         self._streams = kernels.Streams(words(lanes, (4, max(width // 4, 1)), np.uint32), words(ties, (4,)))
         self._scratch = _scratch(kernels, max(width, 8))
         self._cells, self._row_of_cell = _cells(kernels, engine)
-        codes = int(engine.model.codes.max()) - 1 if len(engine.model.codes) else 0
+        codes = int(engine.model.codes.max(initial=1)) - 1 if conditionals else 0
         self._final = _counts(kernels, len(self._row_of_cell), 0 if visits_too else codes, width)
         self._visited = _counts(kernels, len(self._row_of_cell), codes if visits_too else 0, width)
 

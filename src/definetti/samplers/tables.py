@@ -30,8 +30,13 @@ class TablesEngine:
     name: str = "tables"
     width: int = 32
 
-    def block(self, starts: np.ndarray, seed: np.random.SeedSequence, visits_too: bool) -> TablesBlock:
+    def block(
+        self, starts: np.ndarray, seed: np.random.SeedSequence, visits_too: bool, conditionals: bool = True
+    ) -> TablesBlock:
         return TablesBlock(self, starts, seed, visits_too)
+
+    def memory(self, chains: int, conditionals: bool) -> int:
+        return chains * (len(self.names) + 24 * self.slots.count)
 
 
 def build(model: FactorGraph, slots: Slots) -> TablesEngine:
@@ -70,7 +75,10 @@ def _check_values(model: FactorGraph) -> None:
     if len(model.free) and model.cards[model.free].max() > MOST_VALUES:
         i = int(model.free[model.cards[model.free].argmax()])
         raise TooLarge(
-            f"the number of values of {model.names[i]}", int(model.cards[i]), MOST_VALUES, "split it into several variables"
+            f"the number of values of {model.names[i]}",
+            int(model.cards[i]),
+            MOST_VALUES,
+            "split it into several variables",
         )
 
 
