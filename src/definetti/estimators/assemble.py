@@ -39,18 +39,16 @@ def with_events(draws: Draws, events: Sequence[Event], singles: int) -> Draws:
 
 
 def judge(estimates: Estimates, draws: Draws, certain: np.ndarray) -> Diagnosis:
-    """Errors of the estimates. `certain`: what hard factors make 0 or 1, NaN elsewhere.
+    """Errors of the estimates. `certain`: what the model alone makes known (see `certain_statistics`), NaN elsewhere.
 
-    A statistic that never moved is exact strictly between 0 and 1 (every state of every orbit met gives the same mean, as a
-    value flip does) or where it is certain; another 0 or 1 that never moved has no error that the draws could tell.
+    A statistic that never moved is exact only where it is certain. An orbit mean that never moved for another reason met too
+    few states: it has no error that the draws could tell.
     """
     found = diagnose(estimates.batches, draws.lengths, draws.f, draws.last)
     if not draws.f.shape[0]:
         return found
     still = draws.f[0, 0]
-    known = np.full(len(still), np.nan)
-    known[: len(certain)] = certain
-    exact = found.constant & (((still > 0) & (still < 1)) | (still == known))
+    exact = found.constant & (np.abs(still - certain) < 1e-12)
     stuck = found.constant & ~exact
     mcse = np.where(exact, 0.0, np.where(stuck, np.nan, found.mcse))
     frozen = np.zeros_like(stuck)

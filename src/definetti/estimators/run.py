@@ -15,10 +15,10 @@ import numpy as np
 from definetti.errors import ModelError, Notice
 from definetti.estimators import ESTIMATORS, choose
 from definetti.estimators.assemble import assemble, judge, with_events
+from definetti.estimators.certain import certain_statistics
 from definetti.estimators.events import Event, build_event, observer
 from definetti.model.factors import FREE, FactorGraph
 from definetti.model.marginals import Marginals
-from definetti.model.possible import possible_literals
 from definetti.model.queries import Query, parse_query
 from definetti.model.simplify import simplify
 from definetti.samplers.blocks import Slots, slots_of
@@ -157,22 +157,10 @@ def ask(group: Symmetries, queries: Sequence[str], method: str, seed: int) -> Qu
         "row_representative": representative,
         "statistic_of": statistic_of,
         "singles": len(distinct),
-        "certain": _certain(group.model, statistic_of, len(distinct)),
+        "certain": certain_statistics(group.model, slots, of_slot.ravel(), statistic_of, events),
     }
     statistics = Statistics(of_slot.ravel().astype(np.int64), sizes, watch, event_sizes)
     return Question(used, parsed, tuple(events), slots, statistics, names, tuple(notices))
-
-
-def _certain(model: FactorGraph, statistic_of: np.ndarray, singles: int) -> np.ndarray:
-    """float64[singles]: 0 or 1 where hard factors leave a literal no chance or no rival, else NaN."""
-    possible = possible_literals(model)
-    variable = np.repeat(np.arange(model.n), model.cards)
-    ways = np.bincount(variable[possible], minlength=model.n)
-    out = np.full(singles, np.nan)
-    free = model.evidence[variable] == FREE
-    out[statistic_of[free & ~possible]] = 0.0
-    out[statistic_of[free & possible & (ways[variable] == 1)]] = 1.0
-    return out
 
 
 def conclude(question: Question, draws: Draws, method: str, run: Mapping[str, Any], interrupted: bool) -> Marginals:

@@ -144,15 +144,15 @@ def _log_odds(unary: np.ndarray, kinds: np.ndarray, counts: np.ndarray, radix: n
     A code both of whose values are impossible is never met: starts are legal, and a legal state's value is possible.
     """
     ones = (np.arange(radix[-1])[:, None] // radix[:-1]) % (counts + 1)  # [codes, kind]
-    terms = []
-    for value in (0, 1):
-        zeros_part = _times(counts - ones, kinds[:, None, :, 2 * value])
-        ones_part = _times(ones, kinds[:, None, :, 2 * value + 1])
-        own = np.broadcast_to(unary[:, None, value, None], (len(unary), len(ones), 1))
-        terms.append(np.concatenate([own, zeros_part, ones_part], axis=2))
-    never = [np.isneginf(part).any(axis=2) for part in terms]
-    both = np.concatenate([terms[1], -terms[0]], axis=2)
-    odds = _exact_sum(np.where(np.isfinite(both), both, 0.0))
+    sums = [_Sum(unary[:, value, None]) for value in (0, 1)]
+    for k, count in enumerate(counts.tolist()):
+        up = np.arange(count + 1)  # neighbours of this kind with value 1
+        for value in (0, 1):
+            low, high = kinds[:, k, 2 * value, None], kinds[:, k, 2 * value + 1, None]
+            sums[value].add(_Sum(_times(count - up, low)), ones[:, k])
+            sums[value].add(_Sum(_times(up, high)), ones[:, k])
+    odds = np.broadcast_to(sums[1].minus(sums[0]), (len(unary), len(ones))).copy()
+    never = [np.broadcast_to(part.never, odds.shape) for part in sums]
     odds[never[0] & ~never[1]] = np.inf
     odds[never[1] & ~never[0]] = -np.inf
     odds[never[0] & never[1]] = 0.0
@@ -164,11 +164,22 @@ def _times(count: np.ndarray, log: np.ndarray) -> np.ndarray:
     return np.where(count > 0, np.maximum(count, 1) * log, 0.0)
 
 
-def _exact_sum(terms: np.ndarray) -> np.ndarray:
-    """The sum over the last axis as integers of 2^-56: whatever the order of terms, and exactly opposite for opposite terms."""
-    whole = np.trunc(np.clip(terms, -(2.0**50), 2.0**50))
-    part = np.rint((np.clip(terms, -(2.0**50), 2.0**50) - whole) * 2.0**56)
-    return whole.astype(np.int64).sum(axis=-1) + part.astype(np.int64).sum(axis=-1) * 2.0**-56
+class _Sum:
+    """Sums of logarithms as integers of 2^-56: the same in whatever order, and exactly opposite for opposite terms."""
+
+    def __init__(self, terms: np.ndarray) -> None:
+        self.never = np.isneginf(terms)
+        finite = np.clip(np.where(self.never, 0.0, terms), -(2.0**50), 2.0**50)
+        whole = np.trunc(finite)
+        self.whole, self.part = whole.astype(np.int64), np.rint((finite - whole) * 2.0**56).astype(np.int64)
+
+    def add(self, other: _Sum, column: np.ndarray) -> None:
+        """Add the columns of another sum that `column` names."""
+        self.never = self.never | other.never[:, column]
+        self.whole, self.part = self.whole + other.whole[:, column], self.part + other.part[:, column]
+
+    def minus(self, other: _Sum) -> np.ndarray:
+        return (self.whole - other.whole) + (self.part - other.part) * 2.0**-56
 
 
 def _thresholds(odds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
