@@ -233,7 +233,7 @@ class FieldsBlock:
             self.state[:-1, self.lanes :] = starts[0][:, None]
         lanes, ties = seed.spawn(2)
         self._streams = kernels.Streams(words(lanes, (4, max(width // 4, 1)), np.uint32), words(ties, (4,)))
-        self._scratch = _scratch(kernels, max(width, 8))
+        self._scratch = _scratch(kernels, -(-width // 8) * 8)  # whole words, also where narrow blocks do not use them
         self._cells, self._row_of_cell = _cells(kernels, engine)
         codes = int(engine.model.codes.max(initial=1)) - 1 if conditionals else 0
         self._final = _counts(kernels, len(self._row_of_cell), 0 if visits_too else codes, width)
