@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -34,12 +35,14 @@ def with_events(draws: Draws, events: Sequence[Event], singles: int) -> Draws:
         return np.concatenate([batches[:, :, :singles], np.stack(columns, axis=2)], axis=2)
 
     g = None if draws.g is None else join(draws.g, np.nan)
-    return Draws(join(draws.f), join(draws.last), g, draws.lengths, draws.burn_in)
+    assert draws.last is not None
+    sizes = [*draws.sizes[:singles], *(event.orbit_size for event in events)]
+    return replace(draws, f=join(draws.f), last=join(draws.last), g=g, sizes=np.array(sizes, dtype=np.int64))
 
 
 def judge(estimates: Estimates, draws: Draws) -> Diagnosis:
     """Errors of the estimates. A statistic that never moved is exact only if its conditionals say so too."""
-    found = diagnose(estimates.batches, draws.lengths, draws.f, draws.last)
+    found = diagnose(estimates.batches, draws.lengths, draws.f, draws.squares, draws.sizes)
     mcse = found.mcse.copy()
     if draws.f.shape[0]:
         still = draws.f[0, 0]

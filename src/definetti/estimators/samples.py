@@ -127,9 +127,10 @@ def fold(samples: np.ndarray, question: Question, burn_in: int) -> Draws:
     batches = np.array_split(samples, min(BATCHES, samples.shape[1]), axis=1)
     return Draws(
         f=np.stack([_mean(part, question) for part in batches]),
-        last=np.stack([_mean(part[:, -1:], question) for part in batches]),
         g=None,
         lengths=np.array([part.shape[1] for part in batches], dtype=np.int64),
+        sizes=np.concatenate([question.statistics.sizes, question.statistics.event_sizes]),
+        last=np.stack([_mean(part[:, -1:], question) for part in batches]),
         burn_in=burn_in,
     )
 

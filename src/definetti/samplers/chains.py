@@ -207,9 +207,10 @@ class Sampling:
         empty = np.zeros((0, self.plan.chains, self.statistics.count))
         return Draws(
             f=np.stack(self._f) if self._f else empty,
-            last=np.stack(self._last) if self._last else empty,
             g=(np.stack(self._g) if self._g else empty) if self.plan.conditionals else None,
             lengths=np.array(self._lengths, dtype=np.int64),
+            sizes=np.concatenate([self.statistics.sizes, self.statistics.event_sizes]),
+            last=np.stack(self._last) if self._last else empty,
             burn_in=self.plan.burn_in,
         )
 

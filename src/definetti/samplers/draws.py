@@ -14,12 +14,17 @@ import numpy as np
 
 @dataclass(frozen=True, eq=False)
 class Draws:
-    """Batch means of K statistics over C chains and B batches of `lengths` sweeps each."""
+    """Batch means of K statistics over C chains and B batches of `lengths` sweeps each.
+
+    The spread of single draws comes from `square`, the mean of F², or from `last`, F at each batch's last sweep alone.
+    """
 
     f: np.ndarray  # float64[B, C, K]: F at sweeps' ends
-    last: np.ndarray  # float64[B, C, K]: F at the last sweep of the batch alone (its spread is that of single draws)
     g: np.ndarray | None  # float64[B, C, K]: conditionals; NaN for statistics that have none
     lengths: np.ndarray  # int64[B]
+    sizes: np.ndarray  # int64[K]: how many indicators F is the mean of
+    last: np.ndarray | None = None  # float64[B, C, K]
+    square: np.ndarray | None = None  # float64[B, C, K]
     burn_in: int = 0
 
     @property
@@ -29,6 +34,14 @@ class Draws:
     @property
     def chains(self) -> int:
         return self.f.shape[1]
+
+    @property
+    def squares(self) -> np.ndarray:
+        """float64[B, C, K]: F², averaged over a batch or taken at its end."""
+        if self.square is not None:
+            return self.square
+        assert self.last is not None
+        return self.last**2
 
 
 def merge_pairs(batches: Sequence[np.ndarray], lengths: Sequence[int]) -> list[np.ndarray]:
