@@ -81,9 +81,10 @@ def _decide_blocks(
     decided = np.zeros(len(keys), bool)
     decided[block[codes == 1]] = True
     says = (codes == 1) | ~decided[block]
-    left = {0: width - np.bincount(block[codes == 0], minlength=len(keys))}.get(
-        default ^ UNKNOWN, np.bincount(block[codes == UNKNOWN], minlength=len(keys))
-    )
+    if default == 0:
+        left = np.bincount(block[codes == UNKNOWN], minlength=len(keys))
+    else:
+        left = width - np.bincount(block[codes == 0], minlength=len(keys))
     for b in np.flatnonzero(~decided & (left == 1)):
         inside = block == b
         last = tuples[inside & (codes == UNKNOWN)] if default == 0 else _missing(predicate, shape, tuples[inside])

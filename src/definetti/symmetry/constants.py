@@ -1,0 +1,170 @@
+"""A group of renamings: symmetric groups on classes of interchangeable constants, and permutations of whole classes.
+
+The orbit of a tuple of constants is decided by its classes and its equalities alone: permutations within classes reach
+every tuple of the same cell, and those of whole classes map cells to cells. So orbits of tuples are orbits of cells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+from math import factorial, prod
+
+import numpy as np
+
+from definetti.errors import Notice
+from definetti.symmetry.logic_orbits import cell_sizes, leaders_of, pattern_pairs
+from definetti.symmetry.quotient import Quotient, quotient
+from definetti.symmetry.relations import Relation
+from definetti.symmetry.twins import Nodes, class_sizes, twins
+
+
+@dataclass(frozen=True, eq=False)
+class ConstantGroup:
+    """`classes[node]` is the class of a constant within its sort; `quotient` permutes the classes of all sorts."""
+
+    nodes: Nodes
+    classes: np.ndarray
+    quotient: Quotient
+
+    @cached_property
+    def sizes(self) -> dict[str, np.ndarray]:
+        return class_sizes(self.nodes, self.classes)
+
+    def of_sort(self, sort: str) -> np.ndarray:
+        start = self.nodes.start[sort]
+        return self.classes[start : start + self.nodes.size[sort]]
+
+    @cached_property
+    def order(self) -> int:
+        """Exact: the factorials of the class sizes times the order of the group that permutes classes."""
+        return prod(factorial(int(k)) for sizes in self.sizes.values() for k in sizes) * self.quotient.order
+
+    def members(self, sort: str, number: int) -> np.ndarray:
+        """The constants of a class, in order."""
+        return np.flatnonzero(self.of_sort(sort) == number)
+
+
+def constant_group(nodes: Nodes, relations: Sequence[Relation], time_limit: float) -> ConstantGroup:
+    classes = twins(nodes, relations)
+    return ConstantGroup(nodes, classes, quotient(nodes, relations, classes, time_limit))
+
+
+def cell_orbits(group: ConstantGroup, sorts: Sequence[str]) -> np.ndarray:
+    """For each tuple of classes of these sorts (flat) the first one in its orbit under permutations of whole classes."""
+    counts = [len(group.sizes[s]) for s in sorts]
+    label = np.arange(prod(counts))
+    source, target = [], []
+    for generator in group.quotient.generators:
+        images = [generator[(a := group.quotient.start[s]) : a + k] - a for s, k in zip(sorts, counts, strict=True)]
+        for j, image in enumerate(images):
+            axes = [np.arange(k) for k in counts]
+            axes[j] = np.flatnonzero(image != axes[j])  # tuples it moves: those it moves at some place
+            source.append(_flat(axes, counts))
+            target.append(_flat([image[axis] for image, axis in zip(images, axes, strict=True)], counts))
+    if source:
+        _join(label, np.concatenate(source), np.concatenate(target))
+    return label
+
+
+def _flat(axes: Sequence[np.ndarray], counts: Sequence[int]) -> np.ndarray:
+    flat = np.zeros((1,), dtype=np.int64)
+    for axis, count in zip(axes, counts, strict=True):
+        flat = (flat[:, None] * count + axis[None, :]).reshape(-1)
+    return flat
+
+
+def _join(label: np.ndarray, source: np.ndarray, target: np.ndarray) -> None:
+    """Connected components: each element gets the least of its component."""
+    while True:
+        least = np.minimum(label[source], label[target])
+        before = label[source], label[target]
+        np.minimum.at(label, before[0], least)
+        np.minimum.at(label, before[1], least)
+        while not np.array_equal(label, jumped := label[label]):
+            label[:] = jumped
+        if np.array_equal(label[source], label[target]):
+            return
+
+
+# --- orbits of tuples ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class TupleOrbit:
+    """The orbit of a tuple of constants, as cells: all tuples with `cells[k][i]` the class of place i and the same
+    places equal. `leaders[i]` is the first place equal to place i; different leaders are different constants.
+    """
+
+    group: ConstantGroup
+    sorts: tuple[str, ...]
+    leaders: tuple[int, ...]
+    cells: tuple[tuple[int, ...], ...]
+    notices: tuple[Notice, ...] = ()
+
+    @cached_property
+    def sizes(self) -> tuple[int, ...]:
+        """The number of tuples in each cell."""
+        pattern = _pattern(self.sorts, self.leaders)
+        tables = [self.group.sizes[s] for s in self.sorts]
+        columns = [np.array([cell[j] for cell in self.cells]) for j in range(len(self.sorts))]
+        if not self.sorts:
+            return (1,)
+        return tuple(int(k) for k in cell_sizes(self.sorts, tables, columns, pattern))
+
+    @property
+    def size(self) -> int:
+        return sum(self.sizes)
+
+    def __contains__(self, constants: Sequence[int]) -> bool:
+        cell = tuple(int(self.group.of_sort(s)[c]) for s, c in zip(self.sorts, constants, strict=True))
+        return cell in set(self.cells) and _equalities(self.sorts, constants) == self.leaders
+
+    def __iter__(self) -> Iterator[tuple[int, ...]]:
+        """The tuples of constants, one by one."""
+        for cell in self.cells:
+            yield from cell_members(self.group, self.sorts, cell, self.leaders)
+
+
+def cell_members(
+    group: ConstantGroup, sorts: Sequence[str], cell: Sequence[int], leaders: Sequence[int]
+) -> Iterator[tuple[int, ...]]:
+    """The tuples of constants of one cell, one by one."""
+    places = [j for j, leader in enumerate(leaders) if leader == j]
+    axes = [group.members(sorts[j], cell[j]).tolist() for j in places]
+    for chosen in product(*axes):
+        if len(set(zip((sorts[j] for j in places), chosen, strict=True))) == len(chosen):
+            value = dict(zip(places, chosen, strict=True))
+            yield tuple(value[leader] for leader in leaders)
+
+
+def tuple_orbit(group: ConstantGroup, constants: Sequence[tuple[str, int]], cap: int) -> TupleOrbit:
+    """Breadth-first over cells; past `cap` of them only the permutations within classes are used."""
+    sorts = tuple(sort for sort, _ in constants)
+    leaders = _equalities(sorts, [c for _, c in constants])
+    start = [group.quotient.start[s] for s in sorts]
+    first = tuple(int(group.of_sort(s)[c]) + a for (s, c), a in zip(constants, start, strict=True))
+    seen, frontier = {first: None}, [first]
+    moves = [g for g in group.quotient.generators if (g[list(first)] != first).any()] and group.quotient.generators
+    notices: tuple[Notice, ...] = ()
+    while frontier and moves:
+        frontier = list({image: None for t in frontier for g in moves if (image := tuple(g[list(t)].tolist())) not in seen})
+        seen.update(dict.fromkeys(frontier))
+        if len(seen) > cap:
+            message = f"the orbit of this query has more than {cap} kinds of tuples: only interchangeable constants are used"
+            seen, frontier, notices = {first: None}, [], (Notice("fallback", message),)
+    cells = tuple(tuple(c - a for c, a in zip(cell, start, strict=True)) for cell in seen)
+    return TupleOrbit(group, sorts, leaders, cells, notices)
+
+
+def _equalities(sorts: Sequence[str], constants: Sequence[int]) -> tuple[int, ...]:
+    seen: dict[tuple[str, int], int] = {}
+    return tuple(seen.setdefault((s, int(c)), j) for j, (s, c) in enumerate(zip(sorts, constants, strict=True)))
+
+
+def _pattern(sorts: Sequence[str], leaders: Sequence[int]) -> int:
+    pattern = sum(1 << k for k, (i, j) in enumerate(pattern_pairs(sorts)) if leaders[i] == leaders[j])
+    assert leaders_of(sorts, pattern) == tuple(leaders)
+    return pattern

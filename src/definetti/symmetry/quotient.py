@@ -1,0 +1,151 @@
+"""The renamings that permute whole classes of interchangeable constants: automorphisms of the quotient.
+
+Every renaming symmetry is a permutation within the classes followed by one that maps classes to classes in order. The
+latter are the automorphisms of a small coloured structure whose nodes are the classes. It is refined by colours first, so
+that BLISS sees only what is left undecided, and each generator is checked against all relations before it is used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from definetti.errors import Notice
+from definetti.symmetry.relations import Relation
+from definetti.symmetry.twins import Nodes, add_by, cells_of, class_sizes, mix, row_views
+
+
+@dataclass(frozen=True, eq=False)
+class Quotient:
+    """Classes of all sorts in one numbering, and the permutations of them that are symmetries."""
+
+    start: dict[str, int]  # of each sort's classes
+    count: int
+    generators: tuple[np.ndarray, ...]  # int64[count] each
+    order: int
+    notices: tuple[Notice, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """The cells of one relation: classes as quotient nodes, and a label of relation, pattern and colour."""
+
+    nodes: np.ndarray  # int64[m, arity]
+    label: np.ndarray  # int64[m]
+
+
+def quotient(nodes: Nodes, relations: Sequence[Relation], classes: np.ndarray, time_limit: float) -> Quotient:
+    sizes = class_sizes(nodes, classes)
+    ends = np.cumsum([0, *(len(k) for k in sizes.values())])
+    start = {sort: int(ends[k]) for k, sort in enumerate(sizes)}
+    count = int(ends[-1])
+    rows = [_rows(nodes, relation, classes, start, k) for k, relation in enumerate(relations)]
+    sorts = np.repeat(np.arange(len(sizes)), [len(k) for k in sizes.values()])
+    colours = refine(mix(sorts, np.concatenate([np.zeros(0, np.int64), *sizes.values()])), rows)
+    tied = np.flatnonzero(np.bincount(colours, minlength=1)[colours] > 1)
+    if not len(tied):
+        return Quotient(start, count, (), 1)
+    found, order, notices = _automorphisms(tied, colours, rows, time_limit)
+    generators = []
+    for small in found:
+        generator = np.arange(count)
+        generator[tied] = tied[small]
+        if preserves(generator, rows):
+            generators.append(generator)
+    if len(generators) < len(found):
+        notices.append(Notice("note", "a permutation of constants failed its check and is not used"))
+        order = 1 if not generators else group_order(generators)
+    return Quotient(start, count, tuple(generators), order, tuple(notices))
+
+
+def _rows(nodes: Nodes, relation: Relation, classes: np.ndarray, start: dict[str, int], number: int) -> _Rows:
+    cells = np.unique(cells_of(nodes, relation, classes), axis=0)
+    offsets = np.array([start[s] for s in relation.sorts], dtype=np.int64)
+    label = (np.int64(number) << 48) + (cells[:, -2].astype(np.int64) << 32) + cells[:, -1]
+    return _Rows(cells[:, :-2].astype(np.int64) + offsets, label)
+
+
+def refine(keys: np.ndarray, rows: Sequence[_Rows]) -> np.ndarray:
+    """Colour refinement: nodes keep one colour while they see the same rows with the same colours in them."""
+    colours = np.unique(keys, return_inverse=True)[1]
+    while True:
+        seen = mix(colours)
+        for part in rows:
+            focal, views = row_views(part.nodes, colours.astype(np.uint64), part.label)
+            with np.errstate(over="ignore"):
+                seen = seen + add_by(focal, views, len(colours))
+        # the old colour stays in the key, so that the partition only gets finer
+        finer = np.unique(np.stack([colours.astype(np.uint64), seen], 1), axis=0, return_inverse=True)[1].reshape(-1)
+        if finer.max(initial=-1) == colours.max(initial=-1):
+            return colours
+        colours = finer
+
+
+def preserves(generator: np.ndarray, rows: Sequence[_Rows]) -> bool:
+    """Whether a permutation of classes maps every relation onto itself, colours included: exact, by sorting."""
+    return all(
+        np.array_equal(_sorted(part.nodes, part.label), _sorted(generator[part.nodes], part.label)) for part in rows
+    )
+
+
+def _sorted(nodes: np.ndarray, label: np.ndarray) -> np.ndarray:
+    columns = [*nodes.T, label]
+    return np.stack(columns, 1)[np.lexsort(columns)]
+
+
+# --- the graph for BLISS -------------------------------------------------------------------------------------
+
+
+def _automorphisms(
+    tied: np.ndarray, colours: np.ndarray, rows: Sequence[_Rows], time_limit: float
+) -> tuple[list[np.ndarray], int, list[Notice]]:
+    """Generators on the undecided nodes, numbered by their place in `tied`."""
+    graph_colours, edges = _graph(tied, colours, rows)
+    group, order, notices = _bliss(graph_colours, edges, time_limit)
+    return [g[: len(tied)] for g in group], order, notices
+
+
+def _graph(tied: np.ndarray, colours: np.ndarray, rows: Sequence[_Rows]) -> tuple[np.ndarray, np.ndarray]:
+    """A node per undecided class, and per row that relates several of them a node with a node for each place.
+
+    Rows with one undecided class are in its colour already: colours are a fixed point of the refinement.
+    """
+    place = np.full(len(colours), -1)
+    place[tied] = np.arange(len(tied))
+    keys = [mix(colours[tied], 0)]
+    edges: list[np.ndarray] = []
+    count = len(tied)
+    for part in rows:
+        inside = place[part.nodes]
+        open_places = inside >= 0
+        least = np.where(open_places, inside, len(tied)).min(1)
+        here = np.flatnonzero(inside.max(1) > least)  # at least two different undecided classes
+        inside = inside[here]
+        if not len(here):
+            continue
+        label = part.label[here]
+        for j in range(part.nodes.shape[1]):  # a decided class at a place is part of the label
+            label = mix(label, colours[part.nodes[here, j]])
+        hub = count + np.arange(len(here))
+        keys.append(mix(label, 1))
+        count += len(here)
+        for j in range(inside.shape[1]):
+            at = np.flatnonzero(inside[:, j] >= 0)
+            if len(at):
+                leg = count + np.arange(len(at))
+                keys.append(mix(np.full(len(at), j), 2))
+                edges += [np.stack([hub[at], leg], 1), np.stack([leg, inside[at, j]], 1)]
+                count += len(at)
+    joined = np.concatenate(edges) if edges else np.zeros((0, 2), np.int64)
+    return np.unique(np.concatenate(keys), return_inverse=True)[1], joined
+
+
+def _bliss(colours: np.ndarray, edges: np.ndarray, time_limit: float) -> tuple[list[np.ndarray], int, list[Notice]]:
+    import igraph
+
+    graph = igraph.Graph(n=len(colours), edges=edges.tolist())
+    palette = colours.tolist()
+    found = [np.array(g, dtype=np.int64) for g in graph.automorphism_group(color=palette)]
+    return found, int(graph.count_automorphisms(color=palette)), []
