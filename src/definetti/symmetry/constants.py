@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import product
+from itertools import pairwise, product
 from math import factorial, prod
 
 import numpy as np
 
+from definetti import groups
 from definetti.errors import Notice
 from definetti.symmetry.logic_orbits import cell_sizes, leaders_of, pattern_pairs
 from definetti.symmetry.quotient import Quotient, quotient
@@ -52,11 +53,26 @@ def constant_group(nodes: Nodes, relations: Sequence[Relation], time_limit: floa
     return ConstantGroup(nodes, classes, quotient(nodes, relations, classes, time_limit))
 
 
+def node_generators(group: ConstantGroup) -> Iterator[np.ndarray]:
+    """Generators as permutations of the nodes: swaps of neighbours in a class, then maps of whole classes in order."""
+    numbers = np.concatenate([group.of_sort(s) + group.quotient.start[s] for s in group.nodes.start])
+    lists = np.split(np.argsort(numbers, kind="stable"), np.cumsum(np.bincount(numbers, minlength=group.quotient.count))[:-1])
+    for members in lists:
+        for a, b in pairwise(members.tolist()):
+            swap = np.arange(group.nodes.count)
+            swap[[a, b]] = b, a
+            yield swap
+    for generator in group.quotient.generators:
+        image = np.arange(group.nodes.count)
+        for number, members in enumerate(lists):
+            image[members] = lists[generator[number]]
+        yield image
+
+
 def cell_orbits(group: ConstantGroup, sorts: Sequence[str]) -> np.ndarray:
-    """For each tuple of classes of these sorts (flat) the first one in its orbit under permutations of whole classes."""
+    """For each tuple of classes of these sorts (flat) the number of its orbit under permutations of whole classes."""
     counts = [len(group.sizes[s]) for s in sorts]
-    label = np.arange(prod(counts))
-    source, target = [], []
+    source, target = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     for generator in group.quotient.generators:
         images = [generator[(a := group.quotient.start[s]) : a + k] - a for s, k in zip(sorts, counts, strict=True)]
         for j, image in enumerate(images):
@@ -64,9 +80,7 @@ def cell_orbits(group: ConstantGroup, sorts: Sequence[str]) -> np.ndarray:
             axes[j] = np.flatnonzero(image != axes[j])  # tuples it moves: those it moves at some place
             source.append(_flat(axes, counts))
             target.append(_flat([image[axis] for image, axis in zip(images, axes, strict=True)], counts))
-    if source:
-        _join(label, np.concatenate(source), np.concatenate(target))
-    return label
+    return groups.components(prod(counts), np.concatenate(source), np.concatenate(target))
 
 
 def _flat(axes: Sequence[np.ndarray], counts: Sequence[int]) -> np.ndarray:
@@ -74,19 +88,6 @@ def _flat(axes: Sequence[np.ndarray], counts: Sequence[int]) -> np.ndarray:
     for axis, count in zip(axes, counts, strict=True):
         flat = (flat[:, None] * count + axis[None, :]).reshape(-1)
     return flat
-
-
-def _join(label: np.ndarray, source: np.ndarray, target: np.ndarray) -> None:
-    """Connected components: each element gets the least of its component."""
-    while True:
-        least = np.minimum(label[source], label[target])
-        before = label[source], label[target]
-        np.minimum.at(label, before[0], least)
-        np.minimum.at(label, before[1], least)
-        while not np.array_equal(label, jumped := label[label]):
-            label[:] = jumped
-        if np.array_equal(label[source], label[target]):
-            return
 
 
 # --- orbits of tuples ----------------------------------------------------------------------------------------
@@ -146,16 +147,12 @@ def tuple_orbit(group: ConstantGroup, constants: Sequence[tuple[str, int]], cap:
     leaders = _equalities(sorts, [c for _, c in constants])
     start = [group.quotient.start[s] for s in sorts]
     first = tuple(int(group.of_sort(s)[c]) + a for (s, c), a in zip(constants, start, strict=True))
-    seen, frontier = {first: None}, [first]
-    moves = [g for g in group.quotient.generators if (g[list(first)] != first).any()] and group.quotient.generators
+    found = groups.tuple_orbit(group.quotient.group, first, cap)
     notices: tuple[Notice, ...] = ()
-    while frontier and moves:
-        frontier = list({image: None for t in frontier for g in moves if (image := tuple(g[list(t)].tolist())) not in seen})
-        seen.update(dict.fromkeys(frontier))
-        if len(seen) > cap:
-            message = f"the orbit of this query has more than {cap} kinds of tuples: only interchangeable constants are used"
-            seen, frontier, notices = {first: None}, [], (Notice("fallback", message),)
-    cells = tuple(tuple(c - a for c, a in zip(cell, start, strict=True)) for cell in seen)
+    if found is None:
+        message = f"the orbit of a query has more than {cap} kinds of tuples: only interchangeable constants are used"
+        found, notices = np.array([first]), (Notice("fallback", message),)
+    cells = tuple(tuple(c - a for c, a in zip(cell, start, strict=True)) for cell in found.tolist())
     return TupleOrbit(group, sorts, leaders, cells, notices)
 
 

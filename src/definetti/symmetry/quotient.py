@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from definetti import groups
 from definetti.errors import Notice
 from definetti.symmetry.relations import Relation
 from definetti.symmetry.twins import Nodes, add_by, cells_of, class_sizes, mix, row_views
@@ -26,6 +27,14 @@ class Quotient:
     generators: tuple[np.ndarray, ...]  # int64[count] each
     order: int
     notices: tuple[Notice, ...] = ()
+
+    @property
+    def group(self) -> groups.PermutationGroup:
+        return as_group(self.count, self.generators)
+
+
+def as_group(count: int, generators: Sequence[np.ndarray]) -> groups.PermutationGroup:
+    return groups.PermutationGroup(count, tuple(groups.sparse(g) for g in generators))
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +65,7 @@ def quotient(nodes: Nodes, relations: Sequence[Relation], classes: np.ndarray, t
             generators.append(generator)
     if len(generators) < len(found):
         notices.append(Notice("note", "a permutation of constants failed its check and is not used"))
-        order = 1 if not generators else group_order(generators)
+        order = groups.order(as_group(count, generators)) or 1
     return Quotient(start, count, tuple(generators), order, tuple(notices))
 
 

@@ -47,19 +47,25 @@ def evidence_relations(model: MarkovLogic) -> dict[str, Relation]:
 
 def _evidence(model: MarkovLogic, predicate: Predicate) -> Relation:
     arity = len(predicate.sorts)
-    tuples, codes = np.zeros((0, arity), np.int32), np.zeros(0, np.int32)
     known = model.evidence.get(predicate.name)
-    if known is not None:
-        tuples, codes = np.asarray(known.tuples, np.int32).reshape(-1, arity), known.values.astype(np.int32)
+    tuples = _shaped(None if known is None else known.tuples, arity)
+    codes = np.zeros(0, np.int32) if known is None else known.values.astype(np.int32)
     default = UNKNOWN
     if predicate.name in model.closed:
         default = 0
-        doubt = np.asarray(model.unknown.get(predicate.name, np.zeros((0, arity))), np.int32).reshape(-1, arity)
+        doubt = _shaped(model.unknown.get(predicate.name), arity)
         tuples = np.concatenate([tuples[codes == 1], doubt])
         codes = np.repeat(np.array([1, UNKNOWN], np.int32), [len(tuples) - len(doubt), len(doubt)])
-    if predicate.exclusive and len(tuples):
+    if predicate.exclusive:
+        shape = model.shape(predicate.name)
+        if all(shape[place] == 1 for place in predicate.exclusive):  # a single value is the true one
+            return Relation(predicate.name, predicate.sorts, tuples[:0], codes[:0], 1)
         tuples, codes = _decide_blocks(model, predicate, tuples, codes, default)
     return Relation(predicate.name, predicate.sorts, tuples, codes, default)
+
+
+def _shaped(tuples: np.ndarray | None, arity: int) -> np.ndarray:
+    return np.zeros((0, arity), np.int32) if tuples is None else np.asarray(tuples, np.int32).reshape(len(tuples), arity)
 
 
 def block_keys(predicate: Predicate, shape: tuple[int, ...], tuples: np.ndarray) -> np.ndarray:
@@ -171,7 +177,7 @@ def _weights(name: str, members: list[tuple[tuple[Constant, ...], WeightedFormul
     rows, weights = [], []
     for fixed, formula in members:
         array = np.asarray(np.inf if formula.weight is None else formula.weight, dtype=float)
-        grid = np.indices(array.shape, dtype=np.int32).reshape(array.ndim, -1).T
+        grid = np.indices(array.shape, dtype=np.int32).reshape(array.ndim, array.size).T
         head = np.broadcast_to(np.array([c.index for c in fixed], np.int32), (len(grid), len(fixed)))
         rows.append(np.concatenate([head, grid], axis=1))
         weights.append(array.reshape(-1))

@@ -1,0 +1,307 @@
+"""Renamings of constants: sound (they preserve the density of every world) and complete (none is missed)."""
+
+from __future__ import annotations
+
+import math
+from itertools import permutations, product
+
+import logic_worlds as lw
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from logic_worlds import at
+
+from definetti.errors import UnknownName
+from definetti.model.logic import And, Equal, Evidence, Exist, Forall, Iff, Implies, MarkovLogic, Not, Or, Predicate
+from definetti.symmetry.atom_names import atom_text
+from definetti.symmetry.constants import node_generators
+from definetti.symmetry.logic import renaming
+from definetti.symmetry.relations import formula_shape
+
+# --- random small theories -----------------------------------------------------------------------------------
+
+PREDICATES = (
+    Predicate("P", ("a",)),
+    Predicate("Q", ("b",)),
+    Predicate("R", ("a", "a")),
+    Predicate("S", ("a", "b")),
+    Predicate("B", ("a", "b"), (1,)),
+    Predicate("T", ("a", "a", "a")),
+    Predicate("Z", ()),
+)
+VARIABLES = {"a": ("x", "y", "z"), "b": ("u", "w")}
+
+
+@st.composite
+def theories(draw, most_free: int = 11):
+    sizes = {"a": draw(st.integers(1, 4)), "b": draw(st.integers(1, 3))}
+    predicates = [p for p in PREDICATES if draw(st.booleans())] or [PREDICATES[0]]
+    known, free, closed, doubt = {}, 0, set(), {}
+    for p in predicates:
+        tuples = list(product(*(range(sizes[s]) for s in p.sorts)))
+        truth = {t: draw(st.sampled_from((0, 1, 2, 2))) for t in tuples} if draw(st.booleans()) else {}
+        if p.exclusive:
+            truth = {}
+            for a in range(sizes["a"]):
+                if draw(st.booleans()):
+                    chosen = draw(st.integers(0, sizes["b"] - 1))
+                    truth[a, chosen] = 1
+                    if draw(st.booleans()):
+                        truth |= {(a, v): 0 for v in range(sizes["b"]) if v != chosen}
+                        if draw(st.booleans()):
+                            del truth[a, chosen]
+        elif truth and draw(st.booleans()):
+            closed.add(p.name)
+            unsure = [t for t, v in truth.items() if v == 2]
+            doubt[p.name] = np.array(unsure, np.int32).reshape(len(unsure), len(p.sorts))
+            truth = {t: v for t, v in truth.items() if v == 1 or (v == 0 and draw(st.booleans()))}
+        known[p.name] = [(t, v) for t, v in truth.items() if v < 2]
+        free += len(doubt[p.name]) if p.name in closed else len(tuples) - len(known[p.name])
+        if free > most_free:  # then it is observed altogether
+            free -= len(doubt[p.name]) if p.name in closed else len(tuples) - len(known[p.name])
+            closed.add(p.name)
+            doubt.pop(p.name, None)
+            if p.exclusive:
+                known[p.name] = [((a, 0), 1) for a in range(sizes["a"])]
+    formulas = [draw(formula(predicates, sizes)) for _ in range(draw(st.integers(1, 4)))]
+    return lw.network(sizes, predicates, formulas, known, closed=frozenset(closed), unknown=doubt)
+
+
+@st.composite
+def formula(draw, predicates, sizes):
+    used: dict[str, str] = {}
+
+    def term(sort):
+        if draw(st.integers(0, 5)) == 0:
+            return sort, draw(st.integers(0, sizes[sort] - 1))
+        name = draw(st.sampled_from(VARIABLES[sort]))
+        used[name] = sort
+        return name
+
+    def body(depth):
+        if depth == 0 or draw(st.integers(0, 2)) == 0:
+            p = draw(st.sampled_from(predicates))
+            return at(p.name, *(term(s) for s in p.sorts))
+        kind = draw(st.sampled_from((Not, And, Or, Implies, Iff)))
+        if kind is Not:
+            return Not(body(depth - 1))
+        parts = body(depth - 1), body(depth - 1)
+        return kind(parts) if kind in (And, Or) else kind(*parts)
+
+    whole = body(3)
+    for quantifier in (Exist, Forall):
+        if used and draw(st.integers(0, 4)) == 0:
+            name = draw(st.sampled_from(sorted(used)))
+            del used[name]
+            whole = quantifier((name,), whole)
+    if {"x", "y"} <= set(used) and draw(st.integers(0, 4)) == 0:
+        whole = Or((Equal(lw.Variable("x"), lw.Variable("y")), whole))
+    weight = draw(st.sampled_from((-1.0, 0.5, 2.0)))
+    if used and draw(st.integers(0, 4)) == 0:
+        name = draw(st.sampled_from(sorted(used)))
+        return np.array([draw(st.sampled_from((0.3, 0.7))) for _ in range(sizes[used[name]])]), whole, (name,)
+    return weight, whole
+
+
+# --- independent definitions ---------------------------------------------------------------------------------
+
+
+def all_renamings(model: MarkovLogic):
+    """Every choice of one permutation per sort."""
+    names = list(model.sorts)
+    for choice in product(*(permutations(range(model.sorts[s].size)) for s in names)):
+        yield dict(zip(names, choice, strict=True))
+
+
+def decided(model: MarkovLogic) -> dict:
+    """Evidence with what follows from it in blocks of which exactly one value is true."""
+    known = lw.observed(model)
+    for p in model.predicates.values():
+        if p.exclusive:
+            for a in range(model.sorts["a"].size):
+                block = [(p.name, (a, v)) for v in range(model.sorts["b"].size)]
+                if any(known.get(t) == 1 for t in block):
+                    known |= {t: known.get(t, 0) for t in block}
+                elif sum(t in known for t in block) == len(block) - 1:
+                    known |= {t: 1 for t in block if t not in known}
+    return known
+
+
+def preserved(model: MarkovLogic, renaming_of: dict) -> bool:
+    known = decided(model)
+
+    def image(atom):
+        name, constants = atom
+        return name, tuple(renaming_of[s][c] for s, c in zip(model.predicates[name].sorts, constants, strict=True))
+
+    if {image(a): v for a, v in known.items()} != known:
+        return False
+
+    def all_weights(move):
+        rows = []
+        for f in model.formulas:
+            constants, shape = formula_shape(f)
+            fixed = [(c.sort, move[c.sort][c.index]) for c in constants]
+            array = np.asarray(np.inf if f.weight is None else f.weight)
+            for index in np.ndindex(array.shape):
+                plus = [(f.sorts[v], move[f.sorts[v]][i]) for v, i in zip(f.plus, index, strict=True)]
+                rows.append((repr(shape), fixed, plus, float(array[index])))
+        return sorted(rows)
+
+    same = {s: range(model.sorts[s].size) for s in model.sorts}
+    return all_weights(renaming_of) == all_weights(same)
+
+
+def lift(model: MarkovLogic, group, nodes: np.ndarray):
+    """A permutation of nodes as a map of ground atoms."""
+    start = group.nodes.start
+
+    def image(atom):
+        name, constants = atom
+        sorts = model.predicates[name].sorts
+        return name, tuple(int(nodes[start[s] + c]) - start[s] for s, c in zip(sorts, constants, strict=True))
+
+    return image
+
+
+# --- the tests -----------------------------------------------------------------------------------------------
+
+
+@given(theories())
+@settings(max_examples=120, deadline=None, derandomize=True)
+def test_renamings_are_sound_and_complete(model):
+    group = renaming(model)
+    legal = [r for r in all_renamings(model) if preserved(model, r)]
+    assert group.order == len(legal)
+    known = decided(model)
+    orbits = {}
+    for name, constants in lw.atoms(model):
+        number = group.orbit_number(name, constants)
+        assert (number == -1) == ((name, constants) in known)
+        sorts = model.predicates[name].sorts
+        images = {tuple(r[s][c] for s, c in zip(sorts, constants, strict=True)) for r in legal}
+        if number >= 0:
+            orbits[number] = orbits.get(number, set()) | {(name, constants)}
+            assert group.sizes[number] == len(images)
+            assert all(group.orbit_number(name, image) == number for image in images)
+    assert sorted(orbits) == list(range(group.orbit_count))
+    assert all(len(members) == group.sizes[number] for number, members in orbits.items())
+
+
+@given(theories(most_free=9))
+@settings(max_examples=60, deadline=None, derandomize=True)
+def test_generators_preserve_every_world_and_orbits_share_marginals(model):
+    group = renaming(model)
+    free, state, log = lw.worlds(model)
+    if not np.isfinite(log).any():
+        return
+    place = {a: k for k, a in enumerate(free)}
+    for nodes in node_generators(group.constants):
+        image = lift(model, group.constants, nodes)
+        moved = np.zeros(len(log), dtype=np.int64)
+        for a in free:
+            moved += state[a].astype(np.int64) << place[image(a)]
+        np.testing.assert_allclose(log[moved], log, atol=1e-12)
+    answers = lw.marginals(model)
+    for number in range(group.orbit_count):
+        shared = [answers[a] for a in free if group.orbit_number(*a) == number]
+        assert max(shared) - min(shared) < 1e-12
+
+
+def test_the_papers_evidence_and_the_tests_can_fail():
+    known = lw.paper_evidence(4, 1, seed=1, known=0.5, friends=1)
+    model = lw.smokers(4, known)
+    group = renaming(model)
+    answers = lw.marginals(lw.smokers(3, {"Smokes": [((0,), 1)], "Friends": [((0, 1), 1)]}))
+    assert abs(answers["Smokes", (1,)] - answers["Smokes", (2,)]) > 1e-3  # evidence does split an orbit
+    assert group.order < math.factorial(4)
+
+
+def test_orbits_are_counted_named_and_tested_without_listing():
+    group = renaming(lw.smokers(100))
+    assert group.order == math.factorial(100)
+    assert list(group.orbits) == [("Friends(P0,P1)", 9900), ("Smokes(P0)", 100), ("Cancer(P0)", 100), ("Friends(P0,P0)", 100)]
+    orbit = group.orbit_of("Friends(P3,P7)")
+    assert (orbit.size, orbit.representative) == (9900, "Friends(P0,P1)")
+    assert orbit.contains("Friends( P9 , P4 )") and not orbit.contains("Friends(P9,P9)") and not orbit.contains("Smokes(P1)")
+    assert len(set(orbit)) == 9900
+    with pytest.raises(UnknownName, match="no constant 'Bob'"):
+        group.orbit_of("Smokes(Bob)")
+    with pytest.raises(UnknownName, match="no predicate"):
+        group.orbit_of("Smoke(P1)")
+    with pytest.raises(UnknownName, match="2 arguments"):
+        group.orbit_of("Friends(P1)")
+
+
+def test_listing_agrees_with_orbits():
+    group = renaming(lw.smokers(6, {"Smokes": [((0,), 1)], "Friends": [((0, 1), 1), ((2, 0), 0)]}))
+    listed = dict(group.atoms())
+    assert len(listed) == 48
+    for text, number in listed.items():
+        orbit = group.orbit_of(text)
+        assert orbit.number == number and text in set(orbit)
+        assert orbit.size == (1 if number < 0 else sum(k == number for k in listed.values()))
+
+
+def test_whole_classes_are_swapped():
+    """Two people, each with two friends of their own: the couples of friends change places with their owners."""
+    known = {"Friends": [((0, 2), 1), ((0, 3), 1), ((1, 4), 1), ((1, 5), 1)]}
+    group = renaming(lw.smokers(7, known, transitivity=True))
+    assert group.order == 2 * 2 * 2
+    assert group.orbit_of("Smokes(P0)").size == 2 and group.orbit_of("Smokes(P2)").size == 4
+    assert group.orbit_of("Friends(P2,P3)").size == 4 and group.orbit_of("Friends(P2,P4)").size == 8
+    assert group.orbit_of("Friends(P0,P4)").size == 4
+    orbit = group.tuple_orbit([("person", 0), ("person", 2), ("person", 3)])
+    assert orbit.size == 4 and set(orbit) == {(0, 2, 3), (0, 3, 2), (1, 4, 5), (1, 5, 4)}
+    assert (0, 2, 3) in orbit and (0, 2, 4) not in orbit
+    capped = group.tuple_orbit([("person", 0), ("person", 2), ("person", 3)], cap=1)
+    assert capped.size == 2 and capped.notices[0].kind == "fallback"
+
+
+def test_mutual_friends_are_one_class():
+    known = {"Friends": [((a, b), 1) for a in range(8) for b in range(8) if a != b]}
+    group = renaming(lw.smokers(20, known, transitivity=True))
+    assert group.order == math.factorial(8) * math.factorial(12)
+    assert len(group.constants.quotient.generators) == 0
+
+
+@given(theories())
+@settings(max_examples=40, deadline=None, derandomize=True)
+def test_tuple_orbits_are_those_of_the_group(model):
+    group = renaming(model)
+    legal = [r for r in all_renamings(model) if preserved(model, r)]
+    constants = [("a", 0), ("b", 0), ("a", model.sorts["a"].size - 1), ("a", 0)]
+    expected = {tuple(r[s][c] for s, c in constants) for r in legal}
+    orbit = group.tuple_orbit(constants)
+    assert set(orbit) == expected and orbit.size == len(expected)
+
+
+def test_formulas_of_one_shape_are_rows_of_a_relation():
+    """Constants that formulas name alike stay interchangeable."""
+    formulas = [(0.5, Implies(at("Smokes", ("person", k)), at("Cancer", "x"))) for k in range(5)]
+    group = renaming(lw.network({"person": 12}, lw.SMOKERS, formulas))
+    assert group.order == math.factorial(5) * math.factorial(7)
+    assert group.orbit_of("Smokes(P0)").size == 5
+
+
+def test_names_that_need_quotes():
+    model = lw.smokers(2)
+    sort = type(model.sorts["person"])("person", ("Anna Maria", 'Bo"b'))
+    model = MarkovLogic({"person": sort}, model.predicates, model.formulas)
+    text = atom_text(model, "Friends", (0, 1))
+    assert text == 'Friends("Anna Maria","Bo\\"b")'
+    assert renaming(model).orbit_of(text).contains(text)
+
+
+def test_large_models_are_fast_and_small():
+    n = 1000
+    group = renaming(lw.smokers(n, lw.paper_evidence(n, 20), transitivity=True))
+    assert group.seconds < 1.0
+    assert int(group.sizes.sum()) == n * (n + 2) - sum(len(e.values) for e in group.model.evidence.values())
+
+
+def test_evidence_objects_are_read_as_rows():
+    model = lw.smokers(3)
+    empty = MarkovLogic(model.sorts, model.predicates, model.formulas, {"Smokes": Evidence(np.zeros((0, 1), np.int32), np.zeros(0, np.int8))})
+    assert renaming(empty).order == 6
