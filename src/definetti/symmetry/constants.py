@@ -19,7 +19,7 @@ from definetti.errors import Notice
 from definetti.symmetry.logic_orbits import cell_sizes, leaders_of, pattern_pairs
 from definetti.symmetry.quotient import Quotient, quotient
 from definetti.symmetry.relations import Relation
-from definetti.symmetry.twins import Nodes, class_sizes, twins
+from definetti.symmetry.interchangeable import Nodes, class_sizes, twins
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,7 +1,7 @@
 """The symmetries of a Markov logic network that rename constants: the group, and the orbits of its ground atoms.
 
 Nothing is grounded: atoms are numbered by the classes of their constants (`AtomOrbits`), orbits counted, named and tested
-for membership from those. Constants' relations: `relations.py`, interchangeable ones: `twins.py`, the rest: `quotient.py`.
+for membership from those. Constants' relations: `relations.py`, interchangeable ones: `interchangeable.py`, the rest: `quotient.py`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from definetti.symmetry.logic_orbits import (
     possible_patterns,
 )
 from definetti.symmetry.relations import UNKNOWN, Relation, evidence_relations, relations
-from definetti.symmetry.twins import cells_of, nodes_of
+from definetti.symmetry.interchangeable import cells_of, nodes_of
 
 MOST_CELLS = 300_000_000  #: of one predicate's lookup: 1.2 GB
 CHUNK = 1 << 16  #: atoms whose orbits are looked up at once when they are listed

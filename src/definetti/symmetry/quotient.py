@@ -15,7 +15,7 @@ import numpy as np
 from definetti import groups
 from definetti.errors import Notice
 from definetti.symmetry.relations import Relation
-from definetti.symmetry.twins import Nodes, add_by, cells_of, class_sizes, mix, row_views
+from definetti.symmetry.interchangeable import Nodes, add_by, cells_of, class_sizes, mix, row_views
 
 
 @dataclass(frozen=True, eq=False)
