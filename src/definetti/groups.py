@@ -156,7 +156,7 @@ class _Steps:
         for column in tuples.T:
             first, last = self.start[column], self.start[column + 1]
             rows.append(np.repeat(np.arange(len(tuples)), last - first))
-            movers.append(self.movers[_ranges(first, last)])
+            movers.append(self.movers[ranges(first, last)])
         if not any(len(r) for r in rows):
             return tuples[:0]
         row, mover = np.concatenate(rows), np.concatenate(movers)
@@ -168,7 +168,7 @@ class _Steps:
         return np.where(self.keys[at] == asked, self.images_of[at], tuples[row])
 
 
-def _ranges(first: np.ndarray, last: np.ndarray) -> np.ndarray:
+def ranges(first: np.ndarray, last: np.ndarray) -> np.ndarray:
     """first[0] … last[0]-1, first[1] … last[1]-1, … in one array."""
     sizes = last - first
     shift = np.repeat(first - np.concatenate([[0], np.cumsum(sizes)[:-1]]), sizes)
