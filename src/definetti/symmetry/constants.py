@@ -39,8 +39,10 @@ class ConstantGroup:
         return self.classes[start : start + self.nodes.size[sort]]
 
     @cached_property
-    def order(self) -> int:
+    def order(self) -> int | None:
         """Exact: the factorials of the class sizes times the order of the group that permutes classes."""
+        if self.quotient.order is None:
+            return None
         return prod(factorial(int(k)) for sizes in self.sizes.values() for k in sizes) * self.quotient.order
 
     def members(self, sort: str, number: int) -> np.ndarray:

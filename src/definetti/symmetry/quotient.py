@@ -14,6 +14,7 @@ import numpy as np
 
 from definetti import groups
 from definetti.errors import Notice
+from definetti.symmetry.bliss import search
 from definetti.symmetry.relations import Relation
 from definetti.symmetry.interchangeable import Nodes, add_by, cells_of, class_sizes, mix, row_views
 
@@ -25,7 +26,7 @@ class Quotient:
     start: dict[str, int]  # of each sort's classes
     count: int
     generators: tuple[np.ndarray, ...]  # int64[count] each
-    order: int
+    order: int | None  # None where the time was up
     notices: tuple[Notice, ...] = ()
 
     @property
@@ -56,17 +57,30 @@ def quotient(nodes: Nodes, relations: Sequence[Relation], classes: np.ndarray, t
     tied = np.flatnonzero(np.bincount(colours, minlength=1)[colours] > 1)
     if not len(tied):
         return Quotient(start, count, (), 1)
-    found, order, notices = _automorphisms(tied, colours, rows, time_limit)
-    generators = []
-    for small in found:
-        generator = np.arange(count)
-        generator[tied] = tied[small]
-        if preserves(generator, rows):
-            generators.append(generator)
-    if len(generators) < len(found):
+    graph_colours, edges = _graph(tied, colours, rows)
+    found = search(edges, graph_colours, time_limit)
+    notices = [] if found.complete and found.order is not None else [_stopped(time_limit)]
+    generators = [g for small in found.generators if preserves(g := _carried(small, tied, count), rows)]
+    order = found.order
+    if len(generators) < len(found.generators):  # only a mistake of ours or of BLISS gets here
         notices.append(Notice("note", "a permutation of constants failed its check and is not used"))
-        order = groups.order(as_group(count, generators)) or 1
+        order = None
+    if order is None:
+        order = groups.order(as_group(count, generators))
     return Quotient(start, count, tuple(generators), order, tuple(notices))
+
+
+def _stopped(time_limit: float) -> Notice:
+    message = f"the search for renamings was stopped after {time_limit:g} s: interchangeable constants are used, "
+    return Notice("time-limit", message + "symmetries that move whole groups of them may be missing; raise the time limit")
+
+
+def _carried(small: groups.Generator, tied: np.ndarray, count: int) -> np.ndarray:
+    """A permutation of the graph's nodes as one of all classes."""
+    generator = np.arange(count)
+    points, images = (part[small[0] < len(tied)] for part in small)
+    generator[tied[points]] = tied[images]
+    return generator
 
 
 def _rows(nodes: Nodes, relation: Relation, classes: np.ndarray, start: dict[str, int], number: int) -> _Rows:
@@ -107,15 +121,6 @@ def _sorted(nodes: np.ndarray, label: np.ndarray) -> np.ndarray:
 # --- the graph for BLISS -------------------------------------------------------------------------------------
 
 
-def _automorphisms(
-    tied: np.ndarray, colours: np.ndarray, rows: Sequence[_Rows], time_limit: float
-) -> tuple[list[np.ndarray], int, list[Notice]]:
-    """Generators on the undecided nodes, numbered by their place in `tied`."""
-    graph_colours, edges = _graph(tied, colours, rows)
-    group, order, notices = _bliss(graph_colours, edges, time_limit)
-    return [g[: len(tied)] for g in group], order, notices
-
-
 def _graph(tied: np.ndarray, colours: np.ndarray, rows: Sequence[_Rows]) -> tuple[np.ndarray, np.ndarray]:
     """A node per undecided class, and per row that relates several of them a node with a node for each place.
 
@@ -149,12 +154,3 @@ def _graph(tied: np.ndarray, colours: np.ndarray, rows: Sequence[_Rows]) -> tupl
                 count += len(at)
     joined = np.concatenate(edges) if edges else np.zeros((0, 2), np.int64)
     return np.unique(np.concatenate(keys), return_inverse=True)[1], joined
-
-
-def _bliss(colours: np.ndarray, edges: np.ndarray, time_limit: float) -> tuple[list[np.ndarray], int, list[Notice]]:
-    import igraph
-
-    graph = igraph.Graph(n=len(colours), edges=edges.tolist())
-    palette = colours.tolist()
-    found = [np.array(g, dtype=np.int64) for g in graph.automorphism_group(color=palette)]
-    return found, int(graph.count_automorphisms(color=palette)), []
