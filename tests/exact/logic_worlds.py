@@ -155,9 +155,25 @@ def observed(model: MarkovLogic) -> dict[Ground, int]:
     return out
 
 
+def decided(model: MarkovLogic) -> dict[Ground, int]:
+    """Evidence with what follows from it in blocks of which exactly one value is true."""
+    known = observed(model)
+    for p in model.predicates.values():
+        if p.exclusive:
+            every = list(product(*(range(k) for k in model.shape(p.name))))
+            key = lambda c, p=p: tuple(v for j, v in enumerate(c) if j not in p.exclusive)  # noqa: E731
+            for outer in {key(c) for c in every}:
+                block = [(p.name, c) for c in every if key(c) == outer]
+                if any(known.get(t) == 1 for t in block):
+                    known |= {t: known.get(t, 0) for t in block}
+                elif sum(t in known for t in block) == len(block) - 1:
+                    known |= {t: 1 for t in block if t not in known}
+    return known
+
+
 def worlds(model: MarkovLogic) -> tuple[list[Ground], dict[Ground, np.ndarray], np.ndarray]:
     """(free atoms, every atom's value in every world, the log-density of every world): -inf where impossible."""
-    every, known = atoms(model), observed(model)
+    every, known = atoms(model), decided(model)
     free = [a for a in every if a not in known]
     count = 1 << len(free)
     index = np.arange(count)

@@ -7,23 +7,14 @@ from collections.abc import Sequence
 
 from definetti.errors import UnknownName
 from definetti.model.logic import MarkovLogic
+from definetti.model.logic_text import atom_name
 
-_PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.'\-]*")
 _ARGUMENT = re.compile(r"""\s*(?:"((?:[^"\\]|\\.)*)"|([^",()\s]+))\s*(,|$)""")
 
 
 def atom_text(model: MarkovLogic, predicate: str, constants: Sequence[int]) -> str:
     sorts = model.predicates[predicate].sorts
-    if not sorts:
-        return predicate
-    names = (model.sorts[s].constants[c] for s, c in zip(sorts, constants, strict=True))
-    return f"{predicate}({','.join(map(_quoted, names))})"
-
-
-def _quoted(name: str) -> str:
-    if _PLAIN.fullmatch(name) or name.startswith('"'):
-        return name
-    return '"' + name.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    return atom_name(predicate, (model.sorts[s].constants[c] for s, c in zip(sorts, constants, strict=True)))
 
 
 def find_atom(model: MarkovLogic, text: str) -> tuple[str, tuple[int, ...]]:

@@ -87,10 +87,10 @@ def row_views(nodes: np.ndarray, marks: np.ndarray, label: np.ndarray) -> tuple[
 def twins(nodes: Nodes, relations: Sequence[Relation]) -> np.ndarray:
     """The class of each node, numbered from 0 within its sort in order of first members."""
     for salt in range(3):  # a collision of hashes is next to impossible, and harmless: the check finds it
-        classes = _number(nodes, _candidates(nodes, relations, salt))
+        classes = number_classes(nodes, _candidates(nodes, relations, salt))
         if invariant(nodes, relations, classes):
             return classes
-    return _number(nodes, np.arange(nodes.count))
+    return number_classes(nodes, np.arange(nodes.count))
 
 
 def _candidates(nodes: Nodes, relations: Sequence[Relation], salt: int) -> np.ndarray:
@@ -157,7 +157,8 @@ def _join_related(
     group[members[joined]] = first[joined]
 
 
-def _number(nodes: Nodes, group: np.ndarray) -> np.ndarray:
+def number_classes(nodes: Nodes, group: np.ndarray) -> np.ndarray:
+    """Classes of equal `group`, numbered from 0 within each sort in order of first members."""
     classes = np.empty(nodes.count, dtype=np.int32)
     for sort, start in nodes.start.items():
         part = slice(start, start + nodes.size[sort])

@@ -10,26 +10,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from time import perf_counter
+from typing import overload
 
 import numpy as np
 
-from definetti.errors import Notice, TooLarge, UnknownName
-from definetti.model.logic import MarkovLogic, Predicate
+from definetti.errors import Notice, UnknownName
+from definetti.model.logic import MarkovLogic
 from definetti.symmetry.atom_names import atom_text, find_atom
-from definetti.symmetry.constants import ConstantGroup, TupleOrbit, cell_members, cell_orbits, constant_group, tuple_orbit
-from definetti.symmetry.logic_orbits import (
-    AtomOrbits,
-    box,
-    cell_sizes,
-    leaders_of,
-    pattern_pairs,
-    patterns_of,
-    possible_patterns,
-)
-from definetti.symmetry.relations import UNKNOWN, Relation, evidence_relations, relations
-from definetti.symmetry.interchangeable import cells_of, nodes_of
+from definetti.symmetry.atom_numbers import AtomNumbers, Cells, number_atoms
+from definetti.symmetry.constants import ConstantGroup, TupleOrbit, cell_members, constant_group, tuple_orbit
+from definetti.symmetry.factors import Orbit
+from definetti.symmetry.hanging import hanging
+from definetti.symmetry.interchangeable import nodes_of, number_classes, twins
+from definetti.symmetry.logic_orbits import AtomOrbits, leaders_of, patterns_of
+from definetti.symmetry.quotient import Quotient
+from definetti.symmetry.relations import evidence_relations, relations
 
-MOST_CELLS = 300_000_000  #: of one predicate's lookup: 1.2 GB
 CHUNK = 1 << 16  #: atoms whose orbits are looked up at once when they are listed
 
 
@@ -38,21 +34,38 @@ class RenamingSymmetries:
     """The `Symmetries` of a `MarkovLogic`. Orbits are numbered over all predicates; observed atoms have none (-1)."""
 
     model: MarkovLogic
-    constants: ConstantGroup
-    atom_orbits: Mapping[str, AtomOrbits]
-    sizes: np.ndarray  # int64: the number of atoms of each orbit
+    constants: ConstantGroup  # the group
+    fine: ConstantGroup  # classes of constants that the evidence itself cannot tell apart: lookups are by these
+    numbers: AtomNumbers
     notices: tuple[Notice, ...] = ()
     seconds: float = 0.0
+    time_limit: float = 10.0
     kind: str = field(default="renaming", init=False)
 
     @property
-    def order(self) -> int:
-        """The exact number of permutations of constants in the group."""
+    def order(self) -> int | None:
+        """The exact number of permutations of constants in the group (free permutations of hanging and loose atoms
+        are not counted); None where the time was up."""
         return self.constants.order
 
     @property
+    def atom_orbits(self) -> Mapping[str, AtomOrbits]:
+        return self.numbers.orbits
+
+    @property
+    def deferred(self) -> Mapping[str, np.ndarray]:
+        """For each predicate, indexed like its lookup: True for hanging and loose atoms, to be updated after the
+        others in each sweep. They are independent given the others, so that the sweep commutes with the group."""
+        return self.numbers.deferred
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """int64: the number of atoms of each orbit."""
+        return self.numbers.sizes
+
+    @property
     def constant_classes(self) -> dict[str, np.ndarray]:
-        """For each sort the class of each of its constants; constants of one class are interchangeable."""
+        """For each sort the class of each of its constants; the group contains all permutations within a class."""
         return {sort: self.constants.of_sort(sort) for sort in self.model.sorts}
 
     @property
@@ -61,8 +74,8 @@ class RenamingSymmetries:
 
     @cached_property
     def orbits(self) -> OrbitRows:
-        """(representative, size) of every orbit, largest first, made when asked for."""
-        return OrbitRows(self, np.argsort(-self.sizes, kind="stable"))
+        """One row (representative, size) per orbit, in the order of their numbers, made when looked at."""
+        return OrbitRows(self)
 
     def orbit(self, number: int) -> AtomOrbit:
         return AtomOrbit(self, number, None)
@@ -80,10 +93,11 @@ class RenamingSymmetries:
         if predicate not in self.atom_orbits:
             raise UnknownName(f"the model has no predicate {predicate!r}; it has {', '.join(self.atom_orbits)}")
         orbits = self.atom_orbits[predicate]
-        if orbits.explicit is not None:
-            return orbits.explicit[tuple(tuples.T)]
+        return orbits.lookup[self._cells(orbits, predicate, tuples)]
+
+    def _cells(self, orbits: AtomOrbits, predicate: str, tuples: np.ndarray) -> tuple[np.ndarray, ...]:
         pattern = patterns_of(self.model.predicates[predicate].sorts, tuples)
-        return orbits.lookup[(*(c[a] for c, a in zip(orbits.classes, tuples.T, strict=True)), pattern)]
+        return (*(c[a] for c, a in zip(orbits.classes, tuples.T, strict=True)), pattern)
 
     def atoms(self, predicates: Sequence[str] | None = None) -> Iterator[tuple[str, int]]:
         """Every ground atom's text with its orbit's number (-1: observed), predicate by predicate, one at a time."""
@@ -97,9 +111,30 @@ class RenamingSymmetries:
                 for row, number in zip(tuples.tolist(), numbers, strict=True):
                     yield atom_text(self.model, name, row), number
 
-    def tuple_orbit(self, constants: Sequence[tuple[str, int]], cap: int = 100_000) -> TupleOrbit:
-        """The orbit of a tuple of (sort, constant) under the renamings, for queries that name several atoms."""
-        return tuple_orbit(self.constants, constants, cap)
+    def is_core(self, predicate: str, constants: Sequence[int]) -> bool:
+        """Whether an atom is free and neither hanging nor loose: then the group moves it as it moves its constants."""
+        orbits, row = self.atom_orbits[predicate], np.array([constants], dtype=np.int64).reshape(1, -1)
+        cell = self._cells(orbits, predicate, row)
+        return bool(orbits.lookup[cell][0] >= 0 and not self.deferred[predicate][cell][0])
+
+    @cached_property
+    def strict(self) -> ConstantGroup:
+        """The renamings that preserve the evidence itself."""
+        if self.fine is self.constants:
+            return self.constants
+        nodes, needed = self.constants.nodes, relations(self.model)
+        return constant_group(nodes, needed, self.time_limit)
+
+    def tuple_orbit(
+        self, constants: Sequence[tuple[str, int]], cap: int = 100_000, atoms: Sequence[tuple[str, Sequence[int]]] | None = None
+    ) -> TupleOrbit:
+        """The orbit of a tuple of (sort, constant), for queries that name several atoms.
+
+        Where all free `atoms` of the query are core the whole group is used, else the renamings that preserve the evidence
+        itself: hanging and loose atoms do not move with their constants.
+        """
+        core = atoms is not None and all(self.is_core(*atom) for atom in atoms)
+        return tuple_orbit(self.constants if core else self.strict, constants, cap)
 
     def __repr__(self) -> str:
         return f"RenamingSymmetries(order {_short(self.order)}, {self.orbit_count} orbits, {self.seconds:.3g} s)"
@@ -119,7 +154,7 @@ class AtomOrbit:
 
     @property
     def representative(self) -> str:
-        return next(iter(self))
+        return next(iter(self)) if self.number < 0 else self.symmetries.orbits[self.number].representative
 
     def contains(self, atom: str) -> bool:
         found = find_atom(self.symmetries.model, atom)
@@ -140,28 +175,31 @@ class AtomOrbit:
         for name, orbits in self.symmetries.atom_orbits.items():
             sorts = model.predicates[name].sorts
             for *cell, pattern in np.argwhere(orbits.lookup == self.number).tolist():
-                for row in cell_members(self.symmetries.constants, sorts, cell, leaders_of(sorts, pattern)):
+                for row in cell_members(self.symmetries.fine, sorts, cell, leaders_of(sorts, pattern)):
                     yield atom_text(model, name, row)
 
 
 @dataclass(frozen=True, eq=False)
-class OrbitRows(Sequence[tuple[str, int]]):
-    """The orbits as rows (representative, size); a row is made when it is looked at."""
+class OrbitRows(Sequence[Orbit]):
+    """The orbits as rows of representative and size; a row is made when it is looked at."""
 
     symmetries: RenamingSymmetries
-    order: np.ndarray
 
     def __len__(self) -> int:
-        return len(self.order)
+        return self.symmetries.orbit_count
 
-    def __getitem__(self, index):  # type: ignore[no-untyped-def]
-        if isinstance(index, slice):
-            return [self[i] for i in range(*index.indices(len(self)))]
-        number = int(self.order[index])
-        return self._representatives[number], int(self.symmetries.sizes[number])
+    @overload
+    def __getitem__(self, index: int) -> Orbit: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Orbit]: ...
+    def __getitem__(self, index: int | slice) -> Orbit | list[Orbit]:
+        numbers = range(len(self))[index]
+        if isinstance(numbers, range):
+            return [self[number] for number in numbers]
+        return Orbit(self._representatives[numbers], int(self.symmetries.sizes[numbers]))
 
     @cached_property
-    def _representatives(self) -> Mapping[int, str]:
+    def _representatives(self) -> _Representatives:
         return _Representatives(self.symmetries)
 
 
@@ -182,7 +220,7 @@ class _Representatives(dict[int, str]):
         name = self.names[predicate]
         sorts = self.symmetries.model.predicates[name].sorts
         *cell, pattern = (int(i) for i in np.unravel_index(flat, self.symmetries.atom_orbits[name].lookup.shape))
-        row = next(cell_members(self.symmetries.constants, sorts, cell, leaders_of(sorts, pattern)))
+        row = next(cell_members(self.symmetries.fine, sorts, cell, leaders_of(sorts, pattern)))
         self[number] = atom_text(self.symmetries.model, name, row)
         return self[number]
 
@@ -190,90 +228,27 @@ class _Representatives(dict[int, str]):
 # --- finding them --------------------------------------------------------------------------------------------
 
 
-def renaming(model: MarkovLogic, time_limit: float = 10.0) -> RenamingSymmetries:
-    """All renamings of constants that preserve formulas and evidence, with the orbits of atoms under them."""
+def renaming(model: MarkovLogic, time_limit: float = 10.0, simplify: bool = True) -> RenamingSymmetries:
+    """The renamings of constants that preserve the model, with the orbits of atoms under them.
+
+    With `simplify`, evidence is put into the formulas first: hanging and loose atoms (`hanging.py`) ask less of a
+    renaming, so that the group and the orbits are larger. Without, renamings preserve the evidence itself.
+    """
     start = perf_counter()
-    group = constant_group(nodes_of({s.name: s.size for s in model.sorts.values()}), relations(model), time_limit)
-    known = evidence_relations(model)
-    atom_orbits, sizes = {}, [np.zeros(0, np.int64)]
-    for name, predicate in model.predicates.items():
-        offset = sum(len(k) for k in sizes)
-        orbits, counts = predicate_orbits(group, predicate, known[name], offset)
-        atom_orbits[name] = orbits
-        sizes.append(counts)
-    return RenamingSymmetries(
-        model, group, atom_orbits, np.concatenate(sizes), group.quotient.notices, perf_counter() - start
-    )
+    nodes = nodes_of({s.name: s.size for s in model.sorts.values()})
+    strict = relations(model)
+    found = hanging(model) if simplify else None
+    group = constant_group(nodes, strict if found is None else found.relations, time_limit)
+    fine = group if found is None else _refined(group, twins(nodes, strict))
+    numbers = number_atoms(model, Cells(group, fine, evidence_relations(model), found))
+    seconds = perf_counter() - start
+    return RenamingSymmetries(model, group, fine, numbers, group.quotient.notices, seconds, time_limit)
 
 
-def predicate_orbits(
-    group: ConstantGroup, predicate: Predicate, known: Relation, offset: int
-) -> tuple[AtomOrbits, np.ndarray]:
-    """The orbits of one predicate's free atoms, numbered from `offset`, and their sizes."""
-    sorts = predicate.sorts
-    shape = [len(group.sizes[s]) for s in sorts]
-    cells = int(np.prod(shape, dtype=np.int64)) << len(pattern_pairs(sorts))
-    if cells > MOST_CELLS:
-        raise TooLarge(
-            f"the number of kinds of atoms of {predicate.name}", cells, MOST_CELLS, "use symmetries none, or less evidence"
-        )
-    lookup = np.full((*shape, 1 << len(pattern_pairs(sorts))), -1, dtype=np.int32)
-    sizes = [np.zeros(0, np.int64)]
-    for pattern in possible_patterns(sorts):
-        leaders = leaders_of(sorts, pattern)
-        places = [j for j, leader in enumerate(leaders) if leader == j]
-        held = _held(group, sorts, places)
-        free = (held > 0) & free_cells(group, predicate, known, pattern)
-        orbit = cell_orbits(group, [sorts[j] for j in places]).reshape(free.shape)
-        counts = np.bincount(orbit[free], weights=held[free]).astype(np.int64)
-        rank = np.cumsum(counts > 0, dtype=np.int64) - 1 + offset + sum(len(k) for k in sizes)
-        part = np.full(free.shape, -1, dtype=np.int32)
-        part[free] = rank[orbit[free]]
-        axes = box(free.shape)
-        index = tuple(axes[places.index(leader)] for leader in leaders)
-        lookup[(*index, pattern)] = part
-        sizes.append(counts[counts > 0])
-    classes = tuple(group.of_sort(s) for s in sorts)
-    return AtomOrbits(classes, lookup), np.concatenate(sizes)
-
-
-def _held(group: ConstantGroup, sorts: Sequence[str], places: Sequence[int]) -> np.ndarray:
-    """The number of atoms in each cell of a pattern, over the classes of its different constants."""
-    own = [sorts[j] for j in places]
-    return cell_sizes(own, [group.sizes[s] for s in own], box([len(group.sizes[s]) for s in own]), 0)
-
-
-def free_cells(group: ConstantGroup, predicate: Predicate, known: Relation, pattern: int) -> np.ndarray:
-    """Which cells of a pattern hold free atoms (evidence is the same on all atoms of a cell)."""
-    sorts = predicate.sorts
-    leaders = leaders_of(sorts, pattern)
-    places = [j for j, leader in enumerate(leaders) if leader == j]
-    codes = np.full([len(group.sizes[sorts[j]]) for j in places], known.default, dtype=np.int8)
-    cells = cells_of(group.nodes, known, group.classes)
-    here = cells[cells[:, -2] == pattern]
-    at = np.ravel_multi_index(tuple(here[:, j] for j in places), codes.shape) if places else np.zeros(len(here), np.int64)
-    codes.reshape(-1)[at] = here[:, -1]
-    free = codes == UNKNOWN
-    if predicate.exclusive:
-        free &= ~_decided(predicate, cells[cells[:, -1] == 1], leaders, places, free.shape)
-    return free
-
-
-def _decided(
-    predicate: Predicate, true: np.ndarray, leaders: Sequence[int], places: Sequence[int], shape: tuple[int, ...]
-) -> np.ndarray:
-    """Which cells lie in a `!` block one value of which is known to be true."""
-    sorts, keys = predicate.sorts, [j for j in range(len(predicate.sorts)) if j not in predicate.exclusive]
-    decided = np.zeros(shape, dtype=bool)
-    pairs = [(k, pair) for k, pair in enumerate(pattern_pairs(sorts)) if pair[0] in keys and pair[1] in keys]
-    for row in np.unique(true[:, [*keys, -2]], axis=0).tolist() if len(true) else []:
-        *classes, pattern = row
-        if all((pattern >> k & 1) == (leaders[i] == leaders[j]) for k, (i, j) in pairs):
-            index: list[slice | int] = [slice(None)] * len(places)
-            for j, c in zip(keys, classes, strict=True):
-                index[places.index(leaders[j])] = c
-            decided[tuple(index)] = True
-    return decided
+def _refined(group: ConstantGroup, classes: np.ndarray) -> ConstantGroup:
+    """The classes that are in one class of both, without permutations of whole classes."""
+    fine = number_classes(group.nodes, classes.astype(np.int64) * group.nodes.count + group.classes)
+    return ConstantGroup(group.nodes, fine, Quotient(group.quotient.start, 0, (), 1))
 
 
 def _short(order: int) -> str:
