@@ -214,3 +214,9 @@ def marginals(model: MarkovLogic) -> dict[Ground, float]:
     p = np.exp(log - log.max())
     p /= p.sum()
     return {a: float(p[v].sum()) for a, v in state.items()}
+
+
+def atoms_in(f: Formula) -> Iterator[Atom]:
+    from definetti.model.formulas import atoms as walk
+
+    return walk(f)

@@ -20,7 +20,7 @@ from definetti.symmetry.atom_names import atom_text, find_atom
 from definetti.symmetry.atom_numbers import AtomNumbers, Cells, number_atoms
 from definetti.symmetry.constants import ConstantGroup, TupleOrbit, cell_members, constant_group, tuple_orbit
 from definetti.symmetry.factors import Orbit
-from definetti.symmetry.hanging import hanging
+from definetti.symmetry.hanging import Hanging, hanging
 from definetti.symmetry.interchangeable import nodes_of, number_classes, twins
 from definetti.symmetry.logic_orbits import AtomOrbits, leaders_of, patterns_of
 from definetti.symmetry.quotient import Quotient
@@ -37,6 +37,7 @@ class RenamingSymmetries:
     constants: ConstantGroup  # the group
     fine: ConstantGroup  # classes of constants that the evidence itself cannot tell apart: lookups are by these
     numbers: AtomNumbers
+    hanging: Hanging | None = None
     notices: tuple[Notice, ...] = ()
     seconds: float = 0.0
     time_limit: float = 10.0
@@ -242,7 +243,7 @@ def renaming(model: MarkovLogic, time_limit: float = 10.0, simplify: bool = True
     fine = group if found is None else _refined(group, twins(nodes, strict))
     numbers = number_atoms(model, Cells(group, fine, evidence_relations(model), found))
     seconds = perf_counter() - start
-    return RenamingSymmetries(model, group, fine, numbers, group.quotient.notices, seconds, time_limit)
+    return RenamingSymmetries(model, group, fine, numbers, found, group.quotient.notices, seconds, time_limit)
 
 
 def _refined(group: ConstantGroup, classes: np.ndarray) -> ConstantGroup:
