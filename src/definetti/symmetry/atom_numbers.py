@@ -87,7 +87,7 @@ def _core_numbers(predicate: Predicate, cells: Cells, offset: int) -> tuple[np.n
         orbit = _coarse_orbits(cells, own)
         used = np.zeros(int(orbit.max(initial=-1)) + 1, dtype=bool)
         used[orbit[free]] = True
-        part[free] = (np.cumsum(used) - 1 + offset)[orbit[free]]
+        part[free] = (np.cumsum(used, dtype=np.int32) + np.int32(offset - 1))[orbit[free]]
         offset += int(used.sum())
         axes = box(free.shape)
         lookup[(*(axes[places.index(leader)] for leader in leaders), pattern)] = part
@@ -117,8 +117,7 @@ def _sizes(model: MarkovLogic, cells: Cells, lookups: Mapping[str, np.ndarray], 
             held = _held(cells, own)
             axes = box(held.shape)
             part = lookups[name][(*(axes[places.index(leader)] for leader in leaders), pattern)]
-            free = part >= 0
-            sizes += np.bincount(part[free], weights=held[free], minlength=total).astype(np.int64)
+            np.add.at(sizes, part[free := part >= 0], held[free])
     return sizes
 
 
@@ -187,8 +186,9 @@ def _keys(predicate: Predicate, cells: Cells, pattern: int) -> np.ndarray | None
         (pairs.on_b.get(predicate.name), _class_orbits(cells, t)[None, :]),
     ):
         if table is not None:
-            number = table[kind]
-            keys = np.where(number >= 0, found.field_count + orbit * found.residual_count + number, keys).astype(np.int32)
+            number = table.astype(np.int32)[kind]
+            first = (found.field_count + orbit * found.residual_count).astype(np.int32)
+            keys = np.where(number >= 0, first + number, keys)
     return keys
 
 

@@ -82,6 +82,8 @@ def cell_orbits(group: ConstantGroup, sorts: Sequence[str]) -> np.ndarray:
             axes[j] = np.flatnonzero(image != axes[j])  # tuples it moves: those it moves at some place
             source.append(_flat(axes, counts))
             target.append(_flat([image[axis] for image, axis in zip(images, axes, strict=True)], counts))
+    if not any(len(part) for part in source):
+        return np.arange(prod(counts), dtype=np.int32)
     return groups.components(prod(counts), np.concatenate(source), np.concatenate(target))
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from math import prod
 
 import numpy as np
 
@@ -74,12 +75,14 @@ def cell_sizes(
     `sizes[j]` are the class sizes of argument j's sort; the arrays of `classes` broadcast against each other.
     """
     leaders = leaders_of(sorts, pattern)
-    total = np.ones(np.broadcast_shapes((), *(c.shape for c in classes)), dtype=np.int64)
+    most = prod(float(k.max(initial=1)) for k in sizes)
+    dtype = np.int32 if most < 2**31 else np.int64  # a lookup may have tens of millions of cells
+    total = np.ones(np.broadcast_shapes((), *(c.shape for c in classes)), dtype=dtype)
     for j, leader in enumerate(leaders):
         if leader != j:  # the same constant again
             total *= classes[j] == classes[leader]
             continue
-        free = sizes[j][classes[j]].astype(np.int64)
+        free = sizes[j].astype(dtype)[classes[j]]
         for i in range(j):
             if leaders[i] == i and sorts[i] == sorts[j]:
                 free = free - (classes[i] == classes[j])
