@@ -69,7 +69,9 @@ def evidence(rows: Mapping[str, Sequence[tuple[tuple[int, ...], int]]]) -> dict[
     for name, known in rows.items():
         if known:
             ordered = sorted(dict(known).items())
-            out[name] = Evidence(np.array([t for t, _ in ordered], np.int32), np.array([v for _, v in ordered], np.int8))
+            out[name] = Evidence(
+                np.array([t for t, _ in ordered], np.int32), np.array([v for _, v in ordered], np.int8)
+            )
     return out
 
 
@@ -82,7 +84,11 @@ def network(sizes: Mapping[str, int], predicates: Sequence[Predicate], formulas,
 
 # --- the paper's models --------------------------------------------------------------------------------------
 
-SMOKERS = (Predicate("Smokes", ("person",)), Predicate("Cancer", ("person",)), Predicate("Friends", ("person", "person")))
+SMOKERS = (
+    Predicate("Smokes", ("person",)),
+    Predicate("Cancer", ("person",)),
+    Predicate("Friends", ("person", "person")),
+)
 SMOKERS_FORMULAS = (
     (1.4, Not(at("Smokes", "x"))),
     (2.3, Not(at("Cancer", "x"))),
@@ -97,7 +103,11 @@ def paper_evidence(n: int, smokers: int, seed: int = 0, known: float = 0.1, frie
     """A random 10 % of people, each with known smokes and 10 known friends: true atoms only, one direction."""
     rng = np.random.default_rng(seed)
     people = rng.choice(n, size=round(known * n), replace=False).tolist()
-    others = [(p, q) for p in people for q in rng.choice([q for q in range(n) if q != p], size=friends, replace=False).tolist()]
+    others = [
+        (p, q)
+        for p in people
+        for q in rng.choice([q for q in range(n) if q != p], size=friends, replace=False).tolist()
+    ]
     return {
         "Smokes": [((p,), int(k < smokers)) for k, p in enumerate(people)],
         "Friends": [((p, q), 1) for p, q in others],

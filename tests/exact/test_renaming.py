@@ -207,10 +207,19 @@ def test_the_papers_evidence_and_the_tests_can_fail():
 def test_orbits_are_counted_named_and_tested_without_listing():
     group = renaming(lw.smokers(100))
     assert group.order == math.factorial(100)
-    assert [(o.representative, o.size) for o in group.orbits] == [("Smokes(P0)", 100), ("Cancer(P0)", 100), ("Friends(P0,P1)", 9900), ("Friends(P0,P0)", 100)]
+    assert [(o.representative, o.size) for o in group.orbits] == [
+        ("Smokes(P0)", 100),
+        ("Cancer(P0)", 100),
+        ("Friends(P0,P1)", 9900),
+        ("Friends(P0,P0)", 100),
+    ]
     orbit = group.orbit_of("Friends(P3,P7)")
     assert (orbit.size, orbit.representative) == (9900, "Friends(P0,P1)")
-    assert orbit.contains("Friends( P9 , P4 )") and not orbit.contains("Friends(P9,P9)") and not orbit.contains("Smokes(P1)")
+    assert (
+        orbit.contains("Friends( P9 , P4 )")
+        and not orbit.contains("Friends(P9,P9)")
+        and not orbit.contains("Smokes(P1)")
+    )
     assert len(set(orbit)) == 9900
     with pytest.raises(UnknownName, match="no constant 'Bob'"):
         group.orbit_of("Smokes(Bob)")
@@ -289,5 +298,10 @@ def test_large_models_are_fast_and_small():
 
 def test_evidence_objects_are_read_as_rows():
     model = lw.smokers(3)
-    empty = MarkovLogic(model.sorts, model.predicates, model.formulas, {"Smokes": Evidence(np.zeros((0, 1), np.int32), np.zeros(0, np.int8))})
+    empty = MarkovLogic(
+        model.sorts,
+        model.predicates,
+        model.formulas,
+        {"Smokes": Evidence(np.zeros((0, 1), np.int32), np.zeros(0, np.int8))},
+    )
     assert renaming(empty).order == 6

@@ -1,9 +1,11 @@
-"""Evidence put into formulas without grounding them: what is left of one grounding, as a Boolean function of free atoms.
+"""Evidence put into formulas without grounding them: what is left of one grounding, as a Boolean function of free
+atoms.
 
-This serves formulas of one or two variables. A grounding at constants a ≠ b involves atoms over a alone, over b alone and
-over both; which of them are known decides what is left, so one computation serves all pairs of constants of a kind.
-Atoms are named by slots: ("a", P) and ("b", P) stand for P(a) or P(a,a) and for P(b) or P(b,b), ("ab", R) for R(a,b),
-("ba", R) for R(b,a). A soft function is normalised to be 0 where all its atoms are false (the weight changes sign).
+This serves formulas of one or two variables. A grounding at constants a ≠ b involves atoms over a alone, over b
+alone and over both; which of them are known decides what is left, so one computation serves all pairs of constants
+of a kind. Atoms are named by slots: ("a", P) and ("b", P) stand for P(a) or P(a,a) and for P(b) or P(b,b), ("ab",
+R) for R(a,b), ("ba", R) for R(b,a). A soft function is normalised to be 0 where all its atoms are false (the weight
+changes sign).
 """
 
 from __future__ import annotations
@@ -17,11 +19,11 @@ from math import fsum
 import numpy as np
 
 from definetti.model import formulas as walk
-from definetti.model.logic import Atom, Formula, MarkovLogic, Variable, WeightedFormula
+from definetti.model.known import UNKNOWN
+from definetti.model.logic import Atom, MarkovLogic, Variable, WeightedFormula
 
 Slot = tuple[str, str]
 
-UNKNOWN = 2  #: the code of a free atom; 0 and 1 are observed values
 MOST_ATOMS = 10  #: of a formula whose truth table is made
 
 
@@ -45,7 +47,7 @@ class Instance:
 
 
 def is_simple(model: MarkovLogic, formula: WeightedFormula) -> bool:
-    """One or two variables, no constants, quantifiers, `+` or `!`, atoms of one or two arguments: we can simplify it."""
+    """One or two variables, atoms of one or two arguments, no constants, quantifiers, `+` or `!`: can be simplified."""
     atoms = set(walk.atoms(formula.body))
     return (
         1 <= len(formula.free) <= 2
@@ -85,7 +87,8 @@ def order_of(slot: Slot) -> tuple[int, str, str]:
 
 
 def residual(inst: Instance, codes: Mapping[Slot, int]) -> Function | None:
-    """What is left of an instance where `codes` gives the values of its known atoms; None if it is constant."""
+    """What is left of an instance where `codes` gives the values of its known atoms; None if it is true, or
+    constant and soft. A violated hard formula is the hard function without atoms that is false."""
     index = tuple(slice(None) if (code := codes[slot]) == UNKNOWN else code for slot in inst.slots)
     table = inst.table[index]
     free = [slot for slot in inst.slots if codes[slot] == UNKNOWN]
@@ -95,6 +98,8 @@ def residual(inst: Instance, codes: Mapping[Slot, int]) -> Function | None:
             table = off
             del free[axis]
     if not free:
+        if inst.weight is None and not table:
+            return Function((), 0, 0.0, True)
         return None
     order = sorted(range(len(free)), key=lambda k: order_of(free[k]))
     flat = table.transpose(order).reshape(-1)
@@ -118,11 +123,3 @@ def gathered(functions: Iterable[Function | None]) -> tuple[Function, ...]:
             weights[f.support, f.bits, f.hard].append(f.weight)
     made = (Function(s, b, fsum(w), hard) for (s, b, hard), w in weights.items())
     return tuple(sorted((f for f in made if f.hard or f.weight), key=lambda f: (f.support, f.bits, f.hard)))
-
-
-def simple_formulas(model: MarkovLogic) -> tuple[list[WeightedFormula], set[str]]:
-    """The formulas that can be simplified, and the predicates that others mention (their atoms are tied elsewhere too)."""
-    simple = [f for f in model.formulas if is_simple(model, f)]
-    rest: list[Formula] = [f.body for f in model.formulas if not is_simple(model, f)]
-    tied = {atom.predicate for body in rest for atom in walk.atoms(body)}
-    return simple, tied | {p.name for p in model.predicates.values() if p.exclusive or not 1 <= len(p.sorts) <= 2}

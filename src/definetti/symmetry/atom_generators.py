@@ -60,11 +60,12 @@ def held_by(found: Hanging, model: MarkovLogic, predicate: str, row: tuple[int, 
     sorts = model.predicates[predicate].sorts
     if len(sorts) == 1 or (sorts[0] == sorts[1] and row[0] == row[1]):
         return None, int(found.own[predicate][row[0]])
-    pairs = found.pairs[sorts[0], sorts[1]]
+    status = found.pairs[sorts[0], sorts[1]]
+    pairs = status.kinds
     kind = int(pairs.default[pairs.profiles[0][row[0]], pairs.profiles[1][row[1]]])
-    for a, b, special in pairs.rows[pairs.rows[:, 0] == row[0]].tolist():
+    for _, b, special in pairs.rows[pairs.rows[:, 0] == row[0]].tolist():
         kind = special if b == row[1] else kind
-    for place, numbers in ((None, pairs.loose), (0, pairs.on_a), (1, pairs.on_b)):
+    for place, numbers in ((None, status.loose), (0, status.on_a), (1, status.on_b)):
         if predicate in numbers and numbers[predicate][kind] >= 0:
             return place, int(numbers[predicate][kind])
     raise AssertionError("a core atom hangs nowhere")

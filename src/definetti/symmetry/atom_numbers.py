@@ -1,8 +1,9 @@
-"""Numbers for the orbits of ground atoms, cell by cell: core atoms by their constants, the others by what they hang on.
+"""Numbers for the orbits of ground atoms, cell by cell: core atoms by their constants, the others by what they hang
+on.
 
-Cells are made of the finest classes in play, those of constants that the evidence itself cannot tell apart; the group
-may be larger. Numbers: first the core, predicate by predicate, then loose atoms by field, then hanging atoms by residual
-and orbit of the constant they hang on.
+Cells are made of the finest classes in play, those of constants that the evidence itself cannot tell apart; the
+group may be larger. Numbers: first the core, predicate by predicate, then loose atoms by field, then hanging atoms
+by residual and orbit of the constant they hang on.
 """
 
 from __future__ import annotations
@@ -15,12 +16,12 @@ import numpy as np
 
 from definetti import groups
 from definetti.errors import TooLarge
+from definetti.model.known import UNKNOWN, Relation
 from definetti.model.logic import MarkovLogic, Predicate
 from definetti.symmetry.constants import ConstantGroup, cell_orbits
 from definetti.symmetry.hanging import Hanging
 from definetti.symmetry.interchangeable import cells_of
 from definetti.symmetry.logic_orbits import AtomOrbits, box, cell_sizes, leaders_of, pattern_pairs, possible_patterns
-from definetti.symmetry.relations import UNKNOWN, Relation
 
 MOST_CELLS = 300_000_000  #: of one predicate's lookup: 1.2 GB
 
@@ -47,7 +48,7 @@ class Cells:
 
 
 def number_atoms(model: MarkovLogic, cells: Cells) -> AtomNumbers:
-    """Lookups are first filled with core numbers and, below -1, with the keys of the others, which get theirs at the end."""
+    """Lookups hold core numbers first and, below -1, the keys of other atoms, which get their numbers at the end."""
     lookups, masks, count = {}, {}, 0
     for name, predicate in model.predicates.items():
         lookups[name], count = _core_numbers(predicate, cells, count)
@@ -132,7 +133,11 @@ def free_cells(cells: Cells, predicate: Predicate, pattern: int) -> np.ndarray:
     codes = np.full([len(fine.sizes[sorts[j]]) for j in places], known.default, dtype=np.int8)
     rows = cells_of(fine.nodes, known, fine.classes)
     here = rows[rows[:, -2] == pattern]
-    at = np.ravel_multi_index(tuple(here[:, j] for j in places), codes.shape) if places else np.zeros(len(here), np.int64)
+    at = (
+        np.ravel_multi_index(tuple(here[:, j] for j in places), codes.shape)
+        if places
+        else np.zeros(len(here), np.int64)
+    )
     codes.reshape(-1)[at] = here[:, -1]
     free = codes == UNKNOWN
     if predicate.exclusive:
@@ -166,27 +171,28 @@ def _key_count(cells: Cells) -> int:
 
 
 def _keys(predicate: Predicate, cells: Cells, pattern: int) -> np.ndarray | None:
-    """What a cell's atoms are if not core (-1): a field's number, or after those a residual at an orbit of constants."""
+    """What a cell's atoms are if not core (-1): a field's number, or beyond those a residual at an orbit of classes."""
     found, sorts = cells.hanging, predicate.sorts
     if found is None or not 1 <= len(sorts) <= 2:
         return None
     if len(sorts) == 1 or pattern == 1:
         own = found.own.get(predicate.name)
-        return None if own is None else own[cells.first(sorts[0])].astype(np.int32)
+        return None if own is None else own[cells.first(sorts[0])]
     s, t = sorts
-    pairs = found.pairs[s, t]
+    status = found.pairs[s, t]
+    pairs = status.kinds
     kind = pairs.default[np.ix_(pairs.profiles[0][cells.first(s)], pairs.profiles[1][cells.first(t)])]
     a, b, special = pairs.rows.T
     kind[cells.fine.of_sort(s)[a], cells.fine.of_sort(t)[b]] = special
     keys = np.full(kind.shape, -1, dtype=np.int32)
-    if (loose := pairs.loose.get(predicate.name)) is not None:
-        keys = loose.astype(np.int32)[kind]
+    if (loose := status.loose.get(predicate.name)) is not None:
+        keys = loose[kind]
     for table, orbit in (
-        (pairs.on_a.get(predicate.name), _class_orbits(cells, s)[:, None]),
-        (pairs.on_b.get(predicate.name), _class_orbits(cells, t)[None, :]),
+        (status.on_a.get(predicate.name), _class_orbits(cells, s)[:, None]),
+        (status.on_b.get(predicate.name), _class_orbits(cells, t)[None, :]),
     ):
         if table is not None:
-            number = table.astype(np.int32)[kind]
+            number = table[kind]
             first = (found.field_count + orbit * found.residual_count).astype(np.int32)
             keys = np.where(number >= 0, first + number, keys)
     return keys

@@ -1,7 +1,9 @@
-"""A group of renamings: symmetric groups on classes of interchangeable constants, and permutations of whole classes.
+"""A group of renamings: symmetric groups on classes of interchangeable constants, and permutations of whole
+classes.
 
-The orbit of a tuple of constants is decided by its classes and its equalities alone: permutations within classes reach
-every tuple of the same cell, and those of whole classes map cells to cells. So orbits of tuples are orbits of cells.
+The orbit of a tuple of constants is decided by its classes and its equalities alone: permutations within classes
+reach every tuple of the same cell, and those of whole classes map cells to cells. So orbits of tuples are orbits of
+cells.
 """
 
 from __future__ import annotations
@@ -16,10 +18,10 @@ import numpy as np
 
 from definetti import groups
 from definetti.errors import Notice
+from definetti.model.known import Relation
+from definetti.symmetry.interchangeable import Nodes, class_sizes, twins
 from definetti.symmetry.logic_orbits import cell_sizes, leaders_of, pattern_pairs
 from definetti.symmetry.quotient import Quotient, quotient
-from definetti.symmetry.relations import Relation
-from definetti.symmetry.interchangeable import Nodes, class_sizes, twins
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +60,9 @@ def constant_group(nodes: Nodes, relations: Sequence[Relation], time_limit: floa
 def node_generators(group: ConstantGroup) -> Iterator[np.ndarray]:
     """Generators as permutations of the nodes: swaps of neighbours in a class, then maps of whole classes in order."""
     numbers = np.concatenate([group.of_sort(s) + group.quotient.start[s] for s in group.nodes.start])
-    lists = np.split(np.argsort(numbers, kind="stable"), np.cumsum(np.bincount(numbers, minlength=group.quotient.count))[:-1])
+    lists = np.split(
+        np.argsort(numbers, kind="stable"), np.cumsum(np.bincount(numbers, minlength=group.quotient.count))[:-1]
+    )
     for members in lists:
         for a, b in pairwise(members.tolist()):
             swap = np.arange(group.nodes.count)

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from definetti.model.known import Relation
 from definetti.symmetry.logic_orbits import cell_sizes, patterns_of
-from definetti.symmetry.relations import Relation
 
 MOST_LABELS = 64  #: kinds of pairs among which mutually related twins are sought; the graph's group finds the rest
 
@@ -148,7 +148,7 @@ def _join_related(
     for number, code, place in rows:
         view = mix(mix(number, code), 1)
         for i in (0, 1):
-            view = mix(view, np.uint64(1)) if i == place else mix(view, mix(marks[members], 2))
+            view = mix(view, 1) if i == place else mix(view, mix(marks[members], 2))
         with np.errstate(over="ignore"):
             completed += view
     first = members[_first_equal(completed)]

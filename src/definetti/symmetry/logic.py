@@ -1,7 +1,8 @@
 """The symmetries of a Markov logic network that rename constants: the group, and the orbits of its ground atoms.
 
-Nothing is grounded: atoms are numbered by the classes of their constants (`AtomOrbits`), orbits counted, named and tested
-for membership from those. Constants' relations: `relations.py`, interchangeable ones: `interchangeable.py`, the rest: `quotient.py`.
+Nothing is grounded: atoms are numbered by the classes of their constants (`AtomOrbits`), orbits counted, named and
+tested for membership from those. Constants' relations: `relations.py`, interchangeable ones: `interchangeable.py`,
+the rest: `quotient.py`.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import overload
 import numpy as np
 
 from definetti.errors import Notice, UnknownName
+from definetti.model.known import evidence_relations
 from definetti.model.logic import MarkovLogic
 from definetti.symmetry.atom_names import atom_text, find_atom
 from definetti.symmetry.atom_numbers import AtomNumbers, Cells, number_atoms
@@ -24,7 +26,7 @@ from definetti.symmetry.hanging import Hanging, hanging
 from definetti.symmetry.interchangeable import nodes_of, number_classes, twins
 from definetti.symmetry.logic_orbits import AtomOrbits, leaders_of, patterns_of
 from definetti.symmetry.quotient import Quotient
-from definetti.symmetry.relations import evidence_relations, relations
+from definetti.symmetry.relations import relations
 
 CHUNK = 1 << 16  #: atoms whose orbits are looked up at once when they are listed
 
@@ -127,12 +129,15 @@ class RenamingSymmetries:
         return constant_group(nodes, needed, self.time_limit)
 
     def tuple_orbit(
-        self, constants: Sequence[tuple[str, int]], cap: int = 100_000, atoms: Sequence[tuple[str, Sequence[int]]] | None = None
+        self,
+        constants: Sequence[tuple[str, int]],
+        cap: int = 100_000,
+        atoms: Sequence[tuple[str, Sequence[int]]] | None = None,
     ) -> TupleOrbit:
         """The orbit of a tuple of (sort, constant), for queries that name several atoms.
 
-        Where all free `atoms` of the query are core the whole group is used, else the renamings that preserve the evidence
-        itself: hanging and loose atoms do not move with their constants.
+        Where all free `atoms` of the query are core the whole group is used, else the renamings that preserve the
+        evidence itself: hanging and loose atoms do not move with their constants.
         """
         core = atoms is not None and all(self.is_core(*atom) for atom in atoms)
         return tuple_orbit(self.constants if core else self.strict, constants, cap)
@@ -252,7 +257,9 @@ def _refined(group: ConstantGroup, classes: np.ndarray) -> ConstantGroup:
     return ConstantGroup(group.nodes, fine, Quotient(group.quotient.start, 0, (), 1))
 
 
-def _short(order: int) -> str:
+def _short(order: int | None) -> str:
     from math import log10
 
+    if order is None:
+        return "unknown"
     return str(order) if order < 10**12 else f"about 10^{log10(order):.1f}"

@@ -1,8 +1,9 @@
 """The renamings that permute whole classes of interchangeable constants: automorphisms of the quotient.
 
-Every renaming symmetry is a permutation within the classes followed by one that maps classes to classes in order. The
-latter are the automorphisms of a small coloured structure whose nodes are the classes. It is refined by colours first, so
-that BLISS sees only what is left undecided, and each generator is checked against all relations before it is used.
+Every renaming symmetry is a permutation within the classes followed by one that maps classes to classes in order.
+The latter are the automorphisms of a small coloured structure whose nodes are the classes. It is refined by colours
+first, so that BLISS sees only what is left undecided, and each generator is checked against all relations before it
+is used.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ import numpy as np
 
 from definetti import groups
 from definetti.errors import Notice
+from definetti.model.known import Relation
 from definetti.symmetry.bliss import search
-from definetti.symmetry.relations import Relation
 from definetti.symmetry.interchangeable import Nodes, add_by, cells_of, class_sizes, mix, row_views
 
 
@@ -72,7 +73,9 @@ def quotient(nodes: Nodes, relations: Sequence[Relation], classes: np.ndarray, t
 
 def _stopped(time_limit: float) -> Notice:
     message = f"the search for renamings was stopped after {time_limit:g} s: interchangeable constants are used, "
-    return Notice("time-limit", message + "symmetries that move whole groups of them may be missing; raise the time limit")
+    return Notice(
+        "time-limit", message + "symmetries that move whole groups of them may be missing; raise the time limit"
+    )
 
 
 def _carried(small: groups.Generator, tied: np.ndarray, count: int) -> np.ndarray:
