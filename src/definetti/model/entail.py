@@ -124,10 +124,10 @@ def _with_facts(model: MarkovLogic, facts: Facts) -> MarkovLogic:
     evidence, unknown = dict(model.evidence), dict(model.unknown)
     for name in {name for name, _ in facts}:
         true, false = (_rows(facts.get((name, value), []), model, name) for value in (1, 0))
-        keys = [_keys(model, name, rows) for rows in (true, false)]
-        both = np.intersect1d(*keys)
-        if len(both):
-            row = true[np.flatnonzero(keys[0] == both[0])[0]]
+        keys_true, keys_false = (_keys(model, name, rows) for rows in (true, false))
+        both = np.isin(keys_true, keys_false)
+        if both.any():
+            row = true[both][0]
             words = [model.sorts[s].constants[c] for s, c in zip(model.predicates[name].sorts, row, strict=True)]
             raise Unsatisfiable(f"hard formulas and evidence force {atom_name(name, words)} to be true and to be false")
         known = evidence.get(name)
@@ -138,7 +138,7 @@ def _with_facts(model: MarkovLogic, facts: Facts) -> MarkovLogic:
         order = np.argsort(_keys(model, name, tuples), kind="stable")
         evidence[name] = Evidence(tuples[order], values[order])
         if name in unknown:
-            decided = np.isin(_keys(model, name, unknown[name]), np.concatenate(keys))
+            decided = np.isin(_keys(model, name, unknown[name]), np.concatenate([keys_true, keys_false]))
             unknown[name] = unknown[name][~decided]
     return replace(model, evidence=evidence, unknown=unknown)
 

@@ -59,7 +59,9 @@ def held_by(found: Hanging, model: MarkovLogic, predicate: str, row: tuple[int, 
     """(the place of the constant that a hanging atom hangs on, its residual), or (None, its field) for a loose atom."""
     sorts = model.predicates[predicate].sorts
     if len(sorts) == 1 or (sorts[0] == sorts[1] and row[0] == row[1]):
-        return None, int(found.own[predicate][row[0]])
+        own = found.own[sorts[0]]
+        hung = int(own.hung[predicate][row[0]])
+        return (0, hung) if hung >= 0 else (None, int(own.loose[predicate][row[0]]))
     status = found.pairs[sorts[0], sorts[1]]
     pairs = status.kinds
     kind = int(pairs.default[pairs.profiles[0][row[0]], pairs.profiles[1][row[1]]])

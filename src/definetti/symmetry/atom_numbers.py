@@ -176,8 +176,10 @@ def _keys(predicate: Predicate, cells: Cells, pattern: int) -> np.ndarray | None
     if found is None or not 1 <= len(sorts) <= 2:
         return None
     if len(sorts) == 1 or pattern == 1:
-        own = found.own.get(predicate.name)
-        return None if own is None else own[cells.first(sorts[0])]
+        own, first = found.own[sorts[0]], cells.first(sorts[0])
+        hung = own.hung[predicate.name][first]
+        keys = found.field_count + _class_orbits(cells, sorts[0]) * found.residual_count + hung
+        return np.where(hung >= 0, keys, own.loose[predicate.name][first]).astype(np.int32)
     s, t = sorts
     status = found.pairs[s, t]
     pairs = status.kinds

@@ -45,11 +45,17 @@ class PairStatus:
 
 
 @dataclass(frozen=True, eq=False)
-class Hanging:
-    """`own[R]` is, for each constant a, the number of the field of R(a) or R(a,a) if that atom is loose, else -1."""
+class OwnStatus:
+    """What the atoms R(a) or R(a,a) are, by constant: -1 where they are not that."""
 
+    loose: Mapping[str, np.ndarray]  # predicate → the number of its field
+    hung: Mapping[str, np.ndarray]  # predicate → the number of its residual
+
+
+@dataclass(frozen=True, eq=False)
+class Hanging:
     relations: tuple[Relation, ...]  # what renamings of the core must preserve
-    own: Mapping[str, np.ndarray]
+    own: Mapping[str, OwnStatus]  # by sort
     pairs: Mapping[tuple[str, str], PairStatus]
     field_count: int
     residual_count: int
@@ -75,6 +81,15 @@ class _Sorted:
     rest: Hashable  # what ties a and b: functions and free atoms over both
 
 
+@dataclass
+class _Single:
+    """What one kind of constant holds."""
+
+    loose: dict[str, Hashable]
+    hung: dict[str, Hashable]
+    colour: Hashable
+
+
 def hanging(model: MarkovLogic) -> Hanging | None:
     """The hanging and loose atoms of a model, or None where there are too many kinds of pairs to look at."""
     kinds, numbers = find_kinds(model), _Numbers(Names(), Names(), Names())
@@ -90,10 +105,9 @@ def hanging(model: MarkovLogic) -> Hanging | None:
             relations.append(_rest_relation(s, t, parts, found, numbers.rests))
     except TooManyKinds:
         return None
-    own: dict[str, np.ndarray] = {}
+    own: dict[str, OwnStatus] = {}
     for s in model.sorts:
-        loose, colours = _singles(kinds, s, features[s], numbers.fields)
-        own |= loose
+        own[s], colours = _singles(kinds, s, features[s], numbers)
         relations.append(colours)
     relations += [kinds.known[name] for name in sorted(kinds.tied)]
     needed = tuple(r for r in relations if len(r.tuples) and r.sorts)
@@ -143,7 +157,7 @@ def _sort_out(functions: tuple[Function, ...], free: Sequence[Slot], tied: froze
             if slot[0] == "ab":
                 kind.loose[slot[1]] = field_of([(f, 1) for f in about])
             continue
-        table = tuple((_relative(f, slot), f.bits, f.weight, f.hard) for f in about)
+        table = _table(about, slot)
         side = others.pop()
         if slot[0] == "ab":
             (kind.on_a if side == "a" else kind.on_b)[slot[1]] = table
@@ -163,9 +177,18 @@ def _sort_out(functions: tuple[Function, ...], free: Sequence[Slot], tied: froze
     return kind
 
 
-def _relative(f: Function, slot: Slot) -> tuple[str, ...]:
-    """The support of a function as a hanging atom sees it: itself first (`order_of`), then atoms over one constant."""
-    return tuple("" if other == slot else other[1] for other in f.support)
+def _table(about: Iterable[Function], slot: Slot) -> Hashable:
+    """The residual of a hanging atom: its functions with itself first, then the atoms over the one constant by name."""
+    return tuple(sorted(_relative(f, slot) for f in about))
+
+
+def _relative(f: Function, slot: Slot) -> tuple[tuple[str, ...], int, float, bool]:
+    place = f.support.index(slot)
+    others = tuple(other[1] for other in f.support if other != slot)
+    width = len(f.support)
+    bits = np.array([f.bits >> k & 1 for k in range(1 << width)]).reshape((2,) * width)
+    moved = np.moveaxis(bits, place, 0).reshape(-1).tolist()
+    return others, sum(bit << k for k, bit in enumerate(moved)), f.weight, f.hard
 
 
 def field_of(units: Iterable[tuple[Function, int]]) -> Hashable:
@@ -181,43 +204,67 @@ def field_of(units: Iterable[tuple[Function, int]]) -> Hashable:
 
 
 def _singles(
-    kinds: Kinds, sort: str, features: Sequence[tuple[Names, np.ndarray]], fields: Names
-) -> tuple[dict[str, np.ndarray], Relation]:
-    """Loose atoms over one constant, and the constants' colours."""
+    kinds: Kinds, sort: str, features: Sequence[tuple[Names, np.ndarray]], numbers: _Numbers
+) -> tuple[OwnStatus, Relation]:
+    """Atoms over one constant that are loose or hang on it, and the constants' colours."""
     own = kinds.own[sort]
+    diagonal = frozenset(p for p in own.predicates if len(kinds.model.predicates[p].sorts) == 2)
     names, counts = _joined(features, len(own.of))
     types, type_of = unique_rows(np.concatenate([own.of[:, None], kinds.profiles[sort].of[:, None], counts], 1))
     colours = Names()
-    loose_of, colour_of = [], []
-    for kind, profile, *numbers in types.tolist():
+    parts: list[_Single] = []
+    for kind, profile, *amounts in types.tolist():
         codes = own.slots(kind, "a")
         functions = gathered(residual(i, codes) for i in kinds.own_instances[sort])
-        seen = {name: n for name, n in zip(names, numbers, strict=True) if n}
-        loose, colour = _single(codes, functions, seen, kinds.tied)
-        loose_of.append({name: fields.of(field) for name, field in loose.items()})
-        colour_of.append(colours.of((profile, colour)))
-    status = {
-        name: np.array([loose.get(name, -1) for loose in loose_of], dtype=np.int32)[type_of] for name in own.predicates
-    }
+        seen = Counter({name: n for name, n in zip(names, amounts, strict=True) if n})
+        parts.append(_single(codes, functions, seen, kinds.tied, diagonal))
+        parts[-1].colour = colours.of((profile, parts[-1].colour))
+    status = OwnStatus(
+        _numbered([part.loose for part in parts], own.predicates, numbers.fields, type_of),
+        _numbered([part.hung for part in parts], own.predicates, numbers.residuals, type_of),
+    )
     tuples = np.arange(len(type_of), dtype=np.int32)[:, None]
-    return status, Relation(f"colour {sort}", (sort,), tuples, np.array(colour_of, dtype=np.int32)[type_of])
+    colour = np.array([part.colour for part in parts], dtype=np.int32)[type_of]
+    return status, Relation(f"colour {sort}", (sort,), tuples, colour)
+
+
+def _numbered(
+    parts: Sequence[Mapping[str, Hashable]], predicates: Sequence[str], names: Names, type_of: np.ndarray
+) -> dict[str, np.ndarray]:
+    return {p: np.array([names.of(v[p]) if p in v else -1 for v in parts], np.int32)[type_of] for p in predicates}
 
 
 def _single(
-    codes: Mapping[Slot, int], functions: tuple[Function, ...], features: Mapping[Any, int], elsewhere: frozenset[str]
-) -> tuple[dict[str, Hashable], Hashable]:
-    """(the fields of the loose atoms over a constant, all else that its renaming must preserve)."""
+    codes: Mapping[Slot, int],
+    functions: tuple[Function, ...],
+    features: Counter[Any],
+    elsewhere: frozenset[str],
+    diagonal: frozenset[str],
+) -> _Single:
+    """What one kind of constant holds. R(a,a) hangs on a like R(b,a) if only other atoms over a are tied to it."""
+    bound = {feature[1] for feature in features if feature[0] == "tie"} | elsewhere
     tied = {slot[1] for f in functions if len(f.support) > 1 for slot in f.support}
-    tied |= {feature[1] for feature in features if feature[0] == "tie"} | elsewhere
     free = {slot[1] for slot, code in codes.items() if code == UNKNOWN}
-    loose: dict[str, Hashable] = {}
-    for name in free - tied:
-        units = [(f, 1) for f in functions if f.support == (("a", name),)]
-        units += [(f, n) for (kind, f), n in features.items() if kind == "field" and f.support == (("", name),)]
-        loose[name] = field_of(units)
-    kept = tuple(f for f in functions if not f.support or f.support[0][1] not in loose)
-    seen = [(k, n) for k, n in features.items() if not (k[0] == "field" and k[1].support[0][1] in loose)]
-    return loose, (tuple(sorted(free - set(loose))), kept, frozenset(seen))
+    loose = {name: field_of(_units(name, functions, features)) for name in free - tied - bound}
+    may_hang = (free & diagonal & tied) - bound
+    hung: dict[str, Hashable] = {}
+    for name in sorted(may_hang):
+        about = [f for f in functions if ("a", name) in f.support]
+        if all(slot[1] == name or slot[1] not in may_hang for f in about for slot in f.support):
+            fields = [(f, n) for f, n in _units(name, (), features)]
+            weights = [Function((("a", name),), f.bits, f.weight * n, f.hard) for f, n in fields]
+            hung[name] = _table(gathered([*about, *weights]), ("a", name))
+    gone = {*loose, *hung}
+    kept = tuple(f for f in functions if not any(slot[1] in gone for slot in f.support))
+    seen = Counter({k: n for k, n in features.items() if not (k[0] == "field" and k[1].support[0][1] in gone)})
+    seen.update(("hang", table) for table in hung.values())
+    return _Single(loose, hung, (tuple(sorted(free - gone)), kept, frozenset(seen.items())))
+
+
+def _units(name: str, functions: Iterable[Function], features: Mapping[Any, int]) -> list[tuple[Function, int]]:
+    """The functions of one atom over a constant alone, and how often they occur."""
+    found = [(f, 1) for f in functions if f.support == (("a", name),)]
+    return found + [(f, n) for (kind, f), n in features.items() if kind == "field" and f.support == (("", name),)]
 
 
 # --- counting over all constants -----------------------------------------------------------------------------
