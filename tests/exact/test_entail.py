@@ -73,3 +73,17 @@ def test_large_models():
     more = entailed(asthma(n, known))
     assert len(more.evidence["Cancer"].values) == 20
     assert len(more.evidence["Asthma"].values) >= 20
+
+
+def test_hard_asthma_by_enumeration():
+    """With what is forced put in, orbits are those of a far smaller model; their marginals are equal all the same."""
+    known = {"Smokes": [((0,), 1), ((1,), 0)], "Friends": [((1, 0), 1), ((0, 2), 1), ((2, 2), 0), ((3, 3), 0)]}
+    known["Cancer"] = [((c,), 1) for c in range(4)]
+    model = asthma(4, known)
+    answers = lw.marginals(model)
+    group, before = renaming(entailed(model)), renaming(model)
+    assert group.orbit_count < before.orbit_count
+    for found in (group, before):
+        for number in range(found.orbit_count):
+            shared = [p for a, p in answers.items() if found.orbit_number(*a) == number]
+            assert max(shared) - min(shared) < 1e-10

@@ -10,6 +10,7 @@ import pytest
 from evidence_theories import theories
 from hypothesis import given, settings
 
+from definetti.errors import Unsatisfiable
 from definetti.model.ground import ground
 from definetti.symmetry.atom_generators import atom_generators
 from definetti.symmetry.factors import symmetries
@@ -113,7 +114,10 @@ def test_joint_queries_move_with_their_constants_only_where_core():
 @settings(max_examples=40, deadline=None, derandomize=True)
 def test_orbits_refine_those_of_the_ground_model(model):
     group = renaming(model)
-    whole = symmetries(ground(model))
+    try:
+        whole = symmetries(ground(model))
+    except Unsatisfiable:
+        return
     rows: dict[int, set[int]] = {}
     for k, name in enumerate(whole.model.names):
         number = group.orbit_of(name).number

@@ -12,11 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from logic_worlds import at
 
-from definetti.errors import UnknownName
+from definetti.errors import TooLarge, UnknownName
 from definetti.model.logic import And, Equal, Evidence, Exist, Forall, Iff, Implies, MarkovLogic, Not, Or, Predicate
+from definetti.readers.mln import read_mln_text
+from definetti.symmetry.atom_members import AtomMembers
 from definetti.symmetry.atom_names import atom_text
 from definetti.symmetry.constants import node_generators
-from definetti.symmetry.logic import renaming
+from definetti.symmetry.logic import decimal_text, renaming
 from definetti.symmetry.relations import formula_shape
 
 # --- random small theories -----------------------------------------------------------------------------------
@@ -305,3 +307,65 @@ def test_evidence_objects_are_read_as_rows():
         {"Smokes": Evidence(np.zeros((0, 1), np.int32), np.zeros(0, np.int8))},
     )
     assert renaming(empty).order == 6
+
+
+@given(theories())
+@settings(max_examples=30, deadline=None, derandomize=True)
+def test_members_say_rows_or_known_values(model):
+    members = AtomMembers(renaming(model))
+    known = lw.decided(model)
+    texts = list(members)
+    assert len(texts) == len(members) == len(set(texts))
+    for text, atom in zip(texts, lw.atoms(model), strict=True):
+        found = members.find(text)
+        assert found.probability == known[atom] if atom in known else found == members.symmetries.orbit_number(*atom)
+
+
+def test_too_many_kinds_of_atoms_are_said():
+    model = lw.smokers(30, lw.paper_evidence(30, 1))
+    group = renaming(model, most_cells=100)
+    assert set(group.atom_orbits) == {"Smokes", "Cancer"} and [n.kind for n in group.notices] == ["fallback"]
+    assert group.orbit_of("Friends(P3,P4)").size == 1 and group.orbit_of("Smokes(P3)").size >= 1
+    with pytest.raises(TooLarge, match="as a query"):
+        AtomMembers(group).find("Friends(P3,P3)")
+
+
+def test_too_many_kinds_of_pairs_leave_the_renamings():
+    names = [f"P{k}" for k in range(8)]
+    predicates = [*(Predicate(p, ("a",)) for p in names), Predicate("R", ("a", "a"))]
+    rng = np.random.default_rng(0)
+    known = {p: [((c,), int(v)) for c, v in enumerate(rng.integers(0, 3, 200)) if v < 2] for p in names}
+    formulas = [(0.5, Implies(And(tuple(at(p, "x") for p in names)), at("R", "x", "y")))]
+    model = lw.network({"a": 200}, predicates, formulas, known)
+    group = renaming(model)
+    assert [n.kind for n in group.notices] == ["fallback"]
+    assert group.orbit_count == renaming(model, simplify=False).orbit_count
+
+
+def test_the_order_has_all_its_digits():
+    group = renaming(lw.smokers(3000))
+    assert len(group.order_text) == 9131 and group.order_text.endswith("000") and group.generator_count == 2999
+    assert decimal_text(10**9999 + 7) == "1" + "0" * 9998 + "7"
+
+
+def test_late_atoms_are_those_that_hang_or_are_loose():
+    group = renaming(lw.smokers(12, lw.paper_evidence(12, 1, known=0.2, friends=3)))
+    late = group.late()
+    for name, constants in lw.atoms(group.model):
+        marked = name in late and bool(late[name][constants])
+        assert marked == (group.orbit_number(name, constants) >= 0 and not group.is_core(name, constants))
+
+
+def test_a_model_that_was_read():
+    model = read_mln_text(
+        """
+        person = {Anna, Bob, "Carl the 2nd"}
+        Smokes(person)
+        Friends(person, person)
+        1.1 Friends(x,y) ^ Smokes(x) => Smokes(y)
+        0.3 Smokes(Anna)
+        """
+    )
+    group = renaming(model)
+    assert group.order == 2 and group.orbit_of("Smokes(Bob)").contains('Smokes("Carl the 2nd")')
+    assert {o.representative for o in group.orbits} >= {"Smokes(Anna)", "Smokes(Bob)", "Friends(Anna,Bob)"}

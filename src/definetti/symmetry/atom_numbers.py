@@ -15,7 +15,6 @@ from math import prod
 import numpy as np
 
 from definetti import groups
-from definetti.errors import TooLarge
 from definetti.model.known import UNKNOWN, Relation
 from definetti.model.logic import MarkovLogic, Predicate
 from definetti.symmetry.constants import ConstantGroup, cell_orbits
@@ -23,12 +22,12 @@ from definetti.symmetry.hanging import Hanging
 from definetti.symmetry.interchangeable import cells_of
 from definetti.symmetry.logic_orbits import AtomOrbits, box, cell_sizes, leaders_of, pattern_pairs, possible_patterns
 
-MOST_CELLS = 300_000_000  #: of one predicate's lookup: 1.2 GB
+MOST_CELLS = 150_000_000  #: of one predicate's lookup: 600 MB
 
 
 @dataclass(frozen=True, eq=False)
 class AtomNumbers:
-    orbits: Mapping[str, AtomOrbits]
+    orbits: Mapping[str, AtomOrbits]  # a predicate with too many kinds of atoms to number is missing
     deferred: Mapping[str, np.ndarray]  # bool, indexed like `lookup`: hanging and loose atoms
     sizes: np.ndarray  # int64, by orbit
 
@@ -47,10 +46,12 @@ class Cells:
         return np.unique(self.fine.of_sort(sort), return_index=True)[1]
 
 
-def number_atoms(model: MarkovLogic, cells: Cells) -> AtomNumbers:
+def number_atoms(model: MarkovLogic, cells: Cells, most_cells: int = MOST_CELLS) -> AtomNumbers:
     """Lookups hold core numbers first and, below -1, the keys of other atoms, which get their numbers at the end."""
     lookups, masks, count = {}, {}, 0
     for name, predicate in model.predicates.items():
+        if prod(_lookup_shape(predicate, cells)) > most_cells:
+            continue
         lookups[name], count = _core_numbers(predicate, cells, count)
         masks[name] = lookups[name] < -1
     used = np.zeros(_key_count(cells), dtype=bool)
@@ -61,20 +62,20 @@ def number_atoms(model: MarkovLogic, cells: Cells) -> AtomNumbers:
         lookups[name][mask] = rank[-2 - lookups[name][mask]]
     total = count + int(used.sum())
     orbits = {
-        name: AtomOrbits(tuple(cells.fine.of_sort(s) for s in p.sorts), lookups[name])
-        for name, p in model.predicates.items()
+        name: AtomOrbits(tuple(cells.fine.of_sort(s) for s in model.predicates[name].sorts), lookup)
+        for name, lookup in lookups.items()
     }
     return AtomNumbers(orbits, masks, _sizes(model, cells, lookups, total))
 
 
+def _lookup_shape(predicate: Predicate, cells: Cells) -> tuple[int, ...]:
+    patterns = 1 << len(pattern_pairs(predicate.sorts))
+    return (*(len(cells.fine.sizes[s]) for s in predicate.sorts), patterns)
+
+
 def _core_numbers(predicate: Predicate, cells: Cells, offset: int) -> tuple[np.ndarray, int]:
     sorts = predicate.sorts
-    shape = [len(cells.fine.sizes[s]) for s in sorts]
-    bits = len(pattern_pairs(sorts))
-    if prod(shape) << bits > MOST_CELLS:
-        what = f"the number of kinds of atoms of {predicate.name}"
-        raise TooLarge(what, prod(shape) << bits, MOST_CELLS, "take symmetries none, or less evidence")
-    lookup = np.full((*shape, 1 << bits), -1, dtype=np.int32)
+    lookup = np.full(_lookup_shape(predicate, cells), -1, dtype=np.int32)
     for pattern in possible_patterns(sorts):
         leaders = leaders_of(sorts, pattern)
         places = [j for j, leader in enumerate(leaders) if leader == j]
@@ -110,14 +111,15 @@ def _coarse_orbits(cells: Cells, sorts: Sequence[str]) -> np.ndarray:
 
 def _sizes(model: MarkovLogic, cells: Cells, lookups: Mapping[str, np.ndarray], total: int) -> np.ndarray:
     sizes = np.zeros(total, dtype=np.int64)
-    for name, predicate in model.predicates.items():
+    for name, lookup in lookups.items():
+        predicate = model.predicates[name]
         for pattern in possible_patterns(predicate.sorts):
             leaders = leaders_of(predicate.sorts, pattern)
             own = [predicate.sorts[j] for j, leader in enumerate(leaders) if leader == j]
             places = [j for j, leader in enumerate(leaders) if leader == j]
             held = _held(cells, own)
             axes = box(held.shape)
-            part = lookups[name][(*(axes[places.index(leader)] for leader in leaders), pattern)]
+            part = lookup[(*(axes[places.index(leader)] for leader in leaders), pattern)]
             np.add.at(sizes, part[free := part >= 0], held[free])
     return sizes
 

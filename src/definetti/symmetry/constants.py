@@ -127,6 +127,10 @@ class TupleOrbit:
     def size(self) -> int:
         return sum(self.sizes)
 
+    def members(self, cell: Sequence[int]) -> dict[int, np.ndarray]:
+        """For each leading place the constants it may be in a cell, as a mask; places of one sort are different."""
+        return {j: self.group.of_sort(self.sorts[j]) == cell[j] for j, leader in enumerate(self.leaders) if leader == j}
+
     def __contains__(self, constants: Sequence[int]) -> bool:
         cell = tuple(int(self.group.of_sort(s)[c]) for s, c in zip(self.sorts, constants, strict=True))
         return cell in set(self.cells) and _equalities(self.sorts, constants) == self.leaders

@@ -19,12 +19,12 @@ from definetti.errors import Notice, UnknownName
 from definetti.model.known import evidence_relations
 from definetti.model.logic import MarkovLogic
 from definetti.symmetry.atom_names import atom_text, find_atom
-from definetti.symmetry.atom_numbers import AtomNumbers, Cells, number_atoms
+from definetti.symmetry.atom_numbers import MOST_CELLS, AtomNumbers, Cells, number_atoms
 from definetti.symmetry.constants import ConstantGroup, TupleOrbit, cell_members, constant_group, tuple_orbit
 from definetti.symmetry.factors import Orbit
 from definetti.symmetry.hanging import Hanging, hanging
 from definetti.symmetry.interchangeable import nodes_of, number_classes, twins
-from definetti.symmetry.logic_orbits import AtomOrbits, leaders_of, patterns_of
+from definetti.symmetry.logic_orbits import AtomOrbits, box, leaders_of, pattern_pairs, patterns_of
 from definetti.symmetry.quotient import Quotient
 from definetti.symmetry.relations import relations
 
@@ -51,6 +51,17 @@ class RenamingSymmetries:
         are not counted); None where the time was up."""
         return self.constants.order
 
+    @cached_property
+    def order_text(self) -> str:
+        """The order in decimal digits, however many."""
+        return "unknown" if self.order is None else decimal_text(self.order)
+
+    @property
+    def generator_count(self) -> int:
+        """The swaps of neighbours within classes, and the permutations of whole classes."""
+        swaps = sum(int((sizes - 1).sum()) for sizes in self.constants.sizes.values())
+        return swaps + len(self.constants.quotient.generators)
+
     @property
     def atom_orbits(self) -> Mapping[str, AtomOrbits]:
         return self.numbers.orbits
@@ -60,6 +71,17 @@ class RenamingSymmetries:
         """For each predicate, indexed like its lookup: True for hanging and loose atoms, to be updated after the
         others in each sweep. They are independent given the others, so that the sweep commutes with the group."""
         return self.numbers.deferred
+
+    def late(self) -> dict[str, np.ndarray]:
+        """`deferred` as a tensor of each predicate's own shape, for predicates that have such atoms."""
+        out = {}
+        for name, mask in self.deferred.items():
+            if mask.any():
+                axes = box(self.model.shape(name))
+                classes = [c[axis] for c, axis in zip(self.atom_orbits[name].classes, axes, strict=True)]
+                pairs = enumerate(pattern_pairs(self.model.predicates[name].sorts))
+                out[name] = mask[(*classes, sum(((axes[i] == axes[j]).astype(np.int8) << k for k, (i, j) in pairs), 0))]
+        return out
 
     @property
     def sizes(self) -> np.ndarray:
@@ -92,9 +114,12 @@ class RenamingSymmetries:
         return int(self.orbit_numbers(predicate, np.array([constants], dtype=np.int64).reshape(1, -1))[0])
 
     def orbit_numbers(self, predicate: str, tuples: np.ndarray) -> np.ndarray:
-        """The orbits of many atoms of one predicate: int32[m] for int[m, arity]."""
+        """The orbits of many atoms of one predicate: int32[m] for int[m, arity]. In a predicate that is not numbered
+        (a notice says so) every atom is alone, -1."""
+        if predicate not in self.model.predicates:
+            raise UnknownName(f"the model has no predicate {predicate!r}; it has {', '.join(self.model.predicates)}")
         if predicate not in self.atom_orbits:
-            raise UnknownName(f"the model has no predicate {predicate!r}; it has {', '.join(self.atom_orbits)}")
+            return np.full(len(tuples), -1, dtype=np.int32)
         orbits = self.atom_orbits[predicate]
         return orbits.lookup[self._cells(orbits, predicate, tuples)]
 
@@ -116,6 +141,8 @@ class RenamingSymmetries:
 
     def is_core(self, predicate: str, constants: Sequence[int]) -> bool:
         """Whether an atom is free and neither hanging nor loose: then the group moves it as it moves its constants."""
+        if predicate not in self.atom_orbits:
+            return False
         orbits, row = self.atom_orbits[predicate], np.array([constants], dtype=np.int64).reshape(1, -1)
         cell = self._cells(orbits, predicate, row)
         return bool(orbits.lookup[cell][0] >= 0 and not self.deferred[predicate][cell][0])
@@ -234,11 +261,14 @@ class _Representatives(dict[int, str]):
 # --- finding them --------------------------------------------------------------------------------------------
 
 
-def renaming(model: MarkovLogic, time_limit: float = 10.0, simplify: bool = True) -> RenamingSymmetries:
+def renaming(
+    model: MarkovLogic, time_limit: float = 10.0, simplify: bool = True, most_cells: int = MOST_CELLS
+) -> RenamingSymmetries:
     """The renamings of constants that preserve the model, with the orbits of atoms under them.
 
     With `simplify`, evidence is put into the formulas first: hanging and loose atoms (`hanging.py`) ask less of a
-    renaming, so that the group and the orbits are larger. Without, renamings preserve the evidence itself.
+    renaming, so that the group and the orbits are larger. Without, renamings preserve the evidence itself. A predicate
+    whose atoms are of more than `most_cells` kinds gets no orbits.
     """
     start = perf_counter()
     nodes = nodes_of({s.name: s.size for s in model.sorts.values()})
@@ -246,15 +276,33 @@ def renaming(model: MarkovLogic, time_limit: float = 10.0, simplify: bool = True
     found = hanging(model) if simplify else None
     group = constant_group(nodes, strict if found is None else found.relations, time_limit)
     fine = group if found is None else _refined(group, twins(nodes, strict))
-    numbers = number_atoms(model, Cells(group, fine, evidence_relations(model), found))
-    seconds = perf_counter() - start
-    return RenamingSymmetries(model, group, fine, numbers, found, group.quotient.notices, seconds, time_limit)
+    numbers = number_atoms(model, Cells(group, fine, evidence_relations(model), found), most_cells)
+    notices = [*group.quotient.notices, *_notices(model, numbers, simplify and found is None)]
+    return RenamingSymmetries(model, group, fine, numbers, found, tuple(notices), perf_counter() - start, time_limit)
+
+
+def _notices(model: MarkovLogic, numbers: AtomNumbers, unsimplified: bool) -> Iterator[Notice]:
+    if unsimplified:
+        message = "the evidence makes too many kinds of pairs of constants: only renamings that preserve it are used"
+        yield Notice("fallback", message)
+    for name in model.predicates.keys() - numbers.orbits.keys():
+        message = f"the evidence leaves too many kinds of atoms of {name}: they are not averaged over orbits"
+        yield Notice("fallback", message)
 
 
 def _refined(group: ConstantGroup, classes: np.ndarray) -> ConstantGroup:
     """The classes that are in one class of both, without permutations of whole classes."""
     fine = number_classes(group.nodes, classes.astype(np.int64) * group.nodes.count + group.classes)
     return ConstantGroup(group.nodes, fine, Quotient(group.quotient.start, 0, (), 1))
+
+
+def decimal_text(number: int) -> str:
+    """All digits of an integer: `str` refuses more than a few thousand."""
+    if number < 10**4000:
+        return str(number)
+    half = int(number.bit_length() * 0.15)  # about half its digits
+    high, low = divmod(number, 10**half)
+    return decimal_text(high) + decimal_text(low).zfill(half)
 
 
 def _short(order: int | None) -> str:
