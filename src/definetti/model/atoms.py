@@ -1,8 +1,8 @@
 """Where ground atoms live when a Markov logic network is grounded: atom ↔ (variable, value), by arithmetic alone.
 
-A predicate's atoms are numbered in the order of its box of constants, the last argument fastest, one binary variable each.
-With `!` arguments a block is one variable whose values are the choices: `Topic(P1,AI)` is the variable `Topic(P1,!)` having
-the value AI.
+A predicate's atoms are numbered in the order of its box of constants, the last argument fastest, one binary variable
+each. With `!` arguments a block is one variable whose values are the choices: `Topic(P1,AI)` is the variable
+`Topic(P1,!)` having the value AI.
 """
 
 from __future__ import annotations

@@ -66,6 +66,14 @@ def atoms(formula: Formula) -> Iterator[Atom]:
         yield from atoms(part)
 
 
+def equalities(formula: Formula) -> Iterator[Equal]:
+    """The equalities from left to right, repetitions included."""
+    if isinstance(formula, Equal):
+        yield formula
+    for part in parts(formula):
+        yield from equalities(part)
+
+
 def terms(formula: Formula) -> Iterator[Term]:
     """The terms of atoms and equalities from left to right, repetitions included."""
     match formula:
@@ -119,8 +127,11 @@ def holds(
     truth: Callable[[str, tuple[int, ...]], bool],
     sizes: Mapping[str, int],
 ) -> bool:
-    """Whether a formula is true. `binding` gives each free variable a constant's index, `truth(predicate, indices)` each
-    atom its value, `sizes` each quantified variable the size of its sort. Slow and obvious: the oracle of the tests."""
+    """Whether a formula is true.
+
+    `binding` gives each free variable a constant's index, `truth(predicate, indices)` each atom its value, `sizes` each
+    quantified variable the size of its sort. Slow and obvious: the oracle of the tests.
+    """
 
     def value(term: Term) -> int:
         return term.index if isinstance(term, Constant) else binding[term.name]

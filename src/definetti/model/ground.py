@@ -15,14 +15,12 @@ import numpy as np
 from definetti.errors import TooLarge, Unsatisfiable
 from definetti.model.atoms import Box, layout, value_names, variable_names
 from definetti.model.factors import FREE, FactorGraph
-from definetti.model.formulas import atoms, parts
+from definetti.model.formulas import atoms, equalities
 from definetti.model.logic import (
     And,
     Atom,
     Constant,
     Equal,
-    Exist,
-    Forall,
     Formula,
     Iff,
     Implies,
@@ -34,7 +32,7 @@ from definetti.model.logic import (
     WeightedFormula,
 )
 from definetti.model.logic_text import format_formula
-from definetti.model.normal_forms import hard_parts, sizes_of, written_out
+from definetti.model.normal_forms import hard_parts, sizes_of, written_out, written_size
 
 LARGEST_TABLE = 1 << 20  # entries
 LIMIT = 5_000_000  # variables, and factors
@@ -62,7 +60,7 @@ def ground_size(model: MarkovLogic) -> GroundSize:
     factors = entries = largest = 0
     for formula in _pieces(model):
         count = prod(model.sorts[formula.sorts[name]].size for name in formula.free)
-        width = _width(formula.body, {name: model.sorts[sort].size for name, sort in formula.sorts.items()})
+        width = written_size(formula.body, {name: model.sorts[sort].size for name, sort in formula.sorts.items()})
         factors, entries, largest = factors + count, entries + count * width, max(largest, width)
     return GroundSize(sum(box.count for box in layout(model).values()), factors, entries, largest)
 
@@ -70,14 +68,6 @@ def ground_size(model: MarkovLogic) -> GroundSize:
 def _pieces(model: MarkovLogic) -> list[WeightedFormula]:
     """What is grounded: soft formulas as they are, hard ones in their independent parts."""
     return [piece for formula in model.formulas for piece in (hard_parts(formula) if formula.hard else [formula])]
-
-
-def _width(formula: Formula, sizes: Mapping[str, int]) -> int:
-    """The number of atoms once quantifiers are written out."""
-    if isinstance(formula, Atom):
-        return 1
-    copies = prod(sizes[name] for name in formula.variables) if isinstance(formula, Exist | Forall) else 1
-    return copies * sum(_width(part, sizes) for part in parts(formula))
 
 
 def ground(model: MarkovLogic, limit: int = LIMIT) -> FactorGraph:
@@ -155,19 +145,14 @@ def _ground_formula(model: MarkovLogic, formula: WeightedFormula, boxes: Mapping
         return
     body = written_out(formula.body, sizes_of(formula, model.sorts))
     shape = tuple(model.sorts[formula.sorts[name]].size for name in formula.free)
-    template = _Template(formula, body, tuple(dict.fromkeys(atoms(body))), tuple(_equalities(body)), shape)
+    template = _Template(
+        formula, body, tuple(dict.fromkeys(atoms(body))), tuple(dict.fromkeys(equalities(body))), shape
+    )
     total = prod(shape)
     _refuse_wide(model, template, boxes, total)
     known: dict[_Pattern, tuple[int, list[int], float]] = {}
     for start in range(0, total, CHUNK):
         _ground_rows(model, template, np.arange(start, min(start + CHUNK, total)), boxes, out, known)
-
-
-def _equalities(formula: Formula) -> dict[Equal, None]:
-    found: dict[Equal, None] = {formula: None} if isinstance(formula, Equal) else {}
-    for part in parts(formula):
-        found |= _equalities(part)
-    return found
 
 
 def _indices(template: _Template, rows: np.ndarray) -> dict[str, np.ndarray]:
@@ -237,7 +222,7 @@ def _ground_rows(
         if table < 0:
             out.log_constant += constant * len(group)
             continue
-        out.scopes.append(variables[np.ix_(kept, group)].T)
+        out.scopes.append(variables[kept][:, group].T)
         out.table_of.append(table)
 
 
@@ -285,7 +270,7 @@ def _groups(columns: np.ndarray) -> list[np.ndarray]:
 def _add_pattern(
     model: MarkovLogic, template: _Template, pattern: _Pattern, boxes: Mapping[str, Box], out: _Output
 ) -> tuple[int, list[int], float]:
-    """The table of a pattern: its number in the output, the atoms that give its scope, and the constant if it has none."""
+    """The table of a pattern: its number in the output (or -1 for a constant), the atoms of its scope, the constant."""
     distinct = sorted(set(pattern.labels))
     shape = tuple(boxes[template.atoms[k].predicate].card for k in distinct)
     entries = prod(shape)
@@ -299,7 +284,7 @@ def _add_pattern(
         side[axis] = shape[axis]
         truth[atom] = (np.arange(shape[axis]) == pattern.values[k]).reshape(side)
     truth |= dict(zip(template.equalities, pattern.equal, strict=True))
-    table = np.broadcast_to(np.asarray(_evaluate(template.body, truth)), shape)
+    table = np.broadcast_to(np.asarray(evaluate(template.body, truth)), shape)
     kept = list(distinct)
     for axis in reversed(range(len(shape))):  # a variable that changes nothing leaves the scope
         first = table.take([0], axis=axis)
@@ -317,24 +302,24 @@ def _add_pattern(
     return -1, kept, (pattern.weight or 0.0) * float(table)
 
 
-def _evaluate(formula: Formula, truth: Mapping[Formula, np.ndarray | bool]) -> np.ndarray | np.bool_ | bool:
-    """The truth of a formula in all states of its variables at once."""
+def evaluate(formula: Formula, truth: Mapping[Formula, np.ndarray | bool]) -> np.ndarray | np.bool_ | bool:
+    """The truth of a formula without quantifiers in all states at once, given that of its atoms and equalities."""
     match formula:
         case Truth(value):
             return np.bool_(value)
         case Atom() | Equal():
             return truth[formula]
         case Not(part):
-            return np.logical_not(_evaluate(part, truth))
+            return np.logical_not(evaluate(part, truth))
         case Implies(left, right):
-            return np.logical_or(np.logical_not(_evaluate(left, truth)), _evaluate(right, truth))
+            return np.logical_or(np.logical_not(evaluate(left, truth)), evaluate(right, truth))
         case Iff(left, right):
-            return np.equal(_evaluate(left, truth), _evaluate(right, truth))
+            return np.equal(evaluate(left, truth), evaluate(right, truth))
     combine = np.logical_and if isinstance(formula, And) else np.logical_or
     assert isinstance(formula, And | Or), "quantifiers are written out before"
     total: np.ndarray | np.bool_ | bool = np.bool_(isinstance(formula, And))
     for part in formula.parts:
-        total = combine(total, _evaluate(part, truth))
+        total = combine(total, evaluate(part, truth))
     return total
 
 

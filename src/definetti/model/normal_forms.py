@@ -1,14 +1,13 @@
 """Normal forms: quantifiers written out, negations pushed in, clauses, and a hard formula's independent parts.
 
-`weights="alchemy"` needs clauses: Alchemy turns each formula into conjunctive normal form and gives every clause an equal
-share of the weight, so the result depends on how a formula is written. What happens here, in this order:
+`weights="alchemy"` needs clauses: Alchemy turns each formula into conjunctive normal form and gives every clause an
+equal share of the weight, so the result depends on how a formula is written. What happens here, in this order:
 1. negations are pushed to the atoms; `=>` and `<=>` are written with `^`, `v`, `!`;
 2. FORALL is dropped, its variables become universal variables of the clauses they occur in;
 3. EXIST becomes the disjunction over the constants of its sort (and FORALL under EXIST the conjunction);
 4. `v` is distributed over `^`; repeated literals, clauses that are always true and repeated clauses are dropped;
-5. each of the k clauses gets weight / k. A negative weight is divided in the same way (that Alchemy negates ground clauses
-   of negative weight inside its samplers changes no probability). Hard formulas stay as they are: only hard clauses of
-   weight infinity would come out.
+5. each of the k clauses gets weight / k. A negative weight is divided in the same way (samplers may negate ground
+   clauses of negative weight, which changes no probability). Hard formulas stay as they are.
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import product
+from math import prod
 
 import numpy as np
 
@@ -37,7 +37,7 @@ from definetti.model.logic import (
     WeightedFormula,
 )
 
-MOST_PARTS = 200_000  # atoms written out for one formula
+MOST_PARTS = 100_000  # atoms written out for one formula
 MOST_CLAUSES = 10_000
 
 
@@ -63,25 +63,36 @@ def negation_normal(formula: Formula, positive: bool = True) -> Formula:
     return formula if positive else Not(formula)
 
 
+def _normal_size(formula: Formula) -> int:
+    """The atoms of `negation_normal(formula)`: every equivalence doubles what it holds."""
+    inner = parts(formula)
+    return (2 if isinstance(formula, Iff) else 1) * sum(map(_normal_size, inner)) if inner else 1
+
+
 def written_out(formula: Formula, sizes: Mapping[str, tuple[str, int]]) -> Formula:
-    """EXIST as a disjunction and FORALL as a conjunction over constants; `sizes` maps a variable to its sort and size."""
-    inner = tuple(written_out(part, sizes) for part in parts(formula))
+    """EXIST as a disjunction, FORALL as a conjunction over constants; `sizes`: variable → its sort and size."""
+    size = written_size(formula, {name: count for name, (_, count) in sizes.items()})
+    if size > MOST_PARTS:
+        raise TooLarge(
+            "a formula with its quantifiers written out, in atoms", size, MOST_PARTS, "sample without grounding"
+        )
+    return _write_out(formula, sizes)
+
+
+def written_size(formula: Formula, sizes: Mapping[str, int]) -> int:
+    """The number of atoms and equalities once quantifiers are written out."""
+    inner = parts(formula)
+    copies = prod(sizes[name] for name in formula.variables) if isinstance(formula, Exist | Forall) else 1
+    return copies * sum(written_size(part, sizes) for part in inner) if inner else 1
+
+
+def _write_out(formula: Formula, sizes: Mapping[str, tuple[str, int]]) -> Formula:
+    inner = tuple(_write_out(part, sizes) for part in parts(formula))
     if not isinstance(formula, Exist | Forall):
         return rebuild(formula, inner)
-    body, copies = inner[0], 1
-    for name in formula.variables:
-        copies *= sizes[name][1]
-    size = _size(body) * copies
-    if size > MOST_PARTS:
-        raise TooLarge("a quantifier written out, in atoms", size, MOST_PARTS, "sample without grounding instead")
     choices = product(*([Constant(sizes[name][0], i) for i in range(sizes[name][1])] for name in formula.variables))
-    copies_of_body = tuple(substitute(body, dict(zip(formula.variables, choice, strict=True))) for choice in choices)
-    return Or(copies_of_body) if isinstance(formula, Exist) else And(copies_of_body)
-
-
-def _size(formula: Formula) -> int:
-    inner = parts(formula)
-    return sum(map(_size, inner)) if inner else 1
+    copies = tuple(substitute(inner[0], dict(zip(formula.variables, choice, strict=True))) for choice in choices)
+    return Or(copies) if isinstance(formula, Exist) else And(copies)
 
 
 def sizes_of(formula: WeightedFormula, sorts: Mapping[str, Sort]) -> dict[str, tuple[str, int]]:
@@ -167,6 +178,9 @@ def split_weights(formula: WeightedFormula, sorts: Mapping[str, Sort]) -> list[W
     """The formula's clauses with an equal share of the weight each (see the top of this file)."""
     if formula.weight is None:
         return [formula]
+    size = _normal_size(formula.body)
+    if size > MOST_PARTS:
+        raise TooLarge("a formula in normal form, in atoms", size, MOST_PARTS, "use the weights of whole formulas")
     universal = _without_forall(negation_normal(formula.body))
     found = clauses(written_out(universal, sizes_of(formula, sorts)))
     if not found:

@@ -1,7 +1,7 @@
 """Evidence files (.db): one atom a line, `Smokes(Anna)` true, `!Smokes(Bob)` false, `?Smokes(Eve)` unknown.
 
-A file may have a million lines, so a plain line costs one regular expression; anything else (quotes, comments, mistakes)
-goes through a slower reader that knows columns. Constants stay names here; `evidence.py` gives them numbers.
+A file may have a million lines, so a plain line costs one regular expression; anything else (quotes, comments,
+mistakes) goes through a slower reader that knows columns. Constants stay names here; `evidence.py` gives them numbers.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 from definetti.errors import ParseError
@@ -19,10 +20,19 @@ from definetti.readers.mln_syntax import Source
 FALSE, TRUE, UNKNOWN = 0, 1, 2
 SIGN = {"": TRUE, "!": FALSE, "?": UNKNOWN}
 
-_PLAIN_LINE = re.compile(
-    r"[ \t]*([!?]?)[ \t]*([A-Za-z_]\w*)[ \t]*\([ \t]*((?:[A-Z]\w*|[0-9]+)(?:[ \t]*,[ \t]*(?:[A-Z]\w*|[0-9]+))*)[ \t]*\)\s*",
-    re.ASCII,
-)
+_BARE = r"(?:[A-Z]\w*(?:-\w+)*|[0-9]+)"
+_QUOTED = r'"[^"\\]*"'  # without escapes
+
+
+def _line_of(constant: str) -> re.Pattern[str]:
+    space = r"[ \t]*"
+    args = f"({constant}(?:{space},{space}{constant})*)"
+    return re.compile(rf"{space}([!?]?){space}([A-Za-z_]\w*){space}\({space}{args}{space}\)\s*(?://.*)?", re.ASCII)
+
+
+_PLAIN_LINE = _line_of(_BARE)
+_QUOTED_LINE = _line_of(f"(?:{_BARE}|{_QUOTED})")
+_CONSTANT = re.compile(f"{_BARE}|{_QUOTED}", re.ASCII)
 _WORD = re.compile(
     r'(?P<space>[ \t\r\f]+)|(?P<comment>//.*)|(?P<open>/\*)|(?P<quoted>"(?:\\.|[^"\\])*")'
     r"|(?P<name>[^\W\d]\w*(?:-\w+)*)|(?P<number>\d+(?!\w))|(?P<mark>[!?(),.])"
@@ -45,7 +55,9 @@ class Facts:
         source = next(source for first, source in reversed(self.sources) if first <= row)
         return source, self.lines[row]
 
-    def error(self, message: str, row: int, argument: int | None = None, kind: type[ParseError] = ParseError) -> ParseError:
+    def error(
+        self, message: str, row: int, argument: int | None = None, kind: type[ParseError] = ParseError
+    ) -> ParseError:
         """An error that points at a row, or at one of its arguments."""
         source, line = self.place(row)
         atom = read_atom(source, line, source.lines[line - 1])
@@ -54,8 +66,9 @@ class Facts:
             column = atom.columns[argument]
         return source.error(message, line, column, kind)
 
+    @cached_property
     def names(self) -> list[str]:
-        """All constants, the arguments of a row side by side."""
+        """All constants, the arguments of a row side by side (asked for once all files are read)."""
         arity = len(self.predicate.sorts)
         if arity == 0 or not self.args:
             return []
@@ -104,6 +117,11 @@ def _read_file(source: Source, predicates: Mapping[str, Predicate], facts: dict[
                 known.signs.append(SIGN[sign])
                 known.lines.append(number)
                 continue
+        elif '"' in line and (match := _QUOTED_LINE.fullmatch(line)) and match[2] in predicates:
+            names = [word[1:-1] if word[0] == '"' else word for word in _CONSTANT.findall(match[3])]
+            if len(names) - 1 == commas[match[2]]:
+                _add_row(source, number, match[1], predicates[match[2]], names, facts)
+                continue
         elif not line or line.isspace():
             continue
         elif line.lstrip().startswith("/*"):
@@ -130,7 +148,9 @@ def _skip_comment(source: Source, first: int) -> int:
     raise source.error("this comment is never closed: */ is missing", first, column)
 
 
-def _add(source: Source, line: int, atom: GroundAtom, predicates: Mapping[str, Predicate], facts: dict[str, Facts]) -> None:
+def _add(
+    source: Source, line: int, atom: GroundAtom, predicates: Mapping[str, Predicate], facts: dict[str, Facts]
+) -> None:
     predicate = predicates.get(atom.predicate)
     if predicate is None:
         message = f"no predicate is called {atom.predicate}{suggestion(atom.predicate, predicates)}"
@@ -139,12 +159,18 @@ def _add(source: Source, line: int, atom: GroundAtom, predicates: Mapping[str, P
         wanted = f"{predicate.name}({', '.join(predicate.sorts)})"
         count = len(atom.constants)
         raise source.error(f"{wanted} has {len(predicate.sorts)} arguments, here are {count}", line, atom.column)
+    _add_row(source, line, atom.sign, predicate, atom.constants, facts)
+
+
+def _add_row(
+    source: Source, line: int, sign: str, predicate: Predicate, constants: list[str], facts: dict[str, Facts]
+) -> None:
     known = facts.get(predicate.name)
     if known is None:
         known = facts[predicate.name] = Facts(predicate, sources=[(0, source)])
-    known.odd[len(known.args)] = atom.constants
-    known.args.append("," * (len(atom.constants) - 1))
-    known.signs.append(SIGN[atom.sign])
+    known.odd[len(known.args)] = constants
+    known.args.append("," * (len(constants) - 1))
+    known.signs.append(SIGN[sign])
     known.lines.append(line)
 
 

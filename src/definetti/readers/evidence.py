@@ -21,13 +21,14 @@ def number_facts(
     evidence: dict[str, Evidence] = {}
     unknown: dict[str, np.ndarray] = {}
     for name, known in facts.items():
-        tuples, values = _distinct(known, _numbered(known, sorts), sorts)
+        rows = _numbered(known, sorts)
+        tuples, values = _distinct(known, rows, sorts)
         open_rows = values == UNKNOWN
         if name in closed and open_rows.any():
             unknown[name] = _frozen(tuples[open_rows], np.int32)
         tuples, values = tuples[~open_rows], values[~open_rows]
         if known.predicate.exclusive:
-            tuples, values = _complete_blocks(known.predicate, tuples, values, sorts)
+            tuples, values = _complete_blocks(known, rows, tuples, values, sorts)
         if len(values):
             evidence[name] = Evidence(_frozen(tuples, np.int32), _frozen(values, np.int8))
     return evidence, unknown
@@ -41,11 +42,10 @@ def _frozen(array: np.ndarray, dtype: type) -> np.ndarray:
 
 def _numbered(known: Facts, sorts: Mapping[str, Sort]) -> np.ndarray:
     """int32[rows, arity]: constants by their number in the sort of their place."""
-    names, arity, rows = known.names(), len(known.predicate.sorts), len(known.args)
+    names, arity, rows = known.names, len(known.predicate.sorts), len(known.args)
     out = np.empty((rows, arity), dtype=np.int32)
     for place, sort_name in enumerate(known.predicate.sorts):
-        sort = sorts[sort_name]
-        index = {constant: i for i, constant in enumerate(sort.constants)}
+        sort, index = sorts[sort_name], sorts[sort_name].numbers
         column = names[place::arity]
         try:
             out[:, place] = np.fromiter(map(index.__getitem__, column), np.int32, rows)
@@ -60,7 +60,7 @@ def _numbered(known: Facts, sorts: Mapping[str, Sort]) -> np.ndarray:
 def _keys(tuples: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     """One number per row, in lexicographic order."""
     if tuples.shape[1] and prod(shape) < 2**62:
-        return np.ravel_multi_index(tuple(tuples.T), shape)
+        return np.asarray(np.ravel_multi_index(tuple(tuples.T), shape))
     return np.unique(tuples, axis=0, return_inverse=True)[1].ravel()
 
 
@@ -76,8 +76,9 @@ def _distinct(known: Facts, tuples: np.ndarray, sorts: Mapping[str, Sort]) -> tu
         first, second = (int(order[clash[0] + k]) for k in (0, 1))
         source, line = known.place(first)
         spoken = {TRUE: "true", FALSE: "false", UNKNOWN: "unknown"}
+        name = atom_name(known.predicate.name, _words(known.predicate, tuples[first], sorts))
         message = (
-            f"contradicting evidence: {atom_name(known.predicate.name, _words(known.predicate, tuples[first], sorts))} is {spoken[values[second]]} here "
+            f"contradicting evidence: {name} is {spoken[values[second]]} here "
             f"and {spoken[values[first]]} in {source.path}, line {line}"
         )
         raise known.error(message, second)
@@ -90,9 +91,10 @@ def _words(predicate: Predicate, row: Sequence[int] | np.ndarray, sorts: Mapping
 
 
 def _complete_blocks(
-    predicate: Predicate, tuples: np.ndarray, values: np.ndarray, sorts: Mapping[str, Sort]
+    known: Facts, all_rows: np.ndarray, tuples: np.ndarray, values: np.ndarray, sorts: Mapping[str, Sort]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """A true atom makes the others of its block false; the last one left makes it true."""
+    """A true atom makes the others of its block false; the last one left becomes true."""
+    predicate = known.predicate
     shape = tuple(sorts[sort].size for sort in predicate.sorts)
     outer = [k for k in range(len(shape)) if k not in predicate.exclusive]
     inner_size = prod(shape[k] for k in predicate.exclusive)
@@ -105,10 +107,11 @@ def _complete_blocks(
         true = [inner for inner, value in block.items() if value == TRUE]
         missing = inner_size - len(block)
         if len(true) > 1 or (not true and missing == 0):
-            example = _place(place, next(iter(block)), outer, predicate.exclusive)
+            members = [_place(place, inner, outer, predicate.exclusive) for inner in true or block]
             what = "more than one atom is true" if true else "no atom can be true"
-            name = block_name(predicate, _words(predicate, example, sorts))
-            raise ModelError(f"contradicting evidence: in {name} {what}, exactly one must be")
+            name = block_name(predicate, _words(predicate, members[0], sorts))
+            last = max(int(np.flatnonzero((all_rows == member).all(axis=1))[0]) for member in members)
+            raise known.error(f"contradicting evidence: in {name} {what}, exactly one must be", last)
         if true or missing == 1:
             for inner in np.ndindex(*(shape[k] for k in predicate.exclusive)):
                 block.setdefault(inner, FALSE if true else TRUE)
@@ -117,7 +120,9 @@ def _complete_blocks(
     return np.array([r for r, _ in rows], np.int32).reshape(-1, len(shape)), np.array([v for _, v in rows], np.int8)
 
 
-def _place(outer_values: tuple, inner_values: tuple, outer: list[int], inner: tuple[int, ...]) -> tuple[int, ...]:
+def _place(
+    outer_values: tuple[int, ...], inner_values: tuple[int, ...], outer: list[int], inner: tuple[int, ...]
+) -> tuple[int, ...]:
     found = dict(zip(outer, outer_values, strict=True)) | dict(zip(inner, inner_values, strict=True))
     return tuple(found[k] for k in range(len(found)))
 
@@ -128,13 +133,15 @@ def check_closed_blocks(
     """A closed `!` predicate needs, in every block, a true atom or one that is left open."""
     outer = [k for k in range(len(predicate.sorts)) if k not in predicate.exclusive]
     possible = np.zeros(tuple(sorts[predicate.sorts[k]].size for k in outer), dtype=bool)
-    if known is not None:
-        possible[tuple(known.tuples[known.values == TRUE][:, outer].T)] = True
-    if unknown is not None:
-        possible[tuple(unknown[:, outer].T)] = True
+    true = known.tuples[known.values == TRUE] if known is not None else np.empty((0, len(predicate.sorts)), int)
+    for rows in (true, unknown):
+        if rows is not None and len(rows):
+            possible[tuple(rows[:, outer].T)] = True
     if not possible.all():
         first = np.argwhere(~possible)[0]
         row = np.zeros(len(predicate.sorts), dtype=int)
         row[outer] = first
         name = block_name(predicate, _words(predicate, row, sorts))
-        raise ModelError(f"{predicate.name} is closed, but the evidence gives {name} no value; state one, or leave it open")
+        raise ModelError(
+            f"{predicate.name} is closed, but the evidence gives {name} no value; state one, or leave it open"
+        )

@@ -1,7 +1,7 @@
 """Markov logic networks: read an .mln model and its .db evidence into a `MarkovLogic`.
 
-The order of work: parse all files; collect sorts and predicates; infer the sorts of all terms; read the evidence; only then
-are all constants known, and formulas and evidence get their numbers.
+The order of work: parse all files; collect sorts and predicates; infer the sorts of all terms; read the evidence; only
+then are all constants known, and formulas and evidence get their numbers.
 """
 
 from __future__ import annotations
@@ -11,11 +11,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path, PurePosixPath, PureWindowsPath
+from typing import cast
 
 import numpy as np
 from lark import Token
 
-from definetti.errors import ModelError, ParseError, UnknownName
+from definetti.errors import ModelError, ParseError, TooLarge, UnknownName
 from definetti.model.logic import MarkovLogic, Predicate, Sort, WeightedFormula
 from definetti.model.normal_forms import split_weights
 from definetti.readers.db import Facts, mapping_source, read_facts
@@ -24,7 +25,8 @@ from definetti.readers.mln_meaning import Annotated, annotate, lower_all, sugges
 from definetti.readers.mln_syntax import FormulaLine, Include, Misplaced, SortLine, Source, constant_name, parse
 
 PathText = str | PathLike[str]
-LONGEST_RANGE = 10_000_000
+EvidenceText = PathText | Iterable[PathText] | Mapping[str, bool | None]
+MOST_CONSTANTS = 2_000_000  # of one sort
 
 
 @dataclass
@@ -48,7 +50,7 @@ class Draft:
 
 def read_mln(
     path: PathText,
-    evidence: PathText | Iterable[PathText] | Mapping[str, bool | None] | None = None,
+    evidence: EvidenceText | None = None,
     *,
     domain: Mapping[str, int] | None = None,
     open_world: Iterable[str] = (),
@@ -61,21 +63,36 @@ def read_mln(
     Predicates in `closed_world` are false where the evidence is silent. `weights="alchemy"` splits each weight over the
     clauses of its formula; otherwise it counts once per grounding in which the whole formula is true.
     """
-    path = Path(path)
-    return _read(read_source(path), path, evidence, domain, open_world, closed_world, weights)
+    file = Path(path)
+    return _read(read_source(file), file, evidence, domain, (open_world, closed_world), weights)
 
 
-def read_mln_text(text: str, evidence=None, *, domain=None, open_world=(), closed_world=(), weights="formula") -> MarkovLogic:
+def read_mln_text(
+    text: str,
+    evidence: EvidenceText | None = None,
+    *,
+    domain: Mapping[str, int] | None = None,
+    open_world: Iterable[str] = (),
+    closed_world: Iterable[str] = (),
+    weights: str = "formula",
+) -> MarkovLogic:
     """The same for a model given as text. It cannot include files."""
-    return _read(Source("<text>", text), None, evidence, domain, open_world, closed_world, weights)
+    return _read(Source("<text>", text), None, evidence, domain, (open_world, closed_world), weights)
 
 
-def _read(source: Source, path: Path | None, evidence, domain, open_world, closed_world, weights: str) -> MarkovLogic:
+def _read(
+    source: Source,
+    path: Path | None,
+    evidence: EvidenceText | None,
+    domain: Mapping[str, int] | None,
+    worlds: tuple[Iterable[str], Iterable[str]],
+    weights: str,
+) -> MarkovLogic:
     if weights not in ("formula", "alchemy"):
         raise ModelError(f"weights must be 'formula' or 'alchemy', not {weights!r}")
     draft = Draft()
     _collect(source, path, draft, ())
-    closed = _worlds(draft.predicates, open_world, closed_world)
+    closed = _worlds(draft.predicates, *worlds)
     annotated = [(line, annotate(where, line.formula, draft.predicates)) for where, line in draft.lines]
     facts = read_facts(_evidence_sources(evidence), draft.predicates)
     sorts = _sorts(draft, [found for _, found in annotated], facts, dict(domain or {}))
@@ -100,17 +117,18 @@ def read_source(path: PathText) -> Source:
         raise ParseError(f"is not UTF-8 text: {error}", path=path) from None
 
 
-def _evidence_sources(evidence) -> list[Source]:
+def _evidence_sources(evidence: EvidenceText | None) -> list[Source]:
     if evidence is None:
         return []
     if isinstance(evidence, Mapping):
-        return [mapping_source(evidence)]
-    if isinstance(evidence, str | PathLike):
-        evidence = [evidence]
-    return [read_source(path) for path in evidence]
+        return [mapping_source(cast("Mapping[str, bool | None]", evidence))]
+    paths = [evidence] if isinstance(evidence, str | PathLike) else evidence
+    return [read_source(cast("PathText", path)) for path in paths]
 
 
-def _worlds(predicates: Mapping[str, Predicate], open_world: Iterable[str], closed_world: Iterable[str]) -> frozenset[str]:
+def _worlds(
+    predicates: Mapping[str, Predicate], open_world: Iterable[str], closed_world: Iterable[str]
+) -> frozenset[str]:
     opened = [open_world] if isinstance(open_world, str) else list(open_world)
     closed = [closed_world] if isinstance(closed_world, str) else list(closed_world)
     for name in [*opened, *closed]:
@@ -193,8 +211,8 @@ def _range(source: Source, items: Sequence[Token]) -> list[str]:
     first, last = int(items[0]), int(items[2])
     if last < first:
         raise source.error_at(f"the range ends at {last}, before it starts at {first}", items[2])
-    if last - first >= LONGEST_RANGE:
-        raise source.error_at(f"a range may hold {LONGEST_RANGE} constants", items[2])
+    if last - first >= MOST_CONSTANTS:
+        raise source.error_at(f"a range may hold {MOST_CONSTANTS} constants", items[2])
     return [str(number) for number in range(first, last + 1)]
 
 
@@ -223,9 +241,12 @@ def _collect_line(source: Source, line: FormulaLine, draft: Draft) -> None:
 # --- constants --------------------------------------------------------------------------------------------------------
 
 
-def natural(name: str) -> tuple:
-    """Sorts Person2 before Person10."""
-    return tuple((0, int(w), "") if w.isdecimal() and len(w) < 300 else (1, 0, w) for w in re.split(r"([0-9]+)", name)), name
+_DIGITS = re.compile(r"[0-9]+")
+
+
+def natural(name: str) -> str:
+    """Sorts Person2 before Person10: digits are padded to equal length."""
+    return _DIGITS.sub(lambda digits: digits[0].zfill(20), name) + "\0" + name
 
 
 def _sorts(
@@ -243,7 +264,7 @@ def _sorts(
             if term.sort in mentioned:
                 mentioned[term.sort].add(term.text)
     for known in facts.values():
-        words, arity = known.names(), len(known.predicate.sorts)
+        words, arity = known.names, len(known.predicate.sorts)
         for place, sort in enumerate(known.predicate.sorts):
             if sort in mentioned:
                 mentioned[sort].update(words[place::arity])
@@ -256,6 +277,8 @@ def _filled(sort: str, draft: Draft, mentioned: Mapping[str, set[str]], domain: 
     if wanted is not None:
         if isinstance(wanted, bool) or not isinstance(wanted, int | np.integer) or wanted < 1:
             raise ModelError(f"the domain of {sort} must be a number of constants, at least 1, not {wanted!r}")
+        if wanted > MOST_CONSTANTS:
+            raise TooLarge(f"the domain of {sort}", wanted, MOST_CONSTANTS, "ask for fewer constants")
         if wanted < len(constants):
             raise ModelError(f"the domain asks for {wanted} constants of sort {sort}, but {len(constants)} are named")
         seen, number, more = set(constants), 0, []
@@ -266,7 +289,8 @@ def _filled(sort: str, draft: Draft, mentioned: Mapping[str, set[str]], domain: 
                 more.append(name)
         constants = [*constants, *more] if sort in draft.lists else sorted([*constants, *more], key=natural)
     if not constants:
-        raise ModelError(f"sort {sort} has no constants: say how many there are (domain {sort}=100, --domain {sort}=100), or list them: {sort} = {{A, B}}")
+        cure = f"say how many there are (--domain {sort}=100), or list them ({sort} = {{A, B}})"
+        raise ModelError(f"sort {sort} has no constants: {cure}")
     return tuple(constants)
 
 

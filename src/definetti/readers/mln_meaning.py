@@ -36,7 +36,7 @@ from definetti.readers.mln_syntax import Raw, RawTerm, Source
 MOST_STARS = 10
 
 
-class UnknownPlace(ParseError, UnknownName):
+class UnknownPlace(ParseError, UnknownName):  # pyright: ignore[reportUnsafeMultipleInheritance]
     """A name that the model does not have, with the place where it stands."""
 
 
@@ -258,5 +258,5 @@ def _term(term: RawTerm, found: Annotated, sorts: Mapping[str, Sort]) -> Term:
     except UnknownName as error:
         names = dict.fromkeys(sort.constants) if sort.size <= 1000 else {}
         close = suggestion(term.text, names)
-        message = f"{error}" if not close.startswith("; did") else f"sort {sort.name} has no constant {term.text!r}{close}"
+        message = f"sort {sort.name} has no constant {term.text!r}{close}" if "did" in close[:6] else str(error)
         raise found.source.error_at(message, term.token, UnknownPlace) from None

@@ -142,7 +142,7 @@ def _chain(kind: str, left: Raw, op: Token, right: Raw) -> Raw:
 
 
 @v_args(inline=True)
-class _Build(Transformer):
+class _Build(Transformer[Token, Any]):
     def file(self, *statements: Statement) -> list[Statement]:
         return list(statements)
 
@@ -198,9 +198,6 @@ class _Build(Transformer):
 
     def group(self, left: Token, formula: Raw, right: Token) -> Raw:
         formula.start, formula.stop, formula.grouped = _start(left), _stop(right), True
-        formula.depth += 1
-        if formula.depth > DEEPEST:
-            raise Misplaced(f"the formula is nested more than {DEEPEST} deep; split it", left)
         return formula
 
     def starred(self, star: Token, atom: Raw) -> Raw:
@@ -327,6 +324,8 @@ def _open_bracket(text: str, until: Token | None) -> str:
 
 def _hint(token: Token, text: str) -> str:
     before = text[: _start(token)].rsplit("\n", 1)[-1]
+    if before.strip().lower() in ("inf", "infinity", "nan"):
+        return "; a weight is a finite number: write a hard formula, with a period at its end"
     if token.type == "NAME" and re.fullmatch(r"\s*[^\W\d]\w*\s+", before):
         return "; functions are not known: write `person Mother(person)` as the predicate Mother(person, person!)"
     if token.type == "OR":
