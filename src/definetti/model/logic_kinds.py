@@ -14,6 +14,7 @@ from definetti.model import formulas as walk
 from definetti.model.known import Relation, evidence_relations
 from definetti.model.logic import MarkovLogic, WeightedFormula
 from definetti.model.logic_simplify import Instance, Slot, instance, is_simple
+from definetti.rows import distinct
 
 MOST_KINDS = 4000  #: of pairs; with more of them evidence leaves hardly anything alike
 
@@ -109,7 +110,7 @@ def _own_kinds(model: MarkovLogic, known: Mapping[str, Relation], sort: str, pre
         codes[:, k] = relation.default
         alone = (relation.tuples == relation.tuples[:, :1]).all(axis=1)
         codes[relation.tuples[alone, 0], k] = relation.codes[alone]
-    return OwnKinds(tuple(predicates), *unique_rows(codes))
+    return OwnKinds(tuple(predicates), *distinct(codes)[:2])
 
 
 def pair_kinds(kinds: Kinds, s: str, t: str) -> PairKinds:
@@ -118,11 +119,11 @@ def pair_kinds(kinds: Kinds, s: str, t: str) -> PairKinds:
     pairs, labels = _pair_rows(kinds, s, t, slots)
     of_a, of_b = kinds.profiles[s], kinds.profiles[t]
     usual = np.array([kinds.known[name].default for _, name in slots], dtype=np.int8)
-    vectors, label = unique_rows(np.concatenate([usual[None], labels]))
+    vectors, label, _ = distinct(np.concatenate([usual[None], labels]))
     shape = len(of_a.codes), len(of_b.codes)
     default = np.stack([*np.indices(shape).reshape(2, -1), np.full(shape[0] * shape[1], label[0])], 1)
     special = np.stack([of_a.of[pairs[:, 0]], of_b.of[pairs[:, 1]], label[1:]], 1)
-    triples, kind = unique_rows(np.concatenate([default, special]))
+    triples, kind, _ = distinct(np.concatenate([default, special]))
     if len(triples) > MOST_KINDS:
         raise TooManyKinds
     codes = tuple(
@@ -156,11 +157,3 @@ def _pair_rows(kinds: Kinds, s: str, t: str, slots: tuple[Slot, ...]) -> tuple[n
         codes[inverse[at : at + len(values)], k] = values
         at += len(values)
     return np.stack(np.divmod(keys, width), 1), codes
-
-
-def unique_rows(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """np.unique by rows; a matrix without columns has one kind of row."""
-    if rows.shape[1] == 0:
-        return rows[: min(1, len(rows))], np.zeros(len(rows), dtype=np.int64)
-    values, inverse = np.unique(rows, axis=0, return_inverse=True)
-    return values, inverse.reshape(-1)

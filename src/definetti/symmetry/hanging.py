@@ -22,8 +22,9 @@ import numpy as np
 
 from definetti.model.known import UNKNOWN, Relation
 from definetti.model.logic import MarkovLogic
-from definetti.model.logic_kinds import Kinds, PairKinds, TooManyKinds, find_kinds, pair_kinds, unique_rows
+from definetti.model.logic_kinds import Kinds, PairKinds, TooManyKinds, find_kinds, pair_kinds
 from definetti.model.logic_simplify import Function, Slot, gathered, residual
+from definetti.rows import distinct
 from definetti.symmetry.relations import formula_relations
 
 
@@ -210,7 +211,7 @@ def _singles(
     own = kinds.own[sort]
     diagonal = frozenset(p for p in own.predicates if len(kinds.model.predicates[p].sorts) == 2)
     names, counts = _joined(features, len(own.of))
-    types, type_of = unique_rows(np.concatenate([own.of[:, None], kinds.profiles[sort].of[:, None], counts], 1))
+    types, type_of, _ = distinct(np.concatenate([own.of[:, None], kinds.profiles[sort].of[:, None], counts], 1))
     colours = Names()
     parts: list[_Single] = []
     for kind, profile, *amounts in types.tolist():

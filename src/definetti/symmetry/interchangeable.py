@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from definetti.model.known import Relation
+from definetti.rows import distinct
 from definetti.symmetry.logic_orbits import cell_sizes, patterns_of
 
 MOST_LABELS = 64  #: kinds of pairs among which mutually related twins are sought; the graph's group finds the rest
@@ -183,7 +184,7 @@ def invariant(nodes: Nodes, relations: Sequence[Relation], classes: np.ndarray) 
     """Whether all permutations within classes preserve all relations: each cell is full of one colour, or empty."""
     sizes = class_sizes(nodes, classes)
     for relation in relations:
-        cells, counts = np.unique(cells_of(nodes, relation, classes), axis=0, return_counts=True)
+        cells, _, counts = distinct(cells_of(nodes, relation, classes))
         for pattern in np.unique(cells[:, -2]):
             here = cells[:, -2] == pattern
             full = cell_sizes(

@@ -16,6 +16,7 @@ import numpy as np
 from definetti import groups
 from definetti.errors import Notice
 from definetti.model.known import Relation
+from definetti.rows import distinct
 from definetti.symmetry.bliss import search
 from definetti.symmetry.interchangeable import Nodes, add_by, cells_of, class_sizes, mix, row_views
 
@@ -87,7 +88,7 @@ def _carried(small: groups.Generator, tied: np.ndarray, count: int) -> np.ndarra
 
 
 def _rows(nodes: Nodes, relation: Relation, classes: np.ndarray, start: dict[str, int], number: int) -> _Rows:
-    cells = np.unique(cells_of(nodes, relation, classes), axis=0)
+    cells = distinct(cells_of(nodes, relation, classes))[0]
     offsets = np.array([start[s] for s in relation.sorts], dtype=np.int64)
     label = (np.int64(number) << 48) + (cells[:, -2].astype(np.int64) << 32) + cells[:, -1]
     return _Rows(cells[:, :-2].astype(np.int64) + offsets, label)
@@ -102,8 +103,7 @@ def refine(keys: np.ndarray, rows: Sequence[_Rows]) -> np.ndarray:
             focal, views = row_views(part.nodes, colours.astype(np.uint64), part.label)
             with np.errstate(over="ignore"):
                 seen = seen + add_by(focal, views, len(colours))
-        # the old colour stays in the key, so that the partition only gets finer
-        finer = np.unique(np.stack([colours.astype(np.uint64), seen], 1), axis=0, return_inverse=True)[1].reshape(-1)
+        finer = np.unique(seen, return_inverse=True)[1]  # the old colour is part of the key: it only gets finer
         if finer.max(initial=-1) == colours.max(initial=-1):
             return colours
         colours = finer

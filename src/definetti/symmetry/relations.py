@@ -18,6 +18,7 @@ from definetti.model import logic
 from definetti.model.formulas import parts, rebuild
 from definetti.model.known import Relation, evidence_relations
 from definetti.model.logic import Constant, Formula, MarkovLogic, Term, Variable, WeightedFormula
+from definetti.rows import distinct
 
 
 def relations(model: MarkovLogic) -> tuple[Relation, ...]:
@@ -96,8 +97,7 @@ def _weights(name: str, members: list[tuple[tuple[Constant, ...], WeightedFormul
 
 def _merge_rows(tuples: np.ndarray, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Rows that occur several times become one, coloured by all their codes."""
-    unique, inverse = np.unique(tuples, axis=0, return_inverse=True)
-    inverse = inverse.reshape(-1)
+    unique, inverse, _ = distinct(tuples)
     if len(unique) == len(tuples):
         merged = np.empty(len(unique), np.int64)
         merged[inverse] = codes
