@@ -20,7 +20,7 @@ import numpy as np
 
 from definetti.errors import ModelError, TooLarge, Unsatisfiable
 from definetti.model.logic import MarkovLogic
-from definetti.samplers.kernels.relational_cache import load_kernel
+from definetti.samplers.kernels.relational_cache import load_kernel, load_plain
 from definetti.samplers.kernels.relational_data import (
     CHUNK,
     Chain,
@@ -93,7 +93,7 @@ def available_memory() -> int:
         return 4 << 30
 
 
-def theory_of(model: MarkovLogic, known: Mapping[str, bool], scan: Scan) -> tuple[Theory, tuple]:
+def theory_of(model: MarkovLogic, known: Mapping[str, bool], scan: Scan, short: int) -> tuple[Theory, tuple]:
     """The structure of a model (and the instances of its shapes). `known` says of each predicate if all of it is."""
     sort_number = {name: s for s, name in enumerate(model.sorts)}
     shapes, instances = shapes_of(model, model.formulas)
@@ -102,7 +102,7 @@ def theory_of(model: MarkovLogic, known: Mapping[str, bool], scan: Scan) -> tupl
         Signature(tuple(sort_number[s] for s in p.sorts), tuple(sorted(p.exclusive)), not known[name])
         for name, p in model.predicates.items()
     )
-    return Theory(tuple(w if w <= 4 else 0 for w in sizes), signatures, shapes, (), scan == "random"), instances
+    return Theory(tuple(w if w <= short else 0 for w in sizes), signatures, shapes, (), scan == "random"), instances
 
 
 def refuse_large(words: int, limit: int | None, what: str) -> None:
@@ -121,11 +121,14 @@ def compile_model(
     late: Mapping[str, np.ndarray] | None = None,
     memory: int | None = None,
     folder: Path | None = None,
+    plain: bool = False,
+    short: int = 4,
 ) -> Relational:
     """Writes and loads the kernel of a model and lays out its data; sizes are estimated before anything is taken.
 
     `order` lists the predicates in the order of a sweep; sites marked in `late` (boolean tensors over a predicate's
-    sites) are drawn after all others. `memory` is a limit in bytes, `folder` where kernels are kept.
+    sites) are drawn after all others. `memory` is a limit in bytes, `folder` where kernels are kept. `plain` runs the
+    kernel's text uncompiled; rows of at most `short` words have their number of words written into the text.
     """
     began = perf_counter()
     if scan not in SCANS:
@@ -133,7 +136,7 @@ def compile_model(
     sizes = [s.size for s in model.sorts.values()]
     refuse_large(3 * sum(home_words(model.shape(name)) for name in model.predicates), memory, "the state")
     known = {name: known_of(model, p) for name, p in model.predicates.items()}
-    theory, instances = theory_of(model, {name: k.free == 0 for name, k in known.items()}, scan)
+    theory, instances = theory_of(model, {name: k.free == 0 for name, k in known.items()}, scan, short)
     written = write_kernel(theory)
     offsets, bits = orientation_offsets(written, theory, sizes)
     refuse_large(bits, memory, "the state")
@@ -164,7 +167,7 @@ def compile_model(
         free_sites=sum(k.free for k in known.values()),
         all_sites=int(schedule.entries[:, 1].sum()),
     )
-    kernel = load_kernel(module_text(written), repr(theory), folder)
+    kernel = load_plain(module_text(written, True)) if plain else load_kernel(module_text(written), repr(theory), folder)
     orbit_count = int(lookup.max(initial=-1)) + 1
     made = Relational(model, theory, written, kernel, data, known, schedule.listed, orbit_count, 0, bits, 0.0)
     kernel.advance(data, blank_chain(made), 0, 0, 0)  # compiles, or loads what an earlier process compiled
@@ -287,12 +290,14 @@ def legal(r: Relational, chain: Chain) -> bool:
 def violations(r: Relational, chain: Chain) -> int:
     """The number of violated groundings of hard formulas."""
     d, c = r.data, chain
-    return int(r.kernel.violated(d.numbers, d.indices, d.reals, d.words, c.bits, c.seen, c.sum_seen, c.square_seen))
+    with np.errstate(over="ignore"):
+        return int(r.kernel.violated(d.numbers, d.indices, d.reals, d.words, c.bits, c.seen, c.sum_seen, c.square_seen))
 
 
 def repair(r: Relational, chain: Chain) -> bool:
     for _ in range(REPAIR_SWEEPS):
-        r.kernel.advance(r.data, chain, 1 << 60, 1, 1)
+        with np.errstate(over="ignore"):
+            r.kernel.advance(r.data, chain, 1 << 60, 1, 1)
         if legal(r, chain):
             return True
     return False
@@ -313,7 +318,8 @@ def clear_sums(chain: Chain) -> None:
 
 def advance(r: Relational, chain: Chain, updates: int, sweeps: int = 1 << 60) -> int:
     """Draws at most `updates` sites, ending earlier when `sweeps` more sweeps are complete; returns how many."""
-    done = int(r.kernel.advance(r.data, chain, updates, sweeps, 0))
+    with np.errstate(over="ignore"):  # the plain kernel's 64-bit arithmetic wraps on purpose
+        done = int(r.kernel.advance(r.data, chain, updates, sweeps, 0))
     if chain.clock[FAILED] >= 0:
         where = ", ".join(str(k) for k in chain.coords[:, chain.clock[FAILED]])
         raise Unsatisfiable(

@@ -23,8 +23,11 @@ import math
 import numpy as np
 
 
-def njit(**options):
-    return lambda function: function
+def helper(function):
+    return function
+
+
+entry = helper
 
 
 def popcount(x):
@@ -253,7 +256,7 @@ def finish(src: Source, theory: Theory, predicate: int) -> str:
         write_flip(inner, theory, predicate)
         src.locals.update(inner.locals)
         lines += inner.text.lines
-    head = ["@njit(nogil=True)", f"def update_{predicate}({ARRAYS}, m, greedy):"]
+    head = ["@helper", f"def update_{predicate}({ARRAYS}, m, greedy):"]
     names = [f"    {name} = {where}" for name, where in src.locals.items()]
     return "\n".join([*head, *names, "    for i in range(m):", *lines, "    return -1"]) + "\n"
 
@@ -281,7 +284,7 @@ def write_counts(theory: Theory, layout: Layout, shapes: tuple[Shape, ...], name
         src.text.add("for q in range(seen.shape[0]):")
         src.text.add("    sum_seen[q] += seen[q]")
         src.text.add("    square_seen[q] += float(seen[q]) * float(seen[q])")
-    decorator = "@njit(cache=True, nogil=True)" if violated else "@njit(nogil=True)"
+    decorator = "@entry" if violated else "@helper"
     return "\n".join([decorator, *lines, *src.text.lines, "    return total"]) + "\n"
 
 
@@ -311,7 +314,7 @@ def write_kernel(theory: Theory) -> Written:
     if any(s.hard for s in theory.shapes):
         counts.append(write_counts(theory, layout, theory.shapes, "violated", True))
     updates = [finish(src, theory, p) for p, src in drafts.items()]
-    choice = ["@njit(nogil=True)", f"def update({ARRAYS}, p, m, greedy):"]
+    choice = ["@helper", f"def update({ARRAYS}, p, m, greedy):"]
     choice += [f"    if p == {p}: return update_{p}({ARRAYS}, m, greedy)" for p in drafts]
     blocks = any(s.exclusive for s in theory.signatures)
     aliases = [f"choose = {'fill_random' if theory.random else 'fill'}", f"gather = {'fold_blocks' if blocks else 'fold'}"]

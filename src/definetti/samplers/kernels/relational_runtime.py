@@ -14,6 +14,10 @@ from numba import njit, types
 from numba.extending import intrinsic
 
 
+helper = njit(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)  # wrappers cost compile time
+entry = njit(cache=True, nogil=True, error_model="numpy")
+
+
 @intrinsic
 def popcount(typingctx, x):
     def codegen(context, builder, signature, args):
@@ -46,24 +50,24 @@ PREDICATE, SITES, SKIP, LISTED, VALUES, RANK, AXES = 0, 1, 2, 3, 4, 5, 6
 LOOKUP, ARITY, PAIRS, CLASSES = 0, 1, 2, 3
 
 
-@njit(nogil=True)
+@helper
 def mask(i, word):
     return ONE << U(i & 63) if i >> 6 == word else ZERO
 
 
-@njit(nogil=True)
+@helper
 def logistic(h):
     e = math.exp(-abs(h))
     return 1.0 / (1.0 + e) if h >= 0.0 else e / (1.0 + e)
 
 
-@njit(nogil=True)
+@helper
 def draw(uniform, chance):
     """The one line that draws a binary site."""
     return uniform < chance
 
 
-@njit(nogil=True)
+@helper
 def draw_value(uniform, chances, start, count):
     """The one place that draws a site of several values: the first whose cumulated chance exceeds the uniform."""
     total, last = 0.0, 0
@@ -76,7 +80,7 @@ def draw_value(uniform, chances, start, count):
     return last
 
 
-@njit(nogil=True)
+@helper
 def soften(fields, violations, count, current, greedy, chances, i):
     """The conditionals of a block's values. Says whether the state was illegal, unless it is being repaired."""
     least = violations[current]
@@ -98,12 +102,12 @@ def soften(fields, violations, count, current, greedy, chances, i):
     return False
 
 
-@njit(nogil=True)
+@helper
 def rotate(x, k):
     return (x << U(k)) | (x >> U(64 - k))
 
 
-@njit(nogil=True)
+@helper
 def next_word(s):
     """xoshiro256++ (Blackman and Vigna): period 2^256 - 1."""
     s0, s1, s2, s3 = s[0], s[1], s[2], s[3]
@@ -115,7 +119,7 @@ def next_word(s):
     return result
 
 
-@njit(nogil=True)
+@helper
 def uniforms(s, out, m):
     """m numbers in [0, 1) of 53 bits. The stream's words stay in registers for the whole chunk."""
     s0, s1, s2, s3 = s[0], s[1], s[2], s[3]
@@ -132,20 +136,20 @@ def uniforms(s, out, m):
     s[0], s[1], s[2], s[3] = s0, s1, s2, s3
 
 
-@njit(nogil=True)
+@helper
 def below(s, n):
     """A uniform integer in [0, n): the bias is under n / 2^53."""
     return I(float(next_word(s) >> U(11)) * 1.1102230246251565e-16 * n)
 
 
-@njit(nogil=True)
+@helper
 def shuffle(s, items, start, n):
     for i in range(n - 1, 0, -1):
         j = below(s, i + 1)
         items[start + i], items[start + j] = items[start + j], items[start + i]
 
 
-@njit(nogil=True)
+@helper
 def begin_sweep(scan, clock, stream, order, listed, sorts, entries):
     """Fresh orders: of every sort's constants, and of the sites of predicates with few free atoms."""
     clock[OPEN] = 1
@@ -159,7 +163,7 @@ def begin_sweep(scan, clock, stream, order, listed, sorts, entries):
                 shuffle(stream, listed, entries[e, LISTED], entries[e, SITES])
 
 
-@njit(nogil=True)
+@helper
 def fill_row(entries, e, skips, sorts, order, coords, position, room):
     """Free sites of one row (all axes but the last fixed) from `position` on. Returns (how many, next position)."""
     rank = entries[e, RANK]
@@ -195,7 +199,7 @@ def fill_row(entries, e, skips, sorts, order, coords, position, room):
     return m, position
 
 
-@njit(nogil=True)
+@helper
 def decode(entries, e, coords, flat, i):
     """Puts a site, given by its place in the box of its axes, at place i of the chunk."""
     for j in range(entries[e, RANK] - 1, -1, -1):
@@ -204,7 +208,7 @@ def decode(entries, e, coords, flat, i):
         flat //= n
 
 
-@njit(nogil=True)
+@helper
 def fill(entries, skips, sorts, order, listed, coords, clock, stream, room, longest, free, every):
     """The next chunk of a sweep over all sites: (how many, of which entry); 0 sites mean that the sweep is over."""
     while clock[ENTRY] < entries.shape[0]:
@@ -227,7 +231,7 @@ def fill(entries, skips, sorts, order, listed, coords, clock, stream, room, long
     return 0, 0
 
 
-@njit(nogil=True)
+@helper
 def skipped(entries, e, skips, flat):
     if entries[e, SKIP] < 0 or entries[e, LISTED] >= 0:
         return False
@@ -236,7 +240,7 @@ def skipped(entries, e, skips, flat):
     return (skips[word] >> U(flat % size & 63)) & ONE != ZERO
 
 
-@njit(nogil=True)
+@helper
 def fill_random(entries, skips, sorts, order, listed, coords, clock, stream, room, longest, free, every):
     """Sites drawn uniformly with replacement, as many as stay in one predicate. `PENDING` keeps a draw not yet used."""
     m, e = 0, 0
@@ -262,7 +266,7 @@ def fill_random(entries, skips, sorts, order, listed, coords, clock, stream, roo
     return m, e
 
 
-@njit(nogil=True)
+@helper
 def orbits(folds, p, classes, lookup, coords, out, m):
     """The orbit of each atom of the chunk, from the classes of its constants and which of them are equal."""
     arity, pairs = folds[p, ARITY], folds[p, PAIRS]
@@ -283,7 +287,7 @@ def orbits(folds, p, classes, lookup, coords, out, m):
         out[i] = lookup[U(folds[p, LOOKUP] + out[i])] + 1
 
 
-@njit(nogil=True)
+@helper
 def fold(folds, p, classes, lookup, coords, orbit, value, chance, now_f, now_g, visits, m, values, counting):
     """Adds values and conditionals of a chunk to their orbits; orbit -1 has the place 0, which nobody reads."""
     orbits(folds, p, classes, lookup, coords, orbit, m)
@@ -296,7 +300,7 @@ def fold(folds, p, classes, lookup, coords, orbit, value, chance, now_f, now_g, 
             visits[orbit[i]] += 1
 
 
-@njit(nogil=True)
+@helper
 def fold_blocks(folds, p, classes, lookup, coords, orbit, value, chance, now_f, now_g, visits, m, values, counting):
     """The same where some sites have several values: each value is an atom with its own orbit."""
     if values == 1:
@@ -318,7 +322,7 @@ def fold_blocks(folds, p, classes, lookup, coords, orbit, value, chance, now_f, 
                 visits[orbit[i]] += 1
 
 
-@njit(nogil=True)
+@helper
 def end_sweep(clock, now_f, now_g, sum_f, sum_g, square_f):
     """Adds the sweep to the sums of the batch."""
     for o in range(now_f.shape[0]):
@@ -331,7 +335,7 @@ def end_sweep(clock, now_f, now_g, sum_f, sum_g, square_f):
     clock[SWEEP] += 1
 
 
-@njit(cache=True, nogil=True)
+@entry
 def advance(d, c, budget, sweeps, greedy):
     """Draws at most `budget` sites, or until `sweeps` sweeps have ended. Returns how many sites were drawn.
 
