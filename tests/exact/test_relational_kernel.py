@@ -7,8 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from definetti.samplers.relational import Relational, blank_chain, compile_model, get_atoms, put_atoms
 from definetti.samplers.kernels.relational_known import pack
+from definetti.samplers.kernels.relational_state import put_atoms
+from definetti.samplers.relational import Relational, blank, compile_model
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -17,22 +18,20 @@ import relational_theories as th
 
 
 def world_of(r: Relational, chain) -> th.World:
-    return {
-        (p, *map(int, at)): bool(v) for p in r.model.predicates for at, v in np.ndenumerate(get_atoms(r, chain, p))
-    }
+    return {(p, *at): bool(v) for p in r.model.predicates for at, v in np.ndenumerate(r.atoms(chain, p))}
 
 
 def put_world(r: Relational, chain, world: th.World) -> None:
-    for p in r.model.predicates:
-        tensor = np.zeros(r.model.shape(p), dtype=bool)
+    for p, name in enumerate(r.model.predicates):
+        tensor = np.zeros(r.model.shape(name), dtype=bool)
         for at in np.ndindex(tensor.shape):
-            tensor[at] = world[(p, *at)]
-        put_atoms(r, chain, p, pack(tensor))
+            tensor[at] = world[(name, *at)]
+        put_atoms(r.written, r.data, chain, p, tensor.shape, pack(tensor))
 
 
 def conditionals(r: Relational, world: th.World) -> dict[tuple, float | None]:
     """Every atom's conditional as the plain kernel computes it, the state staying as it is."""
-    chain = blank_chain(r)
+    chain = blank(r)
     found: dict[tuple, float | None] = {}
     names = list(r.model.predicates)
     put_world(r, chain, world)
@@ -44,8 +43,8 @@ def conditionals(r: Relational, world: th.World) -> dict[tuple, float | None]:
             r.kernel.draw = lambda uniform, chance, value=value: value
             with np.errstate(over="ignore"):
                 failed = r.kernel.update(
-                    d.numbers, d.indices, d.reals, d.words, d.skips, c.bits, c.coords, c.uniform, c.value, c.chance,
-                    c.fields, c.violations, p, 1, 0,
+                    d.numbers, d.indices, d.reals, d.words, c.bits, c.coords, c.uniform, c.value, c.chance, c.fields,
+                    p, 1, 0,
                 )  # fmt: skip
             found[(name, *at)] = None if failed >= 0 else float(c.chance[0])
     assert world_of(r, chain) == world

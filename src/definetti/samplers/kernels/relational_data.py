@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from definetti.errors import ModelError
 from definetti.model.logic import MarkovLogic
 from definetti.samplers.kernels.relational_module import Counted, Written
 from definetti.samplers.kernels.relational_shapes import Instances, Shape, Theory
@@ -25,13 +26,11 @@ class Data(NamedTuple):
     numbers: np.ndarray  # int64: sizes, widths and offsets, by the layout's count
     indices: np.ndarray  # int32: constants of instances, and where to find instances by an atom's constants
     reals: np.ndarray  # float64: weights, then tables of conditionals
-    words: np.ndarray  # uint64: the mask of the last word of a row, by sort
-    skips: np.ndarray  # uint64: bit tensors of sites that an entry of the schedule does not visit
+    words: np.ndarray  # uint64: the mask of the last word of a row, by sort; then bit tensors of sites to skip
     sorts: np.ndarray  # int64[s, 2]: where a sort's order starts, and its size
     entries: np.ndarray  # int64[e, ...]: the schedule of a sweep (columns: see the runtime)
     folds: np.ndarray  # int64[p, ...]: how to find the orbit of an atom
-    classes: np.ndarray  # int32
-    lookup: np.ndarray  # int32
+    lookup: np.ndarray  # int32: classes of constants, and orbits by them
     scan: int
     free_sites: int
     all_sites: int
@@ -40,26 +39,17 @@ class Data(NamedTuple):
 class Chain(NamedTuple):
     bits: np.ndarray  # uint64: every predicate in every orientation
     clock: np.ndarray  # int64: where the chain stands
-    stream: np.ndarray  # uint64[4]: the chain's own randomness
-    scan: np.ndarray  # uint64[4]: the randomness of the order, equal in all chains
-    order: np.ndarray  # int64: the constants of each sort in the order of this sweep
-    listed: np.ndarray  # int64: free sites of predicates that have few
+    streams: np.ndarray  # uint64[8]: the chain's own randomness; that of the order, equal in all chains
+    order: np.ndarray  # int64: the constants of each sort, then listed free sites, in the order of this sweep
     coords: np.ndarray  # int64[arity, CHUNK]: the constants of a chunk's sites
     uniform: np.ndarray  # float64[CHUNK]
     value: np.ndarray  # int64[CHUNK]
     chance: np.ndarray  # float64[CHUNK or more]
     orbit: np.ndarray  # int64[CHUNK]
-    fields: np.ndarray  # float64[values of the largest block]
-    violations: np.ndarray  # int64[values of the largest block]
-    now_f: np.ndarray  # int64[orbits + 1]: this sweep; place 0 takes what belongs to no orbit
-    now_g: np.ndarray  # float64
-    visits: np.ndarray  # int64
-    sum_f: np.ndarray  # int64: this batch
-    sum_g: np.ndarray  # float64
-    square_f: np.ndarray  # float64: sum of squares of the sweeps' F
-    seen: np.ndarray  # int64[queries]
-    sum_seen: np.ndarray  # int64
-    square_seen: np.ndarray  # float64
+    fields: np.ndarray  # float64[2, values of the largest block]: local fields, violations
+    sum_f: np.ndarray  # int64[3, orbits + 1]: F of this sweep, of this batch, visits; place 0 belongs to no orbit
+    sum_g: np.ndarray  # float64[3, orbits + 1]: G of this sweep, of this batch, sum of the squares of F by sweep
+    seen: np.ndarray  # float64[3, queries]: counts of this sweep, of this batch, sum of squares
 
 
 def words_of(size: int) -> int:
@@ -125,6 +115,18 @@ def put_instances(pools: Pools, written: Written, shapes: tuple[Shape, ...], ins
                 put_index(pools, key, columns, place.slot_arguments)
 
 
+def put_observed(pools: Pools, shapes: tuple[Shape, ...], instances: tuple[Instances, ...]) -> int:
+    """Queries have the numbers -1, -2, ... where formulas have 0, 1, ...; returns how many there are."""
+    total = 0
+    for q, (shape, group) in enumerate(zip(shapes, instances, strict=True)):
+        pools.numbers["seen", -1 - q] = total
+        pools.numbers["instances", -1 - q] = len(group.constants)
+        if shape.slots:
+            pools.numbers["constants", -1 - q] = pools.put_indices(group.constants)
+        total += len(group.constants)
+    return total
+
+
 def put_index(
     pools: Pools, key: tuple[int, int, int], columns: Mapping[int, np.ndarray], arguments: tuple[int, ...]
 ) -> None:
@@ -180,8 +182,8 @@ def logistic(h: np.ndarray) -> np.ndarray:
 
 def put_orbits(
     model: MarkovLogic, orbits: Mapping[str, AtomOrbits], width: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(folds, classes, lookup): how the kernel finds an atom's orbit. A predicate without orbits is not folded."""
+) -> tuple[np.ndarray, np.ndarray, int]:
+    """(folds, lookup, number of orbits): how the kernel finds an atom's orbit; without orbits it is not folded."""
     folds = np.zeros((len(model.predicates), 4 + 3 * width + width * width), dtype=np.int64)
     classes, lookups = [np.zeros(0, np.int32)], [np.zeros(0, np.int32)]
     used = found = 0
@@ -200,7 +202,9 @@ def put_orbits(
         classes += here
         lookups.append(lookup.ravel())
         found += lookup.size
-    return folds, np.concatenate(classes), np.concatenate(lookups)
+    folds[:, 0] += used  # orbits stand behind the classes
+    lookup = np.concatenate(lookups)
+    return folds, np.concatenate([*classes, lookup]), int(lookup.max(initial=-1)) + 1
 
 
 def orbit_arrays(
@@ -211,5 +215,10 @@ def orbit_arrays(
         return [np.zeros(n, np.int32) for n in shape], np.full((1,) * len(shape), -1, np.int32), []
     if orbits.explicit is not None:
         return [np.arange(n, dtype=np.int32) for n in shape], np.asarray(orbits.explicit, np.int32), []
+    if len(orbits.classes) != len(shape) or any(len(c) != n for c, n in zip(orbits.classes, shape, strict=True)):
+        raise ModelError(f"classes of constants must have the lengths {shape}, one array per argument")
     pairs = [(i, j) for i in range(len(sorts)) for j in range(i + 1, len(sorts)) if sorts[i] == sorts[j]]
-    return [np.asarray(c, np.int32) for c in orbits.classes], np.asarray(orbits.lookup, np.int32), pairs
+    lookup = np.asarray(orbits.lookup, np.int32)
+    if lookup.ndim != len(shape) + 1 or lookup.shape[-1] != 1 << len(pairs):
+        raise ModelError(f"a lookup of orbits has the shape {lookup.shape}; its last axis must be {1 << len(pairs)}")
+    return [np.asarray(c, np.int32) for c in orbits.classes], lookup, pairs

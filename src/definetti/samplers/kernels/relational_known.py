@@ -138,6 +138,7 @@ class Schedule:
     skips: np.ndarray
     listed: np.ndarray
     barred: dict[int, int]  # by predicate with blocks: where its known atoms start in `skips`
+    free: int  # sites drawn in one sweep
 
 
 def schedule_of(
@@ -182,4 +183,5 @@ def schedule_of(
             if free:
                 rows.append(row + [0] * (6 + 3 * width - len(row)))
     entries = np.array(rows, dtype=np.int64).reshape(len(rows), 6 + 3 * width)
-    return Schedule(entries, np.concatenate(skips), np.concatenate(lists), barred)
+    drawn = sum(k.free for k in known.values())
+    return Schedule(entries, np.concatenate(skips), np.concatenate(lists).astype(np.int64), barred, drawn)

@@ -39,8 +39,8 @@ def lowest(x):
 
 
 '''
-ARRAYS = "numbers, indices, reals, words, skips, bits, coords, uniform, values, chance, fields, violations"
-COUNTED = "numbers, indices, reals, words, bits, seen, sum_seen, square_seen"
+ARRAYS = "numbers, indices, reals, words, bits, coords, uniform, values, chance, fields"
+COUNTED = "numbers, indices, reals, words, bits, seen"
 
 
 @dataclass(frozen=True)
@@ -209,14 +209,14 @@ def write_block(theory: Theory, layout: Layout, predicate: int, places: list[Pla
     value_loops(src, signature.exclusive, signature.sorts)
     src.text.add(f"g = {src.number('barred', predicate)}")
     src.text.add(f"if g >= 0 and {home_bit(src, theory, predicate)} != ZERO:")
-    src.text.add("    violations[value] = BARRED")
+    src.text.add("    fields[1, value] = BARRED")
     src.text.add("    continue")
     single = write_effect(src, theory, predicate, places)
-    src.text.add(f"fields[value] = {field_text(src, single)}")
-    src.text.add("violations[value] = y1 - y0")
+    src.text.add(f"fields[0, value] = {field_text(src, single)}")
+    src.text.add("fields[1, value] = y1 - y0")
     src.text.depth = 2
     count = " * ".join(src.size(signature.sorts[j]) for j in signature.exclusive)
-    src.text.add(f"if soften(fields, violations, {count}, current, greedy, chance, i): return i")
+    src.text.add(f"if soften(fields, {count}, current, greedy, chance, i): return i")
     src.text.add(f"new = draw_value(uniform[i], chance, i * {count}, {count})")
     src.text.add("values[i] = new")
     value_loops(src, signature.exclusive, signature.sorts)
@@ -235,13 +235,13 @@ def value_loops(src: Source, exclusive: tuple[int, ...], sorts: tuple[int, ...])
 
 
 def home_bit(src: Source, theory: Theory, predicate: int) -> str:
-    """The bit of the current atom in a mask laid out like the predicate itself, at offset `g` of the known words."""
+    """The bit of the current atom in a mask laid out like the predicate itself, at offset `g` of `words`."""
     sorts = theory.signatures[predicate].sorts
     row = "0"
     for j in range(len(sorts) - 1):
         row = f"({row} * {src.size(sorts[j])} + a{j})"
     last = len(sorts) - 1
-    return f"((skips[U(g + {row} * {src.words(sorts[last])} + (a{last} >> 6))] >> U(a{last} & 63)) & ONE)"
+    return f"((words[U(g + {row} * {src.words(sorts[last])} + (a{last} >> 6))] >> U(a{last} & 63)) & ONE)"
 
 
 def finish(src: Source, theory: Theory, predicate: int) -> str:
@@ -277,13 +277,13 @@ def write_counts(theory: Theory, layout: Layout, shapes: tuple[Shape, ...], name
             goals = [("z0", negate(e) if violated else e)]
             scope = Scope(frozenset(), {}, shape.sorts)
             src.descend(goals, todo, None if axis is None else Word(axis), scope, Count())
-            src.text.add("total += z0" if violated else "seen[start + j] = z0")
+            src.text.add("total += z0" if violated else "seen[NOW, start + j] = z0")
     lines = [f"def {name}({COUNTED}):", "    total = 0"]
     lines += [f"    {local} = {where}" for local, where in src.locals.items()]
     if not violated and shapes:
-        src.text.add("for q in range(seen.shape[0]):")
-        src.text.add("    sum_seen[q] += seen[q]")
-        src.text.add("    square_seen[q] += float(seen[q]) * float(seen[q])")
+        src.text.add("for q in range(seen.shape[1]):")
+        src.text.add("    seen[SUM, q] += seen[NOW, q]")
+        src.text.add("    seen[SQUARE, q] += seen[NOW, q] * seen[NOW, q]")
     decorator = "@entry" if violated else "@helper"
     return "\n".join([decorator, *lines, *src.text.lines, "    return total"]) + "\n"
 

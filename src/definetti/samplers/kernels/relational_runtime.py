@@ -39,7 +39,9 @@ def lowest(typingctx, x):
 U, I = np.uint64, np.int64
 ZERO, ONE, FULL = np.uint64(0), np.uint64(1), np.uint64(0xFFFFFFFFFFFFFFFF)
 SYMMETRIC, RANDOM, FIXED = 0, 1, 2
-BARRED = 1 << 62  # violations of a value that the evidence excludes
+OWN, SCAN = 0, 4  # where the chain's own stream and the scan's start in `streams`
+NOW, SUM, VISITS, SQUARE = 0, 1, 2, 2  # rows of the sums by orbit: this sweep, this batch
+BARRED = 1e300  # violations of a value that the evidence excludes
 # clock: where the chain stands
 SWEEP, ENTRY, POSITION, PENDING, FAILED, UPDATES, OPEN = 0, 1, 2, 3, 4, 5, 6
 # a row of `entries`: predicate, sites, skip mask (offset or -1), list (offset or -1), values of a block, rank, then
@@ -81,20 +83,20 @@ def draw_value(uniform, chances, start, count):
 
 
 @helper
-def soften(fields, violations, count, current, greedy, chances, i):
+def soften(fields, count, current, greedy, chances, i):
     """The conditionals of a block's values. Says whether the state was illegal, unless it is being repaired."""
-    least = violations[current]
+    least = fields[1, current]
     for k in range(count):
-        if violations[k] < least:
+        if fields[1, k] < least:
             if greedy == 0:
                 return True
-            least = violations[k]
+            least = fields[1, k]
     top, total = -math.inf, 0.0
     for k in range(count):
-        if violations[k] == least:
-            top = max(top, fields[k])
+        if fields[1, k] == least:
+            top = max(top, fields[0, k])
     for k in range(count):
-        e = math.exp(fields[k] - top) if violations[k] == least else 0.0
+        e = math.exp(fields[0, k] - top) if fields[1, k] == least else 0.0
         chances[i * count + k] = e
         total += e
     for k in range(count):
@@ -108,21 +110,10 @@ def rotate(x, k):
 
 
 @helper
-def next_word(s):
-    """xoshiro256++ (Blackman and Vigna): period 2^256 - 1."""
-    s0, s1, s2, s3 = s[0], s[1], s[2], s[3]
-    result = rotate(s0 + s3, 23) + s0
-    s[0] = s0 ^ s3 ^ s1
-    s[1] = s1 ^ s2 ^ s0
-    s[2] = s2 ^ s0 ^ (s1 << U(17))
-    s[3] = rotate(s3 ^ s1, 45)
-    return result
-
-
-@helper
-def uniforms(s, out, m):
-    """m numbers in [0, 1) of 53 bits. The stream's words stay in registers for the whole chunk."""
-    s0, s1, s2, s3 = s[0], s[1], s[2], s[3]
+def uniforms(streams, first, out, m):
+    """m numbers in [0, 1) of 53 bits from xoshiro256++ (Blackman and Vigna; period 2^256 - 1), whose four words of
+    state start at `first` and stay in registers for the whole chunk."""
+    s0, s1, s2, s3 = streams[first], streams[first + 1], streams[first + 2], streams[first + 3]
     for i in range(m):
         x = rotate(s0 + s3, 23) + s0
         t = s1 << U(17)
@@ -133,38 +124,34 @@ def uniforms(s, out, m):
         s2 ^= t
         s3 = rotate(s3, 45)
         out[i] = float(x >> U(11)) * 1.1102230246251565e-16
-    s[0], s[1], s[2], s[3] = s0, s1, s2, s3
+    streams[first], streams[first + 1], streams[first + 2], streams[first + 3] = s0, s1, s2, s3
 
 
 @helper
-def below(s, n):
-    """A uniform integer in [0, n): the bias is under n / 2^53."""
-    return I(float(next_word(s) >> U(11)) * 1.1102230246251565e-16 * n)
-
-
-@helper
-def shuffle(s, items, start, n):
+def shuffle(streams, scratch, items, start, n):
+    """A uniformly random order (the bias of one choice among i is under i / 2^53)."""
     for i in range(n - 1, 0, -1):
-        j = below(s, i + 1)
+        uniforms(streams, SCAN, scratch, 1)
+        j = I(scratch[0] * (i + 1))
         items[start + i], items[start + j] = items[start + j], items[start + i]
 
 
 @helper
-def begin_sweep(scan, clock, stream, order, listed, sorts, entries):
+def begin_sweep(scan, clock, streams, scratch, order, sorts, entries):
     """Fresh orders: of every sort's constants, and of the sites of predicates with few free atoms."""
     clock[OPEN] = 1
     clock[ENTRY] = 0
     clock[POSITION] = 0
     if scan == SYMMETRIC:
         for s in range(sorts.shape[0]):
-            shuffle(stream, order, sorts[s, 0], sorts[s, 1])
+            shuffle(streams, scratch, order, sorts[s, 0], sorts[s, 1])
         for e in range(entries.shape[0]):
             if entries[e, LISTED] >= 0:
-                shuffle(stream, listed, entries[e, LISTED], entries[e, SITES])
+                shuffle(streams, scratch, order, entries[e, LISTED], entries[e, SITES])
 
 
 @helper
-def fill_row(entries, e, skips, sorts, order, coords, position, room):
+def fill_row(entries, e, words, sorts, order, coords, position, room):
     """Free sites of one row (all axes but the last fixed) from `position` on. Returns (how many, next position)."""
     rank = entries[e, RANK]
     if rank == 0:
@@ -191,7 +178,7 @@ def fill_row(entries, e, skips, sorts, order, coords, position, room):
     base = skip + row * ((size + 63) >> 6)
     while m < room and column < size:
         value = order[start + column]
-        if (skips[base + (value >> 6)] >> U(value & 63)) & ONE == ZERO:
+        if (words[base + (value >> 6)] >> U(value & 63)) & ONE == ZERO:
             coords[target, m] = value
             m += 1
         column += 1
@@ -209,7 +196,7 @@ def decode(entries, e, coords, flat, i):
 
 
 @helper
-def fill(entries, skips, sorts, order, listed, coords, clock, stream, room, longest, free, every):
+def fill(entries, words, sorts, order, coords, clock, streams, scratch, room, longest, free, every):
     """The next chunk of a sweep over all sites: (how many, of which entry); 0 sites mean that the sweep is over."""
     while clock[ENTRY] < entries.shape[0]:
         e, position = clock[ENTRY], clock[POSITION]
@@ -221,10 +208,10 @@ def fill(entries, skips, sorts, order, listed, coords, clock, stream, room, long
         if entries[e, LISTED] >= 0:
             m = min(here, entries[e, SITES] - position)
             for i in range(m):
-                decode(entries, e, coords, listed[entries[e, LISTED] + position + i], i)
+                decode(entries, e, coords, order[entries[e, LISTED] + position + i], i)
             position += m
         else:
-            m, position = fill_row(entries, e, skips, sorts, order, coords, position, here)
+            m, position = fill_row(entries, e, words, sorts, order, coords, position, here)
         clock[POSITION] = position
         if m > 0:
             return m, e
@@ -232,42 +219,43 @@ def fill(entries, skips, sorts, order, listed, coords, clock, stream, room, long
 
 
 @helper
-def skipped(entries, e, skips, flat):
+def skipped(entries, e, words, flat):
     if entries[e, SKIP] < 0 or entries[e, LISTED] >= 0:
         return False
     size = entries[e, AXES + 3 * (entries[e, RANK] - 1) + 2] if entries[e, RANK] > 0 else 1
     word = entries[e, SKIP] + flat // size * ((size + 63) >> 6) + (flat % size >> 6)
-    return (skips[word] >> U(flat % size & 63)) & ONE != ZERO
+    return (words[word] >> U(flat % size & 63)) & ONE != ZERO
 
 
 @helper
-def fill_random(entries, skips, sorts, order, listed, coords, clock, stream, room, longest, free, every):
+def fill_random(entries, words, sorts, order, coords, clock, streams, scratch, room, longest, free, every):
     """Sites drawn uniformly with replacement, as many as stay in one predicate. `PENDING` keeps a draw not yet used."""
     m, e = 0, 0
     room = min(room, free - clock[POSITION])
     while m < room:
         pick = clock[PENDING]
         if pick < 0:
-            pick = below(stream, every)
+            uniforms(streams, SCAN, scratch, 1)
+            pick = I(scratch[0] * every)
         at, flat = 0, pick
         while flat >= entries[at, SITES]:
             flat -= entries[at, SITES]
             at += 1
         clock[PENDING] = -1
-        if skipped(entries, at, skips, flat):
+        if skipped(entries, at, words, flat):
             continue
         if m > 0 and (at != e or m >= longest // entries[e, VALUES]):
             clock[PENDING] = pick
             break
         e = at
-        decode(entries, e, coords, listed[entries[e, LISTED] + flat] if entries[e, LISTED] >= 0 else flat, m)
+        decode(entries, e, coords, order[entries[e, LISTED] + flat] if entries[e, LISTED] >= 0 else flat, m)
         m += 1
     clock[POSITION] += m
     return m, e
 
 
 @helper
-def orbits(folds, p, classes, lookup, coords, out, m):
+def orbits(folds, p, lookup, coords, out, m):
     """The orbit of each atom of the chunk, from the classes of its constants and which of them are equal."""
     arity, pairs = folds[p, ARITY], folds[p, PAIRS]
     for i in range(m):
@@ -275,7 +263,7 @@ def orbits(folds, p, classes, lookup, coords, out, m):
     for j in range(arity):
         start, count = folds[p, CLASSES + 2 * j], folds[p, CLASSES + 2 * j + 1]
         for i in range(m):
-            out[i] = out[i] * count + classes[U(start + coords[j, i])]
+            out[i] = out[i] * count + lookup[U(start + coords[j, i])]
     at = CLASSES + 2 * arity
     for i in range(m):
         out[i] <<= pairs
@@ -288,23 +276,23 @@ def orbits(folds, p, classes, lookup, coords, out, m):
 
 
 @helper
-def fold(folds, p, classes, lookup, coords, orbit, value, chance, now_f, now_g, visits, m, values, counting):
+def fold(folds, p, lookup, coords, orbit, value, chance, sum_f, sum_g, m, values, counting):
     """Adds values and conditionals of a chunk to their orbits; orbit -1 has the place 0, which nobody reads."""
-    orbits(folds, p, classes, lookup, coords, orbit, m)
+    orbits(folds, p, lookup, coords, orbit, m)
     for i in range(m):
         o = U(orbit[i])
-        now_f[o] += value[i]
-        now_g[o] += chance[i]
+        sum_f[U(NOW), o] += value[i]
+        sum_g[U(NOW), o] += chance[i]
     if counting:
         for i in range(m):
-            visits[orbit[i]] += 1
+            sum_f[VISITS, orbit[i]] += 1
 
 
 @helper
-def fold_blocks(folds, p, classes, lookup, coords, orbit, value, chance, now_f, now_g, visits, m, values, counting):
+def fold_blocks(folds, p, lookup, coords, orbit, value, chance, sum_f, sum_g, m, values, counting):
     """The same where some sites have several values: each value is an atom with its own orbit."""
     if values == 1:
-        fold(folds, p, classes, lookup, coords, orbit, value, chance, now_f, now_g, visits, m, values, counting)
+        fold(folds, p, lookup, coords, orbit, value, chance, sum_f, sum_g, m, values, counting)
         return
     at = CLASSES + 2 * folds[p, ARITY] + 2 * folds[p, PAIRS]
     for k in range(values):
@@ -314,23 +302,24 @@ def fold_blocks(folds, p, classes, lookup, coords, orbit, value, chance, now_f, 
             for i in range(m):
                 coords[argument, i] = rest % size
             rest //= size
-        orbits(folds, p, classes, lookup, coords, orbit, m)
+        orbits(folds, p, lookup, coords, orbit, m)
         for i in range(m):
-            now_f[orbit[i]] += I(value[i] == k)
-            now_g[orbit[i]] += chance[i * values + k]
+            sum_f[NOW, orbit[i]] += I(value[i] == k)
+            sum_g[NOW, orbit[i]] += chance[i * values + k]
             if counting:
-                visits[orbit[i]] += 1
+                sum_f[VISITS, orbit[i]] += 1
 
 
 @helper
-def end_sweep(clock, now_f, now_g, sum_f, sum_g, square_f):
+def end_sweep(clock, sum_f, sum_g):
     """Adds the sweep to the sums of the batch."""
-    for o in range(now_f.shape[0]):
-        sum_f[o] += now_f[o]
-        sum_g[o] += now_g[o]
-        square_f[o] += float(now_f[o]) * float(now_f[o])
-        now_f[o] = 0
-        now_g[o] = 0.0
+    for o in range(sum_f.shape[1]):
+        f = sum_f[NOW, o]
+        sum_f[SUM, o] += f
+        sum_g[SUM, o] += sum_g[NOW, o]
+        sum_g[SQUARE, o] += float(f) * float(f)
+        sum_f[NOW, o] = 0
+        sum_g[NOW, o] = 0.0
     clock[OPEN] = 0
     clock[SWEEP] += 1
 
@@ -343,31 +332,29 @@ def advance(d, c, budget, sweeps, greedy):
     place in `coords` of a site all of whose values have probability zero.
     `choose`, `update`, `gather` and `observe` are named in the generated part.
     """
-    clock, coords, chance, longest = c.clock, c.coords, c.chance, min(c.chance.shape[0], c.uniform.shape[0])
-    done, target = 0, clock[SWEEP] + sweeps
+    numbers, indices, reals, words, entries = d.numbers, d.indices, d.reals, d.words, d.entries
+    bits, clock, streams, order, coords = c.bits, c.clock, c.streams, c.order, c.coords
+    uniform, value, chance, fields = c.uniform, c.value, c.chance, c.fields
+    done, target, longest = 0, clock[SWEEP] + sweeps, min(chance.shape[0], uniform.shape[0])
     while done < budget and clock[SWEEP] < target:
+        room = budget - done
         if clock[OPEN] == 0:
-            begin_sweep(d.scan, clock, c.scan, c.order, c.listed, d.sorts, d.entries)
+            begin_sweep(d.scan, clock, streams, uniform, order, d.sorts, entries)
         m, e = choose(
-            d.entries, d.skips, d.sorts, c.order, c.listed, coords, clock, c.scan,
-            budget - done, longest, d.free_sites, d.all_sites,
-        )  # fmt: skip
+            entries, words, d.sorts, order, coords, clock, streams, uniform, room, longest, d.free_sites, d.all_sites
+        )
         if m == 0:
-            end_sweep(clock, c.now_f, c.now_g, c.sum_f, c.sum_g, c.square_f)
-            observe(d.numbers, d.indices, d.reals, d.words, c.bits, c.seen, c.sum_seen, c.square_seen)
+            end_sweep(clock, c.sum_f, c.sum_g)
+            observe(numbers, indices, reals, words, bits, c.seen)
             continue
-        uniforms(c.stream, c.uniform, m)
-        p, values = d.entries[e, PREDICATE], d.entries[e, VALUES]
+        uniforms(streams, OWN, uniform, m)
+        p, values = entries[e, PREDICATE], entries[e, VALUES]
         clock[FAILED] = update(
-            d.numbers, d.indices, d.reals, d.words, d.skips, c.bits, coords, c.uniform, c.value, chance,
-            c.fields, c.violations, p, m, greedy,
-        )  # fmt: skip
+            numbers, indices, reals, words, bits, coords, uniform, value, chance, fields, p, m, greedy
+        )
         if clock[FAILED] >= 0:
             break
-        gather(
-            d.folds, p, d.classes, d.lookup, coords, c.orbit, c.value, chance, c.now_f, c.now_g, c.visits,
-            m, values, d.scan == RANDOM,
-        )  # fmt: skip
+        gather(d.folds, p, d.lookup, coords, c.orbit, value, chance, c.sum_f, c.sum_g, m, values, d.scan == RANDOM)
         done += m
     clock[UPDATES] += done
     return done
