@@ -258,3 +258,100 @@ def with_evidence(model: MarkovLogic, known: Mapping[str, Mapping[tuple[int, ...
         tuples = np.array(rows, dtype=np.int32).reshape(len(rows), arity)
         evidence[p] = Evidence(tuples, np.array([facts[r] for r in rows], dtype=np.int8))
     return MarkovLogic(model.sorts, model.predicates, model.formulas, evidence, model.closed, model.unknown)
+
+
+# --- a structure of every kind ---
+
+
+def zoo(n: int, m: int = 3) -> MarkovLogic:
+    """A dozen structures in one model: clauses, quantifiers, constants, repeated variables, equality, `+`, `!`."""
+    x, y, z, u, c = (Variable(v) for v in "xyzuc")
+    p, k = "person", "kind"
+    e, t = "e", "t"
+    both = {"x": p, "y": p, "z": p, "u": p, "c": k, "d": k}
+
+    def two(name: str, a: Variable, b: Variable) -> Atom:
+        return Atom(name, (a, b))
+
+    first, last = Constant(p, 0), Constant(p, n - 1)
+    transitive = Implies(And((two(e, x, y), two(e, y, z))), two(e, x, z))
+    returns = Exist(("z",), And((two(e, y, z), Not(two(e, z, x)))))
+    rules = [
+        rule(transitive, 0.11, both, "x y z"),
+        rule(Iff(two(e, x, y), two(e, y, x)), 0.7, both, "x y"),
+        rule(And((two(e, x, y), two(e, x, z), Not(Equal(y, z)))), -0.05, both, "x y z"),
+        rule(And((Atom(t, (x, y, y)), Atom(t, (y, x, z)))), 0.21, both, "x y z"),
+        rule(Exist(("y",), And((two(e, x, y), Atom("s", (y,))))), 0.9, both, "x", "y"),
+        rule(Forall(("y",), Or((two(e, x, y), returns))), 0.4, both, "x", "y z"),
+        rule(Implies(two(e, x, first), two(e, last, x)), -0.6, both, "x"),
+        rule(Atom("s", (first,)), 0.33, both, ""),
+        rule(Atom("s", (last,)), -0.44, both, ""),
+        rule(Iff(Atom("s", (x,)), two(e, x, x)), 0.37, both, "x"),
+        rule(And((Atom("s", (x,)), two("of", x, c))), np.linspace(-0.5, 0.8, m), both, "x c", "", "c"),
+        rule(And((two(e, x, y), two("of", x, c), two("of", y, c))), 0.3, both, "x y c"),
+        rule(And((two(e, x, y), two(e, y, z), two(e, z, u), Atom("s", (u,)))), 0.013, both, "x y z u"),
+        rule(Or((Atom("flag", ()), Not(Atom("s", (x,))))), 0.2, both, "x"),
+    ]
+    sorts = {**people(n), k: Sort(k, tuple(f"k{i}" for i in range(m)))}
+    predicates = [
+        Predicate("s", (p,)),
+        Predicate(e, (p, p)),
+        Predicate(t, (p, p, p)),
+        Predicate("of", (p, k), (1,)),
+        Predicate("flag", ()),
+    ]
+    return MarkovLogic(sorts, {q.name: q for q in predicates}, tuple(rules))
+
+
+def dense(f: Formula, axes: list[str], sizes: Mapping[str, int], tensors: Mapping[str, np.ndarray]) -> np.ndarray:
+    """A formula's truth over the box of all variables in `axes`, by broadcasting: fast, and nothing like the kernel."""
+
+    def index(t: Term) -> np.ndarray | int:
+        if not isinstance(t, Variable):
+            return t.index
+        shape = [1] * len(axes)
+        shape[axes.index(t.name)] = sizes[t.name]
+        return np.arange(sizes[t.name]).reshape(shape)
+
+    match f:
+        case Atom(p, args):
+            return np.asarray(tensors[p][tuple(index(t) for t in args)])
+        case Equal(a, b):
+            return np.asarray(index(a) == index(b))
+        case Not(a):
+            return ~dense(a, axes, sizes, tensors)
+        case And(parts) | Or(parts):
+            out = dense(parts[0], axes, sizes, tensors)
+            for part in parts[1:]:
+                more = dense(part, axes, sizes, tensors)
+                out = out & more if isinstance(f, And) else out | more
+            return out
+        case Implies(a, b):
+            return ~dense(a, axes, sizes, tensors) | dense(b, axes, sizes, tensors)
+        case Iff(a, b):
+            return dense(a, axes, sizes, tensors) == dense(b, axes, sizes, tensors)
+        case Exist(names, body) | Forall(names, body):
+            out = dense(body, axes, sizes, tensors)
+            for name in names:
+                axis = axes.index(name)
+                out = out.any(axis, keepdims=True) if isinstance(f, Exist) else out.all(axis, keepdims=True)
+            return out
+    raise AssertionError(f)
+
+
+def dense_log_density(model: MarkovLogic, tensors: Mapping[str, np.ndarray]) -> float:
+    """The log-density of a model without hard formulas."""
+    total = 0.0
+    for f in model.formulas:
+        axes = list(f.sorts)
+        axes = [*f.free, *(v for v in axes if v not in f.free)]
+        sizes = {v: model.sorts[s].size for v, s in f.sorts.items()}
+        true = dense(f.body, axes, sizes, tensors)
+        box = tuple(sizes[v] for v in f.free) + (1,) * (len(axes) - len(f.free))
+        true = np.broadcast_to(true, np.broadcast_shapes(true.shape, box)) if axes else true
+        if f.plus:
+            shape = [sizes[v] if v in f.plus else 1 for v in axes]
+            total += float((true * np.asarray(f.weight).reshape(shape)).sum())
+        else:
+            total += float(np.asarray(f.weight)) * int(true.sum())
+    return total
