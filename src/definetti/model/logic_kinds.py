@@ -14,7 +14,7 @@ from definetti.model import formulas as walk
 from definetti.model.known import Relation, evidence_relations
 from definetti.model.logic import MarkovLogic, WeightedFormula
 from definetti.model.logic_simplify import Instance, Slot, instance, is_simple
-from definetti.rows import distinct
+from definetti.model.rows import distinct
 
 MOST_KINDS = 4000  #: of pairs; with more of them evidence leaves hardly anything alike
 

@@ -24,7 +24,7 @@ from definetti.model.known import UNKNOWN, Relation
 from definetti.model.logic import MarkovLogic
 from definetti.model.logic_kinds import Kinds, PairKinds, TooManyKinds, find_kinds, pair_kinds
 from definetti.model.logic_simplify import Function, Slot, gathered, residual
-from definetti.rows import distinct
+from definetti.model.rows import distinct
 from definetti.symmetry.relations import formula_relations
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from definetti.model.known import Relation
-from definetti.rows import distinct
+from definetti.model.rows import distinct
 from definetti.symmetry.logic_orbits import cell_sizes, patterns_of
 
 MOST_LABELS = 64  #: kinds of pairs among which mutually related twins are sought; the graph's group finds the rest

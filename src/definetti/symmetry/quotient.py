@@ -16,7 +16,7 @@ import numpy as np
 from definetti import groups
 from definetti.errors import Notice
 from definetti.model.known import Relation
-from definetti.rows import distinct
+from definetti.model.rows import distinct
 from definetti.symmetry.bliss import search
 from definetti.symmetry.interchangeable import Nodes, add_by, cells_of, class_sizes, mix, row_views
 

@@ -18,7 +18,7 @@ from definetti.model import logic
 from definetti.model.formulas import parts, rebuild
 from definetti.model.known import Relation, evidence_relations
 from definetti.model.logic import Constant, Formula, MarkovLogic, Term, Variable, WeightedFormula
-from definetti.rows import distinct
+from definetti.model.rows import distinct
 
 
 def relations(model: MarkovLogic) -> tuple[Relation, ...]:
