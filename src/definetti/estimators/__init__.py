@@ -1,0 +1,28 @@
+"""Estimators: what the streams F and G say about a marginal. One file each; the table below is where they register.
+
+An estimator turns `Draws` into `Estimates`: per statistic its value, and the batch means whose spread is its error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from definetti.errors import ModelError
+from definetti.estimators import conditional, orbit, standard
+from definetti.estimators.values import Estimates
+from definetti.samplers.draws import Draws
+
+ESTIMATORS: dict[str, Callable[[Draws], Estimates]] = {
+    "standard": standard.estimate,
+    "orbit": orbit.estimate,
+    "conditional": conditional.estimate,
+}
+
+
+def choose(name: str) -> str:
+    """The estimator that a name stands for: `auto` is the paper's."""
+    if name == "auto":
+        return "orbit"
+    if name not in ESTIMATORS:
+        raise ModelError(f"estimator {name!r} is not known; choose one of auto, {', '.join(ESTIMATORS)}")
+    return name

@@ -6,6 +6,8 @@ Equal tables are stored once. Literals are the (variable, value) pairs, numbered
 
 from __future__ import annotations
 
+import math
+import operator
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -15,6 +17,7 @@ import numpy as np
 from definetti.errors import ModelError, UnknownName
 
 FREE = -1  # in `evidence`: the variable is not observed
+CHUNK = 2**22  # numbers gathered at once by `log_density`
 
 
 def frozen(array: np.ndarray, dtype: type | None = None) -> np.ndarray:
@@ -138,36 +141,52 @@ class FactorGraph:
     def log_density(self, states: np.ndarray) -> np.ndarray:
         """Unnormalised log density of states[..., n]; -inf where a state contradicts the evidence."""
         states = np.asarray(states)
-        total = np.full(states.shape[:-1], self.log_constant)
-        strides = self._strides
-        for k in range(self.factor_count):
-            lo, hi = self.scope_start[k], self.scope_start[k + 1]
-            entry = states[..., self.scope[lo:hi]].astype(np.int64) @ strides[lo:hi]
-            total = total + self.tables[self.table_start[self.table_of[k]] + entry]
-        seen = self.evidence != FREE
-        legal = (states[..., seen] == self.evidence[seen]).all(axis=-1)
-        return np.where(legal, total, -np.inf)
+        flat = states.reshape(-1, self.n) if self.n else np.empty((math.prod(states.shape[:-1]), 0), dtype=np.int64)
+        total = np.empty(len(flat))
+        step = max(1, CHUNK // max(1, len(self.scope)))  # the gathered values are states × scope
+        for lo in range(0, len(flat), step):
+            columns = flat[lo : lo + step].T
+            if columns.shape[1] == 1:  # numpy sums one column in another order than several: same state, same density
+                columns = np.repeat(columns, 2, axis=1)
+            total[lo : lo + step] = self._sum_tables(columns)[: len(total) - lo]
+        seen = np.flatnonzero(self.evidence != FREE)
+        legal = (flat[:, seen] == self.evidence[seen]).all(axis=-1)
+        return np.where(legal, total, -np.inf).reshape(states.shape[:-1])
+
+    def _sum_tables(self, columns: np.ndarray) -> np.ndarray:
+        """The sum of log tables for states given as columns[n, states]."""
+        first = self.table_start[self.table_of]
+        wide = np.flatnonzero(np.diff(self.scope_start))  # reduceat would give an empty scope its neighbour's value
+        total = np.full(columns.shape[1], self.log_constant)
+        total += self.tables[np.delete(first, wide)].sum()
+        if len(wide):
+            steps = columns[self.scope].astype(np.int64) * self._strides[:, None]
+            entry = np.add.reduceat(steps, self.scope_start[wide], axis=0)
+            total += self.tables[first[wide, None] + entry].sum(axis=0)
+        return total
 
     @cached_property
     def _strides(self) -> np.ndarray:
         """int64 beside `scope`: what one step of this variable adds to the entry's place in the table."""
         out = np.ones(len(self.scope), dtype=np.int64)
-        for k in range(self.factor_count):
-            lo, hi = int(self.scope_start[k]), int(self.scope_start[k + 1])
-            for j in range(hi - 2, lo - 1, -1):
-                out[j] = out[j + 1] * self.cards[self.scope[j + 1]]
+        arity = np.diff(self.scope_start)
+        for k in np.unique(arity[arity > 1]):
+            places = self.scope_start[:-1][arity == k][:, None] + np.arange(k)
+            later = self.cards[self.scope[places[:, :0:-1]]].astype(np.int64)  # last variable first
+            out[places[:, -2::-1]] = np.cumprod(later, axis=1)
         return frozen(out)
 
     def condition(self, evidence: Mapping[str | int, int | str]) -> FactorGraph:
         """The same model with more variables observed (names or numbers → values)."""
         seen = self.evidence.copy()
         for key, value in evidence.items():
-            i = self.index(key) if isinstance(key, str) else int(key)
+            i = self.index(key) if isinstance(key, str) else _integer(key, "evidence names a variable by")
             if not 0 <= i < self.n:
                 raise UnknownName(f"evidence names variable {i}, but the model has {self.n} variables")
-            v = self.value(i, value) if isinstance(value, str) else int(value)
+            v = self.value(i, value) if isinstance(value, str) else _integer(value, f"evidence on {self.names[i]} is")
             if not 0 <= v < self.cards[i]:
-                raise ModelError(f"evidence {self.names[i]}={v}, but {self.names[i]} has {self.cards[i]} values")
+                named = f" (give one of the names {self.value_names[i]} as text)" if i in self.value_names else ""
+                raise ModelError(f"evidence {self.names[i]}={v}, but {self.names[i]} has {self.cards[i]} values{named}")
             if seen[i] not in (FREE, v):
                 raise ModelError(f"contradicting evidence on {self.names[i]}: {seen[i]} and {v}")
             seen[i] = v
@@ -177,6 +196,14 @@ class FactorGraph:
         observed = self.n - len(self.free)
         more = f", {observed} observed" if observed else ""
         return f"FactorGraph({self.n} variables{more}, {self.factor_count} factors, {len(self.table_start) - 1} tables)"
+
+
+def _integer(number: object, what: str) -> int:
+    """A whole number of any type; 0.7 is not one."""
+    try:
+        return operator.index(number)  # type: ignore[arg-type]
+    except TypeError:
+        raise ModelError(f"{what} {number!r}; a name or a whole number is needed") from None
 
 
 def factor_graph(
@@ -193,19 +220,20 @@ def factor_graph(
     """
     if isinstance(cards, Mapping):
         names, cards = list(cards), list(cards.values())
-    cards_array = np.asarray(list(cards), dtype=np.int32)
+    counts = [_integer(card, "the number of values of a variable is") for card in cards]
+    if any(not 1 <= card < 2**31 for card in counts):
+        raise ModelError(f"a variable has {next(c for c in counts if not 1 <= c < 2**31)} values; it needs 1 or more")
+    cards_array = np.array(counts, dtype=np.int32)
     names = list(names) if names is not None else [f"X{i}" for i in range(len(cards_array))]
     index = {name: i for i, name in enumerate(names)}
     if len(index) != len(cards_array):
         raise ModelError(f"{len(cards_array)} variables need as many different names, got {len(index)}")
-    if (cards_array < 1).any():
-        raise ModelError(f"variable {names[int(np.argmin(cards_array))]} has no values")
     starts, scopes, tables = [0], [], []
     for k, (scope, table) in enumerate(factors):
         variables = [_position(v, index, k) for v in scope]
         scopes.extend(variables)
         starts.append(len(scopes))
-        tables.append(_log_table(np.asarray(table, dtype=np.float64), cards_array[variables], log, k, variables))
+        tables.append(_log_table(_numbers(table, k), cards_array[variables], log, k, variables))
     return FactorGraph.from_arrays(
         cards_array, np.array(starts), np.array(scopes, dtype=np.int32), np.arange(len(tables)), tables, names=names
     )
@@ -216,9 +244,17 @@ def _position(variable: int | str, index: Mapping[str, int], factor: int) -> int
         if variable not in index:
             raise UnknownName(f"factor {factor} is over {variable!r}, which is no variable")
         return index[variable]
-    if not 0 <= int(variable) < len(index):
-        raise UnknownName(f"factor {factor} is over variable {variable}, but there are {len(index)}")
-    return int(variable)
+    number = _integer(variable, f"factor {factor} is over the variable")
+    if not 0 <= number < len(index):
+        raise UnknownName(f"factor {factor} is over variable {number}, but there are {len(index)}")
+    return number
+
+
+def _numbers(table: object, factor: int) -> np.ndarray:
+    try:
+        return np.asarray(table, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ModelError(f"the table of factor {factor} is not an array of numbers") from None
 
 
 def _log_table(table: np.ndarray, shape: np.ndarray, log: bool, factor: int, scope: Sequence[int]) -> np.ndarray:

@@ -1,0 +1,1 @@
+"""The readers: files and objects of other libraries, all to a `FactorGraph` or a `MarkovLogic`."""

@@ -1,0 +1,67 @@
+# Two commands matter: `make demo` and `make test`. Each sets up .venv on a machine that has Python 3.11 or newer.
+
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+INSTALL := $(PIP) install --quiet --constraint constraints.txt
+
+# The first of these that runs and is new enough (a name on the path may be a shim that does not run).
+PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3.14 python3 python; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && { echo $$p; break; }; done)
+
+PACKAGE := pyproject.toml README.md LICENSE $(shell find src -type f -not -path '*/__pycache__/*')
+
+.PHONY: help demo test lint bench check-slow clean
+help:
+	@echo "make demo        the main job on a bundled model"
+	@echo "make test        build the wheel, install it, run the suite against it"
+	@echo "make lint        style, types, and who may import whom"
+	@echo "make bench       speed, as JSON; exits 1 below a target"
+	@echo "make check-slow  fresh seeds and long runs"
+	@echo "make clean       remove everything that was made"
+
+demo: $(VENV)/demo.stamp
+	@PATH="$(CURDIR)/$(BIN):$$PATH" sh examples/demo.sh
+
+test: $(VENV)/test.stamp
+	DEFINETTI_INSTALLED=1 $(BIN)/python -P -m pytest -q -n 2
+
+check-slow: $(VENV)/test.stamp
+	DEFINETTI_INSTALLED=1 DEFINETTI_SEED=$${DEFINETTI_SEED:-fresh} $(BIN)/python -P -m pytest -q -n 2 -m slow -s
+
+lint: $(VENV)/dev.stamp
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/basedpyright --level error
+	PYTHONPATH=src $(BIN)/lint-imports
+
+bench: $(VENV)/test.stamp
+	$(BIN)/python benchmarks/run.py
+
+clean:
+	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# --- set-up: one stamp per step, so that a second run is quick -----------------------------------------------------
+
+$(VENV)/base.stamp: constraints.txt
+	@test -n "$(PYTHON)" || { echo "definetti needs Python 3.11 or newer; none was found" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(INSTALL) hatchling
+	@touch $@
+
+# The wheel, and what it needs. Old wheels go first, so that dist/*.whl names one file.
+$(VENV)/demo.stamp: $(VENV)/base.stamp $(PACKAGE)
+	@rm -rf dist
+	$(PIP) wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
+	$(PIP) install --quiet --no-deps --force-reinstall dist/*.whl
+	$(INSTALL) dist/*.whl
+	@touch $@
+
+$(VENV)/test.stamp: $(VENV)/demo.stamp
+	wheel=$$(echo dist/*.whl) && $(INSTALL) "$$wheel[test]"
+	@touch $@
+
+$(VENV)/dev.stamp: $(VENV)/test.stamp
+	wheel=$$(echo dist/*.whl) && $(INSTALL) "$$wheel[dev]"
+	@touch $@

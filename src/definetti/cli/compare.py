@@ -1,0 +1,71 @@
+"""`definetti compare RUN REFERENCE`: how far two saved answers are apart, in probability and in standard errors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from definetti import show
+from definetti.cli.options import FILE, prints
+from definetti.cli.output import say, say_json
+
+if TYPE_CHECKING:
+    from definetti.model.compare import Comparison
+
+FURTHEST = 5  # rows of the table in a terminal
+
+
+@click.command("compare")
+@click.argument("first", metavar="RUN", type=FILE)
+@click.argument("second", metavar="REFERENCE", type=FILE)
+@prints
+def command(first: Path, second: Path, as_json: bool, quiet: bool) -> int:
+    """Differences and z-scores between two saved answers.
+
+    RUN and REFERENCE are files that -o wrote, or result files of Alchemy or in the UAI's MAR format. Exit code 1 if they
+    disagree beyond their error bars.
+    """
+    from definetti.model.compare import compare
+    from definetti.store import read_result
+
+    comparison = compare(read_result(first), read_result(second))
+    if as_json:
+        say_json({"run": str(first), "reference": str(second), **comparison.to_json()})
+    else:
+        say(comparison_table(comparison))
+    judged = comparison.strongest is not None
+    return 1 if judged and not comparison.agrees else 0
+
+
+def comparison_table(comparison: Comparison) -> str:
+    """The figures of the whole, then the rows that are furthest apart."""
+    largest = comparison.largest
+    whole = [
+        ("compared", show.count(len(comparison.names))),
+        ("KL(run‖reference)", show.number(comparison.kl_ab)),
+        ("KL(reference‖run)", show.number(comparison.kl_ba)),
+        ("mse", show.number(comparison.mse)),
+        ("largest difference", f"{show.number(abs(largest.difference))} at {largest.name}"),
+        ("verdict", comparison.verdict),
+    ]
+    rows = [
+        [
+            row.name,
+            show.count(row.variables),
+            show.number(row.a),
+            show.number(row.b),
+            show.number(row.difference),
+            show.number(row.z),
+        ]
+        for row in comparison.worst[:FURTHEST]
+    ]
+    more = len(comparison.rows) - len(rows)
+    rest = f"\n… and {show.count(more)} more rows, closer than these" if more > 0 else ""
+    return (
+        show.pairs(whole)
+        + "\n\n"
+        + show.table(["name", "variables", "run", "reference", "difference", "z"], rows)
+        + rest
+    )

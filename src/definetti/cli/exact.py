@@ -1,0 +1,36 @@
+"""`definetti exact MODEL`: the same answer without sampling, where the model is small enough."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from definetti import show
+from definetti.cli.options import Source, answers, prints, reads_model
+from definetti.cli.output import answer, complete
+
+if TYPE_CHECKING:
+    from definetti.model.marginals import Marginals
+
+
+@click.command("exact")
+@reads_model
+@answers
+@prints
+def command(source: Source, queries: tuple[str, ...], output: Path | None, as_json: bool, quiet: bool) -> int:
+    """Exact marginals and log Z of a small model.
+
+    A model that is too large is refused before memory is taken.
+    """
+    model, read_seconds = source.read()
+    from definetti.solvers.choose import exact
+
+    result = complete(exact(model, queries), source.path, source.closed_world, read_seconds)
+    return answer(result, as_json=as_json, output=output, footer=footer)
+
+
+def footer(result: Marginals) -> str:
+    log_z = "–" if result.log_z is None else f"{result.log_z:.10g}"
+    return f"exact by {result.method}, log Z = {log_z}, {show.count(len(result.members))} variables"

@@ -1,0 +1,93 @@
+"""The entry: finds the command, and turns whatever happens into one message and an exit code.
+
+0 an answer; 1 an answer that a diagnostic doubts; 2 no answer; 130 interrupted. Command modules are imported when asked
+for, and import the engine only inside the command: `--help` loads neither numba, scipy nor igraph.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import NoReturn
+
+import click
+
+from definetti import __version__
+from definetti.cli.output import silence
+from definetti.errors import DefinettiError
+
+COMMANDS = ("info", "symmetries", "marginals", "exact", "compare", "doctor")
+
+
+class Commands(click.Group):
+    """The command NAME is the object `command` of the module `definetti.cli.NAME`."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        return import_module(f"definetti.cli.{cmd_name}").command
+
+
+@click.command(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(__version__, prog_name="definetti")
+def definetti() -> None:
+    """Marginals of discrete probabilistic models, sharpened by their symmetries.
+
+    Exit codes: 0 fine; 1 the answer is printed, but a diagnostic failed; 2 no answer; 130 interrupted.
+    """
+
+
+def run(args: Sequence[str] | None = None) -> int:
+    """The exit code of one command. Every failure is one message on stderr."""
+    try:
+        code = definetti.main(args=args, prog_name="definetti", standalone_mode=False)
+        return code if isinstance(code, int) else 0
+    except (click.Abort, KeyboardInterrupt):
+        return fail("interrupted before there was an answer", 130)
+    except click.exceptions.NoArgsIsHelpError as error:
+        error.show()
+        return 2
+    except click.ClickException as error:
+        context = getattr(error, "ctx", None)
+        hint = f"\nTry '{context.command_path} --help'." if context else ""
+        return fail(error.format_message() + hint)
+    except DefinettiError as error:
+        return fail(str(error))
+    except MemoryError as error:
+        return fail(f"out of memory ({error})" if str(error) else "out of memory")
+    except OSError as error:
+        return fail(f"{error.filename}: {error.strerror}" if error.filename and error.strerror else str(error))
+    except Exception as error:
+        if "DEFINETTI_TRACEBACK" in os.environ:
+            raise
+        return fail(
+            f"a bug in definetti, please report it: {type(error).__name__}: {error} (DEFINETTI_TRACEBACK=1 shows where)"
+        )
+
+
+def fail(message: str, code: int = 2) -> int:
+    try:
+        print(f"definetti: {message}", file=sys.stderr, flush=True)
+    except OSError:  # nobody listens
+        silence(sys.stderr)
+    return code
+
+
+def main() -> NoReturn:
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="replace")  # a terminal that cannot show ± must not cost the answer
+    code = run()
+    if (
+        code == 130
+    ):  # a Ctrl-C that fell into code run from a string would make the interpreter die of the signal itself
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+    sys.exit(code)

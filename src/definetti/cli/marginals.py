@@ -1,0 +1,141 @@
+"""`definetti marginals MODEL`: sample, average over orbits, and print each number with its error bar."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from click.core import ParameterSource
+
+from definetti import show
+from definetti.cli.options import FILE, Positive, Source, answers, prints, reads_model, symmetry, together
+from definetti.cli.output import answer, complete
+from definetti.cli.progress import progress_line
+
+if TYPE_CHECKING:
+    from definetti.model.marginals import Marginals
+
+COUNT = click.IntRange(min=1)
+
+sampling = together(
+    click.option("--samples", type=FILE, help="Use draws that another program made: CSV, a row per draw."),
+    click.option("--sampler", default="auto", show_default=True, metavar="auto|gibbs|…", help="How to sample."),
+    click.option(
+        "--estimator",
+        type=click.Choice(["auto", "standard", "orbit", "conditional", "control"]),
+        default="auto",
+        show_default=True,
+        help="What to make of the draws.",
+    ),
+    click.option(
+        "--scan",
+        type=click.Choice(["symmetric", "random", "fixed"]),
+        default="symmetric",
+        show_default=True,
+        help="The order in which a sweep visits the variables.",
+    ),
+    click.option("--chains", type=COUNT, metavar="N", help="Independent chains.  [default: 64 on factor graphs]"),
+    click.option("--sweeps", type=COUNT, metavar="N", help="Kept sweeps of each chain.  [default: 2000]"),
+    click.option("--seconds", type=Positive(), metavar="S", help="Sample for so long instead."),
+    click.option("--until", type=Positive(), metavar="E", help="Sample until no 95 % half-width is above E instead."),
+    click.option("--burn-in", type=click.IntRange(min=0), metavar="N", help="Sweeps dropped at the start."),
+    click.option("--seed", type=click.IntRange(min=0), metavar="N", help="Same seed, same numbers.  [default: fresh]"),
+    click.option("--workers", type=COUNT, metavar="N", help="Threads.  [default: all cores]"),
+)
+
+#: What has no meaning when the draws are already made.
+NOT_WITH_SAMPLES = ("sampler", "scan", "chains", "sweeps", "seconds", "until", "workers")
+
+
+@click.command("marginals")
+@reads_model
+@answers
+@sampling
+@symmetry
+@prints
+@click.pass_context
+def command(
+    context: click.Context,
+    source: Source,
+    queries: tuple[str, ...],
+    output: Path | None,
+    samples: Path | None,
+    kind: str,
+    generators: Path | None,
+    time_limit: float,
+    as_json: bool,
+    quiet: bool,
+    **settings: Any,
+) -> int:
+    """Sampled marginals with error bars, averaged over symmetries."""
+    check(context, samples, output)
+    model, read_seconds = source.read()  # before the engine is loaded: a wrong file is told at once
+    from definetti.estimators.run import marginals
+
+    if samples is not None:
+        from definetti.readers.samples import read_samples
+
+        draws = {"model": model}
+        subject: Any = read_samples(samples, model)
+        settings = {key: value for key, value in settings.items() if key not in NOT_WITH_SAMPLES}
+    else:
+        draws, subject = {}, model
+    with progress_line(quiet) as progress:
+        result = marginals(
+            subject,
+            queries,
+            **draws,
+            symmetries=chosen_symmetries(model, kind, generators, time_limit),
+            time_limit=time_limit,
+            progress=progress,
+            **settings,
+        )
+    result = complete(result, source.path, source.closed_world, read_seconds)
+    return answer(result, as_json=as_json, output=output, footer=footer)
+
+
+def check(context: click.Context, samples: Path | None, output: Path | None) -> None:
+    """Options that contradict each other."""
+    given = [name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE]
+    lengths = [f"--{name}" for name in ("sweeps", "seconds", "until") if name in given]
+    if len(lengths) > 1:
+        raise click.UsageError(f"{' and '.join(lengths)} exclude each other", context)
+    if samples is None:
+        return
+    clash = [f"--{name}" for name in NOT_WITH_SAMPLES if name in given]
+    if clash:
+        raise click.UsageError(f"with --samples the draws are already made: {', '.join(clash)} cannot apply", context)
+    if output is not None and output.exists() and samples.exists() and output.samefile(samples):
+        raise click.UsageError("-o would overwrite the file that --samples names", context)
+
+
+def chosen_symmetries(model: Any, kind: str, generators: Path | None, time_limit: float) -> Any:
+    """None, the word auto (found while sampling is prepared), or the group that was asked for."""
+    if generators is None and kind in ("auto", "none"):
+        return "auto" if kind == "auto" else None
+    from definetti.cli.symmetries import find_symmetries
+
+    return find_symmetries(model, kind, generators, time_limit)
+
+
+def footer(result: Marginals) -> str:
+    """How the numbers came about, and the seed that gives them again."""
+    run = result.run
+    seconds = run["seconds"]
+    how = [
+        f"estimator {run['estimator']}",
+        f"symmetries {run['symmetries']}",
+        f"{show.count(len(result.orbits))} orbits",
+    ]
+    if run["chains"] and run["sweeps"]:
+        what = f"{show.count(run['chains'])} chains × {show.count(run['sweeps'])} sweeps"
+        how.insert(0, f"{what} by {run['sampler']}" if run["sampler"] else what)
+    lines = [", ".join(how)]
+    if run["updates"] and seconds["sample"]:
+        rate = show.number(run["updates"] / seconds["sample"] / 1e6, 3)
+        lines.append(f"{show.count(run['updates'])} updates, {rate} M per second")
+    if run["seed"] is not None:
+        lines.append(f"seed {run['seed']}")
+    lines.append(", ".join(f"{phase} {show.seconds(s)}" for phase, s in seconds.items() if s is not None))
+    return "\n".join(lines)

@@ -1,0 +1,181 @@
+"""Options that several commands share, each declared once."""
+
+from __future__ import annotations
+
+import math
+import os
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import click
+
+FILE = click.Path(path_type=Path)
+SUFFIXES = (".json", ".csv", ".parquet")
+
+
+class Positive(click.ParamType):
+    """A finite number above zero (`nan` compares with nothing, so click's own ranges let it pass)."""
+
+    name = "number"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        try:
+            number = float(value)
+        except ValueError:
+            number = math.nan
+        if not (math.isfinite(number) and number > 0):
+            self.fail(f"{value!r} is not a positive number", param, ctx)
+        return number
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where the model comes from, as the command line says it."""
+
+    path: Path
+    evidence: Path | None
+    domain: dict[str, int]
+    open_world: tuple[str, ...]
+    closed_world: tuple[str, ...]
+    weights: str
+
+    def read(self) -> tuple[Any, float]:
+        """The model, and the seconds it took to read."""
+        from definetti.readers.reading import read
+
+        start = time.perf_counter()
+        model = read(
+            self.path,
+            self.evidence,
+            domain=self.domain or None,
+            open_world=self.open_world,
+            closed_world=self.closed_world,
+            weights=self.weights,
+        )
+        return model, time.perf_counter() - start
+
+
+def _names(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(name.strip() for text in value for name in text.split(",") if name.strip())
+
+
+def _sizes(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> dict[str, int]:
+    sizes: dict[str, int] = {}
+    for text in _names(ctx, param, value):
+        sort, _, size = text.partition("=")
+        if not sort or not size.isdecimal() or int(size) < 1:
+            raise click.BadParameter(f"{text!r} is not of the form person=100", ctx, param)
+        sizes[sort] = int(size)
+    return sizes
+
+
+def _destination(ctx: click.Context, param: click.Parameter, value: Path | None) -> Path | None:
+    """Refuse now what could not be written after the long work."""
+    if value is None:
+        return None
+    if value.suffix not in SUFFIXES:
+        raise click.BadParameter(f"'{value}' must end in one of {', '.join(SUFFIXES)}", ctx, param)
+    if value.suffix == ".parquet" and find_spec("pyarrow") is None:
+        raise click.BadParameter("Parquet needs pyarrow: pip install 'definetti[parquet]'", ctx, param)
+    if value.is_dir() or (value.exists() and not os.access(value, os.W_OK)):
+        raise click.BadParameter(f"'{value}' cannot be written", ctx, param)
+    try:
+        tempfile.TemporaryFile(dir=value.parent).close()
+    except OSError as error:
+        raise click.BadParameter(f"'{value.parent}' cannot be written to: {error.strerror}", ctx, param) from None
+    return value
+
+
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+def together(*options: Decorator) -> Decorator:
+    """Several options as one decorator; `--help` shows them in this order."""
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return decorate
+
+
+def reads_model(function: Callable[..., int]) -> Callable[..., int]:
+    """MODEL and what belongs to reading it, handed on as one `Source`."""
+
+    @wraps(function)
+    def call(
+        path: Path,
+        evidence: Path | None,
+        domain: dict[str, int],
+        open_world: tuple[str, ...],
+        closed_world: tuple[str, ...],
+        weights: str,
+        **others: Any,
+    ) -> int:
+        return function(Source(path, evidence, domain, open_world, closed_world, weights), **others)
+
+    options = together(
+        click.argument("path", metavar="MODEL", type=FILE),
+        click.option("--evidence", type=FILE, help="Observed values: .evid beside .uai and .fg, .db beside .mln."),
+        click.option("--domain", multiple=True, callback=_sizes, metavar="SORT=N", help="Size of a sort: person=100."),
+        click.option("--open-world", multiple=True, callback=_names, metavar="P,Q", help="Predicates left unknown."),
+        click.option(
+            "--closed-world",
+            multiple=True,
+            callback=_names,
+            metavar="P,Q",
+            help="Predicates that are false where the evidence is silent.",
+        ),
+        click.option(
+            "--weights",
+            type=click.Choice(["formula", "alchemy"]),
+            default="formula",
+            show_default=True,
+            help="A weight counts per formula, or is split over its clauses.",
+        ),
+    )
+    return options(call)
+
+
+prints = together(
+    click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else."),
+    click.option("--quiet", is_flag=True, help="No progress on stderr."),
+)
+
+answers = together(
+    click.option("--query", "queries", multiple=True, metavar="Q", help="A variable, an atom, or X1=0 ^ X7=2."),
+    click.option(
+        "-o",
+        "output",
+        type=FILE,
+        callback=_destination,
+        help="Also write the answer here: .json, .csv or .parquet.",
+    ),
+)
+
+symmetry = together(
+    click.option(
+        "--symmetries",
+        "kind",
+        type=click.Choice(["auto", "none", "variables", "literals", "renaming"]),
+        default="auto",
+        show_default=True,
+        help="Which symmetries to look for.",
+    ),
+    click.option("--generators", type=FILE, help="The group, given: a permutation per line, (X0 X1)(X2 X3)."),
+    click.option(
+        "--time-limit",
+        type=Positive(),
+        default=10.0,
+        show_default=True,
+        metavar="S",
+        help="Stop the search for symmetries after S seconds.",
+    ),
+)

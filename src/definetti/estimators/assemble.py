@@ -1,0 +1,145 @@
+"""From estimates of statistics to Marginals: rows, queries, and the notices that say which numbers cannot be trusted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from definetti.diagnose import Diagnosis, diagnose
+from definetti.errors import Notice
+from definetti.estimators.events import Event
+from definetti.estimators.values import Estimates
+from definetti.model.factors import FactorGraph
+from definetti.model.marginals import Estimate, Marginals, OrbitRow, Variables
+from definetti.model.queries import Query
+from definetti.samplers.draws import Draws
+
+MOST_RHAT = 1.05
+FEWEST_ESS = 100.0
+
+
+def with_events(draws: Draws, events: Sequence[Event], singles: int) -> Draws:
+    """The draws with one column per event (the sum of its conjunctions) after the single-literal columns."""
+    if not events:
+        return draws
+
+    def join(batches: np.ndarray, unknown: float | None = None) -> np.ndarray:
+        columns, at = [], singles
+        for event in events:
+            part = batches[:, :, at : at + len(event.tuples)].sum(axis=2) + event.certain
+            columns.append(np.full_like(part, unknown) if unknown is not None else part)
+            at += len(event.tuples)
+        return np.concatenate([batches[:, :, :singles], np.stack(columns, axis=2)], axis=2)
+
+    g = None if draws.g is None else join(draws.g, np.nan)
+    assert draws.last is not None
+    sizes = [*draws.sizes[:singles], *(event.orbit_size for event in events)]
+    return replace(draws, f=join(draws.f), last=join(draws.last), g=g, sizes=np.array(sizes, dtype=np.int64))
+
+
+def judge(estimates: Estimates, draws: Draws) -> Diagnosis:
+    """Errors of the estimates. A statistic that never moved is exact only if its conditionals say so too."""
+    found = diagnose(estimates.batches, draws.lengths, draws.f, draws.squares, draws.sizes)
+    mcse = found.mcse.copy()
+    if draws.f.shape[0]:
+        still = draws.f[0, 0]
+        exact = found.constant.copy()
+        if draws.g is not None:
+            agree = np.isnan(draws.g) | (np.abs(draws.g - still) < 1e-12)
+            exact &= agree.all(axis=(0, 1)) | ((still > 0) & (still < 1))
+        mcse[exact] = 0.0
+        mcse[found.constant & ~exact] = np.nan
+    return Diagnosis(mcse, found.rhat, found.ess, found.constant)
+
+
+def assemble(
+    model: FactorGraph,
+    names: Mapping[str, Any],
+    estimates: Estimates,
+    found: Diagnosis,
+    queries: Sequence[Query],
+    events: Sequence[Event],
+    run: Mapping[str, Any],
+    notices: Sequence[Notice],
+    interrupted: bool = False,
+) -> Marginals:
+    """`names`: row_of, row_size, row_representative, and statistic_of (literal → statistic)."""
+    statistic_of, singles = names["statistic_of"], names["singles"]
+
+    def answer(columns: np.ndarray) -> dict[str, Any]:
+        if len(columns) == 2:
+            columns = columns[1:]
+        fields = {
+            "probability": np.clip(estimates.value[columns], 0.0, 1.0),
+            "mcse": found.mcse[columns],
+            "rhat": found.rhat[columns],
+            "ess": found.ess[columns],
+        }
+        if len(columns) == 1:
+            return {key: _number(value[0]) for key, value in fields.items()}
+        return {key: [_number(v) for v in value] for key, value in fields.items()}
+
+    rows = []
+    for i, size in zip(names["row_representative"].tolist(), names["row_size"].tolist(), strict=True):
+        columns = statistic_of[model.literal_start[i] : model.literal_start[i + 1]]
+        rows.append(OrbitRow(model.names[i], size, **answer(columns)))
+    members = Variables(model.names, names["row_of"], model.evidence, model.cards, model.index)
+    marginals = Marginals(tuple(rows), members, run=run, interrupted=interrupted)
+    place = {event.query.text: singles + k for k, event in enumerate(events)}
+    asked: dict[str, Estimate] = {}
+    for query in queries:
+        if query.text in place:
+            event = events[place[query.text] - singles]
+            fields = answer(np.array([place[query.text]]))
+            asked[query.text] = Estimate(**fields, orbit_size=event.orbit_size)
+            if not event.tuples:
+                asked[query.text] = Estimate(float(event.certain > 0), 0.0, None, None, 1)
+        else:
+            asked[query.text] = marginals[model.names[query.variables[0]]]
+    doubts = _doubts(rows, asked)
+    return Marginals(tuple(rows), members, asked, run, (*notices, *doubts), interrupted=interrupted)
+
+
+def _number(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None
+
+
+def _doubts(rows: Sequence[OrbitRow], asked: Mapping[str, Estimate]) -> list[Notice]:
+    """What fails: R-hat above 1.05, effective size below 100, or no standard error at all."""
+    printed = [(row.representative, row) for row in rows] + list(asked.items())
+    loose, few, unknown = [], [], []
+    for name, row in printed:
+        for mcse, rhat, ess in zip(_list(row.mcse), _list(row.rhat), _list(row.ess), strict=True):
+            if mcse == 0.0:
+                continue
+            if mcse is None:
+                unknown.append(name)
+            elif rhat is not None and rhat > MOST_RHAT:
+                loose.append((rhat, name))
+            elif ess is not None and ess < FEWEST_ESS:
+                few.append((ess, name))
+    out = []
+    if loose:
+        worst, name = max(loose)
+        out.append(
+            Notice(
+                "not-mixed", f"R-hat is above {MOST_RHAT} for {len(loose)} numbers, the worst {worst:.3g} for {name}"
+            )
+        )
+    if few:
+        worst, name = min(few)
+        text = (
+            f"the effective size is below {FEWEST_ESS:.0f} for {len(few)} numbers, the smallest {worst:.3g} for {name}"
+        )
+        out.append(Notice("few-samples", text + "; run more sweeps"))
+    if unknown:
+        text = f"too few draws to tell an error for {len(unknown)} numbers, {unknown[0]} among them; run more sweeps"
+        out.append(Notice("few-samples", text))
+    return out
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]

@@ -1,0 +1,96 @@
+"""Joint queries as statistics: an event is a disjoint union of conjunctions, each averaged over the orbit of its tuple."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from definetti.errors import Notice
+from definetti.model.factors import FREE, FactorGraph
+from definetti.model.queries import Query
+from definetti.samplers.blocks import Block
+from definetti.symmetry.factors import Symmetries
+
+RANDOM_IMAGES = 4096  # tuples that stand for an orbit too large to list
+
+
+@dataclass(frozen=True, eq=False)
+class Event:
+    """A query's conjunctions: `tuples[t]` is the orbit (literals, one row per member) of the t-th way to satisfy it.
+
+    `certain` counts the ways that the evidence already makes true.
+    """
+
+    query: Query
+    tuples: tuple[np.ndarray, ...]
+    certain: int
+    orbit_size: int
+
+
+def build_event(
+    query: Query, group: Symmetries, over_orbit: bool, rng: np.random.Generator
+) -> tuple[Event, list[Notice]]:
+    """The orbits of a query's satisfying tuples; without `over_orbit` (standard estimator) the tuples themselves."""
+    model = group.model
+    variables = np.array(query.variables, dtype=np.int64)
+    free = model.evidence[variables] == FREE
+    tuples, notices, certain, size = [], [], 0, 1
+    for values in query.satisfying:
+        if (values[~free] != model.evidence[variables[~free]]).any():
+            continue
+        if not free.any():
+            certain += 1
+            continue
+        literals = model.literal_start[variables[free]] + values[free]
+        members, more = _orbit(literals, group, over_orbit, rng, query)
+        notices += more
+        size = max(size, len(members))
+        tuples.append(members)
+    return Event(query, tuple(tuples), certain, size), notices[:1]
+
+
+def _orbit(
+    literals: np.ndarray, group: Symmetries, over_orbit: bool, rng: np.random.Generator, query: Query
+) -> tuple[np.ndarray, list[Notice]]:
+    if not over_orbit:
+        return literals[None], []
+    members = group.tuple_orbit(literals)
+    if members is not None:
+        return members, []
+    elements = group.random_elements(rng)
+    images = np.stack([next(elements)[literals] for _ in range(RANDOM_IMAGES)])
+    text = f"the orbit of {query.text!r} is too large to list; {RANDOM_IMAGES} random images stand for it"
+    return images, [Notice("fallback", text)]
+
+
+def observer(
+    events: Sequence[Event], model: FactorGraph
+) -> tuple[Callable[[Block, np.ndarray], None] | None, np.ndarray]:
+    """A function that adds the hits of all events' tuples in a block's states, and the sizes to divide by."""
+    orbits = [members for event in events for members in event.tuples]
+    sizes = np.array([len(members) for members in orbits], dtype=np.int64)
+    if not orbits:
+        return None, sizes
+    from definetti.samplers.kernels import tuples as kernels
+
+    tuples = kernels.Tuples(*flat_tuples(orbits, model))
+
+    def observe(block: Block, hits: np.ndarray) -> None:
+        kernels.count_tuples(tuples, block.state, np.uint8(block.mask), hits)
+
+    return observe, sizes
+
+
+def flat_tuples(orbits: Sequence[np.ndarray], model: FactorGraph) -> tuple[np.ndarray, ...]:
+    """Orbits as the flat arrays of `kernels.tuples.Tuples`."""
+    widths = np.concatenate([np.full(len(members), members.shape[1]) for members in orbits])
+    literals = np.concatenate([members.ravel() for members in orbits])
+    variable = np.searchsorted(model.literal_start, literals, side="right") - 1
+    return (
+        np.concatenate([[0], np.cumsum([len(members) for members in orbits])]).astype(np.int64),
+        np.concatenate([[0], np.cumsum(widths)]).astype(np.int64),
+        variable.astype(np.int32),
+        (literals - model.literal_start[variable]).astype(np.uint8),
+    )

@@ -1,0 +1,153 @@
+"""Post-processing: samples that another program drew, as an array or an object, folded into the same `Draws`.
+
+This is what the paper does with other people's samplers: the same samples, averaged over orbits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from definetti.errors import ModelError
+from definetti.estimators import choose
+from definetti.estimators.events import flat_tuples
+from definetti.estimators.run import Question, ask, conclude, resolve
+from definetti.model.factors import FREE, FactorGraph
+from definetti.model.marginals import Marginals
+from definetti.samplers.draws import Draws
+
+BATCHES = 32
+
+
+def from_samples(
+    source: Any,
+    queries: Sequence[str],
+    model: FactorGraph | None,
+    symmetries: Any,
+    estimator: str,
+    burn_in: int,
+    time_limit: float,
+    seed: int | None,
+) -> Marginals:
+    """Marginals from samples; `burn_in` draws of each chain are left out."""
+    if model is None:
+        raise ModelError(f"samples need their model: marginals(samples, model=…); got a {type(source).__name__} alone")
+    method = choose(estimator)
+    if method == "conditional":
+        raise ModelError("samples carry no full conditionals; use the estimator 'orbit'")
+    samples = as_array(source, model)
+    if not 0 <= burn_in < samples.shape[1]:
+        raise ModelError(f"burn_in is {burn_in}, but a chain has {samples.shape[1]} draws")
+    samples = samples[:, burn_in:]
+    group = resolve(model, symmetries, time_limit)
+    question = ask(group, queries, method, 0 if seed is None else seed)
+    draws = fold(samples, question, burn_in)
+    run = {
+        "sampler": "samples",
+        "estimator": method,
+        "scan": None,
+        "symmetries": group.kind,
+        "chains": samples.shape[0],
+        "sweeps": samples.shape[1],
+        "burn_in": burn_in,
+        "updates": 0,
+        "seconds": {"symmetries": group.seconds, "compile": 0.0, "sample": 0.0},
+        "workers": 1,
+        "seed": seed,
+    }
+    return conclude(question, draws, method, run, False)
+
+
+def as_array(source: Any, model: FactorGraph) -> np.ndarray:
+    """int64[chains, draws, n], checked: from an array, a dimod SampleSet or an ArviZ object."""
+    if hasattr(source, "record") and hasattr(source, "vartype"):
+        array = _from_dimod(source, model)
+    elif hasattr(source, "posterior"):
+        array = _from_arviz(source.posterior, model)
+    else:
+        array = np.asarray(source)
+    if array.ndim == 2:
+        array = array[None]
+    if array.ndim != 3 or array.shape[2] != model.n or array.shape[1] == 0:
+        raise ModelError(
+            f"samples must be an array chains × draws × variables with {model.n} variables, got shape {array.shape}"
+        )
+    if not (np.issubdtype(array.dtype, np.integer) or array.dtype == bool):
+        whole = array.astype(np.int64)
+        if (whole != array).any():
+            raise ModelError("samples must be whole numbers (values of the variables, counted from 0)")
+        array = whole
+    wrong = (array < 0) | (array >= model.cards)
+    if wrong.any():
+        c, d, i = np.argwhere(wrong)[0]
+        raise ModelError(
+            f"chain {c}, draw {d}: {model.names[i]} is {array[c, d, i]}, but its values are 0 to {model.cards[i] - 1}"
+        )
+    off = (model.evidence != FREE) & (array != model.evidence)
+    if off.any():
+        c, d, i = np.argwhere(off)[0]
+        raise ModelError(
+            f"chain {c}, draw {d}: {model.names[i]} is {array[c, d, i]}, but the evidence says {model.evidence[i]}"
+        )
+    return array.astype(np.int64)
+
+
+def _from_dimod(samples: Any, model: FactorGraph) -> np.ndarray:
+    """One chain; a sample with several occurrences counts as often. Spins -1 and +1 are the values 0 and 1."""
+    record = samples.record
+    rows = np.repeat(np.asarray(record.sample), np.asarray(record.num_occurrences), axis=0)
+    if samples.vartype.name == "SPIN":
+        rows = (rows + 1) // 2
+    place = {str(v): k for k, v in enumerate(samples.variables)}
+    return rows[:, [_place(place, name) for name in model.names]]
+
+
+def _from_arviz(posterior: Any, model: FactorGraph) -> np.ndarray:
+    """One array with three axes (chain, draw, variable), or one scalar per variable of the model."""
+    arrays = {str(name): np.asarray(posterior[name]) for name in posterior.data_vars}
+    whole = [array for array in arrays.values() if array.ndim == 3 and array.shape[2] == model.n]
+    if len(whole) == 1:
+        return whole[0]
+    missing = [name for name in model.names if name not in arrays]
+    if missing:
+        raise ModelError(f"the posterior has no {missing[0]!r}; it has {', '.join(list(arrays)[:5])}")
+    return np.stack([arrays[name] for name in model.names], axis=-1)
+
+
+def _place(place: dict[str, int], name: str) -> int:
+    if name not in place:
+        raise ModelError(f"the samples have no variable {name!r}; they have {', '.join(list(place)[:5])}")
+    return place[name]
+
+
+def fold(samples: np.ndarray, question: Question, burn_in: int) -> Draws:
+    """Batch means of F."""
+    batches = np.array_split(samples, min(BATCHES, samples.shape[1]), axis=1)
+    return Draws(
+        f=np.stack([_mean(part, question) for part in batches]),
+        g=None,
+        lengths=np.array([part.shape[1] for part in batches], dtype=np.int64),
+        sizes=np.concatenate([question.statistics.sizes, question.statistics.event_sizes]),
+        last=np.stack([_mean(part[:, -1:], question) for part in batches]),
+        burn_in=burn_in,
+    )
+
+
+def _mean(part: np.ndarray, question: Question) -> np.ndarray:
+    """float64[chains, statistics]: F averaged over the draws of a batch."""
+    slots, statistics, model = question.slots, question.statistics, question.group.model
+    free = model.free
+    chains, draws, _ = part.shape
+    statistic = statistics.of_slot[slots.start[slots.row_of[free]] + part[:, :, free]]
+    place = statistic + np.arange(chains)[:, None, None] * len(statistics.sizes)
+    counts = np.bincount(place.ravel(), minlength=chains * len(statistics.sizes)).reshape(chains, -1)
+    singles = counts / (statistics.sizes * draws)
+    orbits = [members for event in question.events for members in event.tuples]
+    if not orbits:
+        return singles
+    event_start, start, variable, value = flat_tuples(orbits, model)
+    hits = np.logical_and.reduceat(part[:, :, variable] == value, start[:-1], axis=2)
+    joint = np.add.reduceat(hits, event_start[:-1], axis=2, dtype=np.int64).sum(axis=1)
+    return np.concatenate([singles, joint / (statistics.event_sizes * draws)], axis=1)

@@ -1,0 +1,16 @@
+"""What an estimator returns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True, eq=False)
+class Estimates:
+    """Per statistic: its estimate, and the batch means [batches, chains, statistics] whose spread is its error."""
+
+    value: np.ndarray
+    batches: np.ndarray
+    fallback: np.ndarray  # bool: the estimator does not apply to this statistic, the orbit mean stands in

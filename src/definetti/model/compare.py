@@ -1,0 +1,241 @@
+"""compare: how far two answers are apart, and whether their error bars explain it.
+
+Variables that share an orbit in both answers are one comparison: their numbers are the same numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Any
+
+from definetti.errors import ModelError, UnknownName
+from definetti.model.marginals import Estimate, Marginals, Number, show
+
+FLOOR = 1e-9  # stands for a probability of 0 in the denominator of a Kullback-Leibler divergence
+SAME = 1e-9  # two numbers without error that are this close are equal
+FALSE_ALARM = 1e-4  # how often two answers from correct programs are said to disagree, all rows together
+
+
+@dataclass(frozen=True)
+class Row:
+    """One comparison. `variables` share it; `z` is that of the value with the largest |z|, None if there is none."""
+
+    name: str
+    variables: int
+    a: float | list[float]
+    b: float | list[float]
+    difference: float  # of the value that differs most
+    z: float | None  # infinite: two numbers without error that differ
+    kl_ab: float
+    kl_ba: float
+    squared: float  # mean over values
+    tests: int  # numbers with a z-score
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Comparison:
+    """Averages are over variables (and queries), largest values over rows."""
+
+    names: tuple[str, ...]  # what was compared
+    rows: tuple[Row, ...]
+    kl_ab: float  # KL(a‖b), mean
+    kl_ba: float
+    mse: float
+    largest: Row  # the largest absolute difference
+    strongest: Row | None  # the largest |z|
+    threshold: float | None  # for |z|
+    agrees: bool
+    verdict: str
+
+    @property
+    def worst(self) -> tuple[Row, ...]:
+        """The ten rows that differ most: by |z|, then by difference."""
+        return tuple(sorted(self.rows, key=lambda row: (-abs(row.z or 0.0), -abs(row.difference)))[:10])
+
+    def to_json(self) -> dict[str, Any]:
+        strongest = self.strongest
+        return {
+            "compared": len(self.names),
+            "rows": len(self.rows),
+            "kl_ab": self.kl_ab,
+            "kl_ba": self.kl_ba,
+            "mse": self.mse,
+            "largest_difference": {"name": self.largest.name, "difference": self.largest.difference},
+            "largest_z": {"name": strongest.name, "z": _finite(strongest.z)} if strongest else None,
+            "threshold": self.threshold,
+            "false_alarm": FALSE_ALARM,
+            "agrees": self.agrees,
+            "verdict": self.verdict,
+            "worst": [
+                {"name": r.name, "variables": r.variables, "a": r.a, "b": r.b, "difference": r.difference}
+                | {"z": _finite(r.z)}
+                for r in self.worst
+            ],
+        }
+
+    def __repr__(self) -> str:
+        names = [_short(row.name) for row in self.worst]
+        width = max(len(name) for name in names)
+        lines = [
+            f"Comparison({len(self.names)} names, KL {self.kl_ab:.3g} and {self.kl_ba:.3g}, MSE {self.mse:.3g})",
+            self.verdict,
+            f"{'':{width}}  {'a':>12}  {'b':>12}  {'difference':>11}  {'z':>8}",
+        ]
+        for name, row in zip(names, self.worst, strict=True):
+            z = "–" if row.z is None else "∞" if math.isinf(row.z) else f"{row.z:.2f}"
+            lines.append(f"{name:{width}}  {show(row.a):>12}  {show(row.b):>12}  {row.difference:>11.3g}  {z:>8}")
+        return "\n".join(lines)
+
+
+def compare(a: Mapping[str, Estimate], b: Mapping[str, Estimate]) -> Comparison:
+    """Compare the names of `a` that `b` has too (variables observed alike in both are left out).
+
+    z = difference / sqrt(mcse_a² + mcse_b²). An answer without error bars (mcse None) counts as exact where the other
+    one has an error; where neither has, there is no z. Two exact numbers that differ by more than 1e-9 have an infinite
+    z. The two agree if no |z| passes a threshold that correct answers pass with a chance of 1e-4 in all (Bonferroni
+    over the distinct rows and values).
+    """
+    names: list[str] = []
+    alike = 0
+    found: dict[Any, tuple[str, int, Estimate, Estimate]] = {}
+    for name, key_a, one in _answers(a):
+        other = _look_up(b, name)
+        if other is None:
+            continue
+        key_b, two = other
+        if key_a is None and key_b is None and one.probability == two.probability:
+            alike += 1
+            continue
+        names.append(name)
+        key = (name if key_a is None else key_a, name if key_b is None else key_b)
+        first, count, one, two = found.get(key, (name, 0, one, two))
+        found[key] = (first, count + 1, one, two)
+    if not found:
+        why = "all they share is observed" if alike else f"the second has none of the {len(a)} names of the first"
+        raise ModelError(f"nothing to compare in these two answers: {why}")
+    rows = tuple(_row(*entry) for entry in found.values())
+    return _summary(tuple(names), rows)
+
+
+def _answers(answer: Mapping[str, Estimate]) -> Iterator[tuple[str, Any, Estimate]]:
+    """(name, what tells its row from others or None for a known answer, estimate): queries first, then variables."""
+    if not isinstance(answer, Marginals):
+        for name, estimate in answer.items():
+            yield name, name, estimate
+        return
+    for text, estimate in answer.queries.items():
+        yield text, _row_key(answer, text), estimate
+    for name in answer.members:
+        if name not in answer.queries:
+            key = _row_key(answer, name)
+            yield name, key, answer[name]
+
+
+def _row_key(answer: Marginals, name: str) -> Any:
+    try:
+        row = answer.members.find(name)
+    except UnknownName:
+        return name  # a query over several variables
+    return None if isinstance(row, Estimate) else row
+
+
+def _look_up(answer: Mapping[str, Estimate], name: str) -> tuple[Any, Estimate] | None:
+    try:
+        estimate = answer[name]
+    except (KeyError, UnknownName):
+        return None
+    return (_row_key(answer, name) if isinstance(answer, Marginals) else name), estimate
+
+
+# --- numbers -------------------------------------------------------------------------------------------------
+
+
+def _row(name: str, variables: int, a: Estimate, b: Estimate) -> Row:
+    p, q = _vector(a.probability), _vector(b.probability)
+    if len(p) != len(q):
+        raise ModelError(f"{name} has {len(p)} values in the first answer and {len(q)} in the second")
+    single = not isinstance(a.probability, list)
+    values = [1] if single else range(len(p))
+    differences = [p[v] - q[v] for v in values]
+    errors_a, errors_b = _errors(a.mcse, len(differences)), _errors(b.mcse, len(differences))
+    zs = [_z(d, s, t) for d, s, t in zip(differences, errors_a, errors_b, strict=True)]
+    scores = [z for z in zs if z is not None]
+    return Row(
+        name,
+        variables,
+        a.probability,
+        b.probability,
+        max(differences, key=abs),
+        max(scores, key=abs, default=None),
+        _divergence(p, q),
+        _divergence(q, p),
+        sum(d * d for d in differences) / len(differences),
+        len(scores),
+    )
+
+
+def _vector(probability: float | list[float]) -> list[float]:
+    return list(probability) if isinstance(probability, list) else [1.0 - probability, probability]
+
+
+def _errors(mcse: Number, count: int) -> list[float | None]:
+    return list(mcse) if isinstance(mcse, list) else [mcse] * count
+
+
+def _z(difference: float, error_a: float | None, error_b: float | None) -> float | None:
+    if error_a is None and error_b is None:
+        return None
+    error = math.hypot(error_a or 0.0, error_b or 0.0)
+    if error > 0:
+        return difference / error
+    if None in (error_a, error_b):
+        return None  # exact against unknown: nothing to measure the difference with
+    return 0.0 if abs(difference) <= SAME else math.copysign(math.inf, difference)
+
+
+def _divergence(p: list[float], q: list[float]) -> float:
+    return sum(x * math.log(x / (y if y > 0 else FLOOR)) for x, y in zip(p, q, strict=True) if x > 0)
+
+
+def _summary(names: tuple[str, ...], rows: tuple[Row, ...]) -> Comparison:
+    count = sum(row.variables for row in rows)
+    tests = sum(row.tests for row in rows)
+    strongest = max((row for row in rows if row.z is not None), key=lambda row: abs(row.z or 0.0), default=None)
+    threshold = -NormalDist().inv_cdf(FALSE_ALARM / (2 * tests)) if tests else None
+    agrees = strongest is not None and threshold is not None and abs(strongest.z or 0.0) <= threshold
+    return Comparison(
+        names=names,
+        rows=rows,
+        kl_ab=sum(row.kl_ab * row.variables for row in rows) / count,
+        kl_ba=sum(row.kl_ba * row.variables for row in rows) / count,
+        mse=sum(row.squared * row.variables for row in rows) / count,
+        largest=max(rows, key=lambda row: abs(row.difference)),
+        strongest=strongest,
+        threshold=threshold,
+        agrees=agrees,
+        verdict=_verdict(rows, strongest, threshold, tests, agrees),
+    )
+
+
+def _verdict(rows: tuple[Row, ...], strongest: Row | None, threshold: float | None, tests: int, agrees: bool) -> str:
+    if strongest is None or threshold is None:
+        return "not judged: neither answer has error bars"
+    silent = sum(row.z is None for row in rows)
+    rest = f"; {silent} rows have no error bars" if silent else ""
+    rule = f"the limit for {tests} numbers is {threshold:.2f} (false alarms: 1 in {1 / FALSE_ALARM:,.0f}){rest}"
+    if strongest.z is not None and math.isinf(strongest.z):
+        return f"they differ: {strongest.name} by {strongest.difference:.3g}, both without error{rest}"
+    return (
+        f"they {'agree' if agrees else 'differ'}: largest |z| {abs(strongest.z or 0):.2f} at {strongest.name}, {rule}"
+    )
+
+
+def _finite(value: float | None) -> float | None:
+    return None if value is None or math.isinf(value) else value
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= 40 else name[:39] + "…"

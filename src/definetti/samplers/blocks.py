@@ -1,0 +1,92 @@
+"""What every factor-graph engine shares: rows and slots of statistics, seeds, and the protocol of a block of lanes.
+
+A *row* is a set of variables with equal marginals (see `Symmetries.row_of`); a *slot* is a (row, value) pair. Engines fold counts
+into slots; only afterwards are slots gathered into orbits of literals, so kernels know nothing of groups.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+
+from definetti.model.factors import FactorGraph, frozen
+
+
+@dataclass(frozen=True, eq=False)
+class Slots:
+    """Where each variable's values are counted: slot `start[row_of[i]] + v`."""
+
+    row_of: np.ndarray  # int32[n], -1 for observed variables
+    cards: np.ndarray  # int64[R]: number of values of each row's variables
+    sizes: np.ndarray  # int64[R]: number of variables
+
+    @cached_property
+    def start(self) -> np.ndarray:
+        return frozen(np.concatenate([[0], np.cumsum(self.cards)]), np.int64)
+
+    @property
+    def count(self) -> int:
+        return int(self.start[-1])
+
+    @cached_property
+    def size_of_slot(self) -> np.ndarray:
+        return frozen(np.repeat(self.sizes, self.cards), np.int64)
+
+
+def slots_of(model: FactorGraph, row_of: np.ndarray) -> Slots:
+    """The slots of a partition of the free variables into rows."""
+    rows = row_of[model.free]
+    count = int(rows.max()) + 1 if len(rows) else 0
+    cards = np.zeros(count, dtype=np.int64)
+    cards[rows] = model.cards[model.free]
+    return Slots(frozen(row_of, np.int32), frozen(cards), frozen(np.bincount(rows, minlength=count), np.int64))
+
+
+@dataclass(frozen=True, eq=False)
+class Harvest:
+    """Sums since the last harvest, float64[slots, lanes]; `visits` counts updates per slot (over the row's variables)."""
+
+    final: np.ndarray  # values at sweeps' ends
+    drawn: np.ndarray | None  # values at the updates (equal to `final` unless the scan is random)
+    conditional: np.ndarray | None
+    visits: np.ndarray  # int64[slots]
+
+
+class Block(Protocol):
+    """A block of lanes: chains that one thread advances together. It changes in place; everything else is frozen."""
+
+    @property
+    def state(self) -> np.ndarray: ...
+
+    @property
+    def mask(self) -> int:
+        """`state & mask` is the value (other bits are the engine's own)."""
+        ...
+
+    def run(self, orders: np.ndarray, folded: int) -> None:
+        """One sweep per row of `orders`; `folded`: 0 nothing, 1 F only, 2 F and G."""
+        ...
+
+    def harvest(self) -> Harvest:
+        """The sums since the last call, which are then cleared."""
+        ...
+
+
+class Engine(Protocol):
+    """A compiled model that can make blocks."""
+
+    name: str
+    width: int  # the largest number of lanes of a block
+
+    def block(self, starts: np.ndarray, seed: np.random.SeedSequence, visits_too: bool) -> Block:
+        """A block for the chains starting at starts[lane, n]."""
+        ...
+
+
+def words(seed: np.random.SeedSequence, shape: tuple[int, ...], dtype: Any = np.uint64) -> np.ndarray:
+    """Seed words for streams; xoshiro must not start at all zeros, which has probability 2^-128 here."""
+    size = int(np.prod(shape))
+    return seed.generate_state(size, dtype).reshape(shape)

@@ -1,0 +1,269 @@
+"""The engine for pairwise models of binary variables with few possible local fields each: Ising models, grids, spin glasses.
+
+The neighbours of a variable that act on it alike are counted together; the counts of the kinds, in mixed radix, are the *code* of the
+local field. A variable has one threshold per code (`kernels/fields.py` says how they are used).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from definetti.model.factors import FactorGraph
+from definetti.samplers.blocks import Harvest, Slots, words
+
+CODES = 16  # as in kernels/fields.py, which is loaded only when needed
+WHOLE = 1 << 48
+NARROW = 16  # up to so many chains are advanced one by one
+VECTOR = 128  # wider blocks are padded to a multiple of this: shorter loops are not vectorised well
+
+
+@dataclass(frozen=True, eq=False)
+class FieldsEngine:
+    model: Any  # kernels.fields.Fields
+    thresholds_of_table: np.ndarray  # float64[T, CODES]: P(value 1) per code
+    slots: Slots
+    n: int
+    name: str = "fields"
+    width: int = 256
+
+    def block(self, starts: np.ndarray, seed: np.random.SeedSequence, visits_too: bool) -> FieldsBlock:
+        return FieldsBlock(self, starts, seed, visits_too)
+
+
+def build(model: FactorGraph, slots: Slots) -> FieldsEngine | None:
+    """Compile a simplified model, or None if it is not pairwise and binary with at most CODES local fields a variable."""
+    from definetti.samplers.kernels import fields as kernels
+
+    arity = np.diff(model.scope_start)
+    if (model.cards[model.free] != 2).any() or (arity > 2).any():
+        return None
+    edges = _edges(model)
+    signatures = _signatures(model, edges)
+    if signatures is None:
+        return None
+    table, kinds_of_table = signatures
+    layouts = [_layout(*kinds) for kinds in kinds_of_table]
+    if any(layout is None for layout in layouts):
+        return None
+    codes = np.array([len(p) for _, p in layouts], dtype=np.int64)  # type: ignore[misc]
+    probability = np.full((len(layouts), CODES), 0.5)
+    for t, (_, p) in enumerate(layouts):  # type: ignore[misc]
+        probability[t, : len(p)] = p[:, 0]
+    threshold = np.zeros((len(layouts), CODES), dtype=np.uint64)
+    for t, (_, p) in enumerate(layouts):  # type: ignore[misc]
+        threshold[t, : len(p)] = p[:, 1].astype(np.uint64)
+    start, neighbour, coefficient, unit = _neighbours(model.n, edges, table, [c for c, _ in layouts])  # type: ignore[misc]
+    top = np.minimum(threshold >> np.uint64(40), np.uint64(255))
+    step = np.zeros((len(layouts), CODES + 1), dtype=np.uint8)
+    step[:, 0] = top[:, 0]
+    step[:, 1:CODES] = np.diff(top.astype(np.int64), axis=1) % 256
+    for t, count in enumerate(codes):
+        step[t, count:] = 0
+    rest = threshold - (top << np.uint64(40))
+    compiled = kernels.Fields(start, neighbour, coefficient, unit, table, codes, step, rest, threshold)
+    return FieldsEngine(compiled, probability, slots, model.n)
+
+
+def _edges(model: FactorGraph) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Both directions of every pair factor: site, neighbour, kind, and the kinds as rows (T00, T01, T10, T11).
+
+    In a row the site's value comes first. Two neighbours of one kind act on the site alike.
+    """
+    pairs = np.flatnonzero(np.diff(model.scope_start) == 2)
+    first = model.scope[model.scope_start[pairs]]
+    second = model.scope[model.scope_start[pairs] + 1]
+    entries = model.tables[model.table_start[model.table_of[pairs]][:, None] + np.arange(4)].reshape(-1, 4)
+    both = np.concatenate([entries, entries[:, [0, 2, 1, 3]]])
+    kinds, kind = np.unique(both, axis=0, return_inverse=True)
+    site, neighbour = np.concatenate([first, second]), np.concatenate([second, first])
+    order = np.lexsort((neighbour, kind.ravel(), site))
+    return site[order], neighbour[order], kind.ravel()[order], kinds
+
+
+def _signatures(
+    model: FactorGraph, edges: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
+) -> tuple[np.ndarray, list[tuple[np.ndarray, np.ndarray]]] | None:
+    """The table of each site, and what makes each table: its unary log weights and the rows of its neighbours' kinds."""
+    site, _, kind, kinds = edges
+    unary = np.zeros((model.n, 2))
+    for k in np.flatnonzero(np.diff(model.scope_start) == 1):
+        unary[model.variables(k)[0]] += model.table(k)
+    degree = np.bincount(site, minlength=model.n)
+    first_edge = np.concatenate([[0], np.cumsum(degree)])
+    table = np.zeros(model.n, dtype=np.int32)
+    made: list[tuple[np.ndarray, np.ndarray]] = []
+    free = np.zeros(model.n, dtype=bool)
+    free[model.free] = True
+    for d in np.unique(degree[free]).tolist():
+        sites = np.flatnonzero(free & (degree == d))
+        around = kind[first_edge[sites][:, None] + np.arange(d)].reshape(len(sites), d)
+        rows = np.column_stack([unary[sites], around])
+        distinct, which = np.unique(rows, axis=0, return_inverse=True)
+        table[sites] = which.ravel() + len(made)
+        made += [(row[:2], kinds[row[2:].astype(np.int64)]) for row in distinct]
+        if len(made) * CODES * 40 > 1 << 30:
+            return None
+    return table, made
+
+
+def _layout(unary: np.ndarray, neighbours: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+    """Coefficients of the neighbours, and per code (P(value 1), its 48-bit threshold); None past CODES codes.
+
+    The neighbours come sorted by kind; each kind is one digit of the code.
+    """
+    kinds, members = (
+        np.unique(neighbours, axis=0, return_inverse=True) if len(neighbours) else (neighbours, np.empty(0, int))
+    )
+    members = np.asarray(members).ravel()
+    counts = np.bincount(members, minlength=len(kinds))
+    radix = np.concatenate([[1], np.cumprod(counts + 1)]).astype(np.int64)
+    if radix[-1] > CODES:
+        return None
+    log = np.tile(unary, (int(radix[-1]), 1))
+    for k, row in enumerate(kinds):
+        ones = (np.arange(radix[-1]) // radix[k]) % (counts[k] + 1)
+        for value in (0, 1):
+            log[:, value] += _times(counts[k] - ones, row[2 * value]) + _times(ones, row[2 * value + 1])
+    return radix[members], np.array([_threshold(a, b) for a, b in log])
+
+
+def _times(count: np.ndarray, log: float) -> np.ndarray:
+    """count · log with 0 · -inf = 0."""
+    return np.where(count > 0, np.maximum(count, 1) * log, 0.0)
+
+
+def _threshold(log0: float, log1: float) -> tuple[float, float]:
+    """P(value 1) and its threshold; thresholds of p and 1 - p add up to 2^48, so that value flips are respected.
+
+    A code both of whose values are impossible is never met: starts are legal, and a legal state's value is possible.
+    """
+    if log0 == log1:
+        return 0.5, WHOLE / 2
+    z = log1 - log0
+    small = 1.0 / (1.0 + np.exp(min(abs(z), 745.0))) if np.isfinite(z) else 0.0
+    cut = float(round(small * WHOLE))
+    return (small, cut) if z < 0 else (1.0 - small, WHOLE - cut)
+
+
+def _neighbours(
+    n: int, edges: tuple[np.ndarray, ...], table: np.ndarray, coefficients: list[np.ndarray]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Neighbour lists padded to multiples of four (at least four) with the zero row n."""
+    site, other, _, _ = edges
+    degree = np.bincount(site, minlength=n)
+    padded = np.maximum(4, -(-degree // 4) * 4)
+    start = np.concatenate([[0], np.cumsum(padded)]).astype(np.int64)
+    neighbour = np.full(start[-1], n, dtype=np.int32)
+    coefficient = np.zeros(start[-1], dtype=np.uint8)
+    first_edge = np.concatenate([[0], np.cumsum(degree)])
+    place = start[site] + np.arange(len(site)) - first_edge[site]
+    neighbour[place] = other
+    flat = np.concatenate([*coefficients, np.empty(0)]).astype(np.uint8)
+    offset = np.concatenate([[0], np.cumsum([len(c) for c in coefficients])])
+    coefficient[place] = flat[offset[table[site]] + np.arange(len(site)) - first_edge[site]]
+    lead = coefficient[start[:-1, None] + np.arange(4)]
+    return start, neighbour, coefficient, (lead <= 1).all(axis=1)
+
+
+class FieldsBlock:
+    """A block of chains: one byte per variable and lane (see `kernels/fields.py`)."""
+
+    mask = 1
+
+    def __init__(
+        self, engine: FieldsEngine, starts: np.ndarray, seed: np.random.SeedSequence, visits_too: bool
+    ) -> None:
+        from definetti.samplers.kernels import fields as kernels
+
+        self._kernels, self._engine, self._visits_too = kernels, engine, visits_too
+        self.lanes = len(starts)
+        width = self.lanes if self.lanes <= NARROW else -(-self.lanes // VECTOR) * VECTOR
+        self.state = np.zeros((engine.n + 1, width), dtype=np.uint8)
+        self.state[:-1, : self.lanes] = starts.T
+        if width > self.lanes:  # lanes of padding repeat the first chain's start: any legal state will do
+            self.state[:-1, self.lanes :] = starts[0][:, None]
+        lanes, ties = seed.spawn(2)
+        self._streams = kernels.Streams(words(lanes, (4, max(width // 4, 1)), np.uint32), words(ties, (4,)))
+        self._scratch = _scratch(kernels, max(width, 8))
+        self._cells, self._row_of_cell = _cells(kernels, engine)
+        codes = int(engine.model.codes.max()) - 1 if len(engine.model.codes) else 0
+        self._final = _counts(kernels, len(self._row_of_cell), 0 if visits_too else codes, width)
+        self._visited = _counts(kernels, len(self._row_of_cell), codes if visits_too else 0, width)
+
+    def run(self, orders: np.ndarray, folded: int) -> None:
+        self._kernels.run_sweeps(
+            self._engine.model, self.state, orders, self._streams, self._scratch, self._cells, self._final,
+            self._visited, folded, self._visits_too,
+        )  # fmt: skip
+
+    def harvest(self) -> Harvest:
+        ones, _, final_visits = self._take(self._final, conditional=not self._visits_too)
+        conditional = _
+        if not self._visits_too:
+            return Harvest(ones, None, conditional, final_visits)
+        drawn, conditional, visits = self._take(self._visited, conditional=True)
+        return Harvest(ones, drawn, conditional, visits)
+
+    def _take(self, counts: Any, conditional: bool) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
+        """Slot sums from cell counts; clears the counts."""
+        self._kernels.flush_all(counts)
+        slots, table = self._engine.slots, self._cells.table
+        visits = _by_row(counts.visits, self._row_of_cell, slots)
+        ones = self._slots(counts.total_ones, counts.visits)
+        given = None
+        if conditional:
+            p = self._engine.thresholds_of_table[table]
+            mass = p[:, :1] * counts.visits[:, None] + np.zeros((1, self.lanes))
+            for k in range(counts.total_met.shape[0]):  # code 0 was met as often as no other code was
+                mass += (p[:, k + 1] - p[:, 0])[:, None] * counts.total_met[k][:, : self.lanes]
+            given = self._slots(mass, counts.visits)
+        for part in (counts.total_ones, counts.total_met, counts.visits):
+            part[...] = 0
+        return ones, given, visits
+
+    def _slots(self, ones: np.ndarray, visits: np.ndarray) -> np.ndarray:
+        """float64[slots, lanes] from what the cells hold of value 1."""
+        slots = self._engine.slots
+        sums = np.zeros((len(slots.cards), self.lanes))
+        np.add.at(sums, self._row_of_cell, ones[:, : self.lanes])
+        rows = np.bincount(self._row_of_cell, weights=visits, minlength=len(slots.cards))
+        out = np.empty((slots.count, self.lanes))
+        out[slots.start[:-1] + 1] = sums
+        out[slots.start[:-1]] = rows[:, None] - sums
+        return out
+
+
+def _by_row(visits: np.ndarray, row_of_cell: np.ndarray, slots: Slots) -> np.ndarray:
+    return np.repeat(np.bincount(row_of_cell, weights=visits, minlength=len(slots.cards)), slots.cards).astype(np.int64)
+
+
+def _scratch(kernels: Any, width: int) -> Any:
+    top, draw = np.zeros(width, np.uint8), np.zeros(width, np.uint8)
+    return kernels.Scratch(
+        np.zeros(width, np.uint8), top, top.view(np.uint64), draw, draw.view(np.uint64), draw.view(np.uint32)
+    )
+
+
+def _cells(kernels: Any, engine: FieldsEngine) -> tuple[Any, np.ndarray]:
+    """Cells: variables of one row that share a table of thresholds; and each cell's row."""
+    rows = engine.slots.row_of.astype(np.int64)
+    free = np.flatnonzero(rows >= 0)
+    key = rows[free] * len(engine.model.codes) + engine.model.table[free]
+    distinct, cell = np.unique(key, return_inverse=True)
+    order = np.argsort(cell, kind="stable")
+    start = np.concatenate([[0], np.cumsum(np.bincount(cell, minlength=len(distinct)))]).astype(np.int64)
+    of = np.full(engine.n, -1, dtype=np.int32)
+    of[free] = cell
+    table = (distinct % max(len(engine.model.codes), 1)).astype(np.int32)
+    made = kernels.Cells(start, free[order].astype(np.int32), of, table)
+    return made, distinct // max(len(engine.model.codes), 1)
+
+
+def _counts(kernels: Any, cells: int, codes: int, width: int) -> Any:
+    return kernels.Counts(
+        np.zeros((cells, width), np.uint8), np.zeros(cells, np.int64), np.zeros((codes, cells, width), np.uint8),
+        np.zeros((cells, width), np.int64), np.zeros((codes, cells, width), np.int64), np.zeros(cells, np.int64),
+    )  # fmt: skip

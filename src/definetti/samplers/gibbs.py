@@ -1,0 +1,64 @@
+"""Single-site Gibbs sampling as a frozen value: which scan; and how a model is compiled for it.
+
+Scans (`docs/architecture.md` says which commute with the symmetries):
+- `symmetric`: every site once per sweep, in a fresh uniformly random order that all chains share;
+- `random`: sites drawn with replacement, the paper's scan;
+- `fixed`: always the same order. It does not commute with the group: the theory's promises on chains do not hold for it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from definetti.errors import ModelError
+from definetti.model.factors import FactorGraph
+from definetti.samplers import fields, tables
+from definetti.samplers.blocks import Engine, Slots, words
+
+SCANS = ("symmetric", "random", "fixed")
+
+
+@dataclass(frozen=True)
+class Gibbs:
+    """Gibbs sampling of one site at a time."""
+
+    scan: str = "symmetric"
+
+    def __post_init__(self) -> None:
+        if self.scan not in SCANS:
+            raise ModelError(f"scan {self.scan!r} is not known; choose one of {', '.join(SCANS)}")
+
+    @property
+    def name(self) -> str:
+        return "gibbs"
+
+    @property
+    def visits_once(self) -> bool:
+        """Each site once per sweep: then its value at the sweep's end is the one drawn."""
+        return self.scan != "random"
+
+    def engine(self, model: FactorGraph, slots: Slots) -> Engine:
+        """The fastest engine that can run this simplified model."""
+        return fields.build(model, slots) or tables.build(model, slots)
+
+    def orders(self, sites: np.ndarray, seed: np.random.SeedSequence) -> Orders:
+        return Orders(self.scan, sites, words(seed, (4,)))
+
+
+class Orders:
+    """The stream of scan orders."""
+
+    def __init__(self, scan: str, sites: np.ndarray, stream: np.ndarray) -> None:
+        self._scan, self._sites, self._stream = scan, np.ascontiguousarray(sites, dtype=np.int32), stream
+
+    def next(self, sweeps: int) -> np.ndarray:
+        """int32[sweeps, sites]: the sites to update, one row per sweep."""
+        from definetti.samplers.kernels import orders as kernels
+
+        if self._scan == "fixed":
+            return np.broadcast_to(self._sites, (sweeps, len(self._sites))).copy()
+        rows = np.empty((sweeps, len(self._sites)), dtype=np.int32)
+        (kernels.shuffled if self._scan == "symmetric" else kernels.with_replacement)(self._stream, self._sites, rows)
+        return rows

@@ -1,0 +1,30 @@
+"""Orbit Hamming weights of joint events: how many tuples of an orbit carry the wanted values (Lemma 1 of the paper)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+
+class Tuples(NamedTuple):
+    """The orbits of several joint events, one after the other; each event is a conjunction of literals."""
+
+    event_start: np.ndarray  # int64[Q + 1]: event q owns the tuples event_start[q] : event_start[q + 1]
+    start: np.ndarray  # int64[M + 1]: tuple m owns the literals start[m] : start[m + 1]
+    variable: np.ndarray  # int32
+    value: np.ndarray  # uint8
+
+
+@njit(nogil=True, cache=True)
+def count_tuples(tuples, state, mask, hits):
+    """Add to hits[q, lane] the number of event q's tuples that hold in the lane."""
+    event_start, start, variable, value = tuples
+    for q in range(event_start.shape[0] - 1):
+        for m in range(event_start[q], event_start[q + 1]):
+            for lane in range(hits.shape[1]):
+                holds = True
+                for k in range(start[m], start[m + 1]):
+                    holds &= (state[variable[k], lane] & mask) == value[k]
+                hits[q, lane] += holds

@@ -1,0 +1,161 @@
+"""The engine for any factor graph: products of table rows (`kernels/tables.py` says how)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from definetti.errors import DefinettiError, TooLarge
+from definetti.model.factors import FactorGraph
+from definetti.samplers.blocks import Harvest, Slots, words
+
+RANGE = 600.0  # a product of rows stays a normal double while its logarithms add up to no less than -RANGE
+MOST_WEIGHTS = 2**31 - 1  # places are 32-bit integers
+
+
+class Stuck(DefinettiError):
+    """A site all of whose values are impossible: the state was illegal."""
+
+
+@dataclass(frozen=True, eq=False)
+class TablesEngine:
+    model: Any  # kernels.tables.Tables
+    slots: Slots
+    names: tuple[str, ...]
+    name: str = "tables"
+    width: int = 32
+
+    def block(self, starts: np.ndarray, seed: np.random.SeedSequence, visits_too: bool) -> TablesBlock:
+        return TablesBlock(self, starts, seed, visits_too)
+
+
+def build(model: FactorGraph, slots: Slots) -> TablesEngine:
+    """Compile a simplified model."""
+    from definetti.samplers.kernels import tables as kernels
+
+    pads = -(-model.cards.astype(np.int64) // 4) * 4
+    factor, axis = _pairs(model)
+    site = model.scope[model.scope_start[factor] + axis]
+    order = np.argsort(site, kind="stable")
+    factor, axis, site = factor[order], axis[order], site[order]
+    key = model.table_of[factor].astype(np.int64) * 64 + axis  # equal tables seen along the same axis are stored once
+    _, first, which = np.unique(key, return_index=True, return_inverse=True)
+    rows = [_rows(model, int(factor[e]), int(axis[e]), int(pads[site[e]])) for e in first]
+    offset = np.concatenate([[0], np.cumsum([r.size for r, _ in rows])]).astype(np.int64)
+    if offset[-1] > MOST_WEIGHTS:
+        raise TooLarge("the number of table entries", float(offset[-1]), MOST_WEIGHTS, "use fewer or smaller tables")
+    depth = np.array([d for _, d in rows] or [0.0])[which.ravel()] if len(rows) else np.zeros(0)
+    other_start, other, stride = _others(model, factor, axis, pads[site])
+    compiled = kernels.Tables(
+        pair_start=np.concatenate([[0], np.cumsum(np.bincount(site, minlength=model.n))]).astype(np.int64),
+        base=offset[which.ravel()].astype(np.int32),
+        deep=np.bincount(site, weights=depth, minlength=model.n) > RANGE,
+        other_start=other_start,
+        other=other,
+        stride=stride,
+        weights=np.concatenate([r.ravel() for r, _ in rows] or [np.zeros(4)]),
+        card=model.cards.astype(np.int64),
+        pad=pads,
+    )
+    return TablesEngine(_with_blanks(compiled), slots, model.names)
+
+
+def _with_blanks(compiled: Any) -> Any:
+    """Padding values must have weight zero, also at a site without factors: such a site gets one pair of its own."""
+    bare = np.flatnonzero(np.diff(compiled.pair_start) == 0)
+    if len(bare) == 0:
+        return compiled
+    cards, which = np.unique(compiled.card[bare], return_inverse=True)
+    blanks = [np.where(np.arange(-(-c // 4) * 4) < c, 1.0, 0.0) for c in cards.tolist()]
+    at = len(compiled.weights) + np.concatenate([[0], np.cumsum([len(b) for b in blanks])])[:-1]
+    place = compiled.pair_start[bare]
+    counts = np.diff(compiled.pair_start)
+    counts[bare] = 1
+    return compiled._replace(
+        pair_start=np.concatenate([[0], np.cumsum(counts)]),
+        base=np.insert(compiled.base, place, at[which.ravel()].astype(np.int32)),
+        other_start=np.insert(compiled.other_start, place, compiled.other_start[place]),
+        weights=np.concatenate([compiled.weights, *blanks]),
+    )
+
+
+def _pairs(model: FactorGraph) -> tuple[np.ndarray, np.ndarray]:
+    """Every (factor, axis)."""
+    arity = np.diff(model.scope_start)
+    factor = np.repeat(np.arange(model.factor_count), arity)
+    return factor, np.arange(len(factor)) - model.scope_start[factor]
+
+
+def _rows(model: FactorGraph, factor: int, axis: int, pad: int) -> tuple[np.ndarray, float]:
+    """The factor's weights with one axis last, padded and scaled row by row; and how deep its rows reach below one."""
+    table = np.moveaxis(model.table(factor), axis, -1)
+    largest = table.max(axis=-1, keepdims=True)
+    log = table - np.where(np.isfinite(largest), largest, 0.0)
+    out = np.zeros((*log.shape[:-1], pad))
+    out[..., : log.shape[-1]] = np.exp(log)
+    finite = log[np.isfinite(log)]
+    return out, float(-finite.min()) if len(finite) else 0.0
+
+
+def _others(
+    model: FactorGraph, factor: np.ndarray, axis: np.ndarray, pad: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The other variables of each pair's factor, and what a step of each adds to the place in the weights."""
+    arity = np.diff(model.scope_start)
+    start = np.concatenate([[0], np.cumsum(arity[factor] - 1)]).astype(np.int64)
+    other = np.empty(start[-1], dtype=np.int32)
+    stride = np.empty(start[-1], dtype=np.int32)
+    for k in np.unique(arity[factor]).tolist():
+        for a in range(k):
+            pairs = np.flatnonzero((arity[factor] == k) & (axis == a))
+            scope = model.scope[model.scope_start[factor[pairs]][:, None] + np.arange(k)]
+            jump = pad[pairs].copy()
+            rest = [b for b in range(k) if b != a]
+            for slot in range(len(rest) - 1, -1, -1):
+                other[start[pairs] + slot] = scope[:, rest[slot]]
+                stride[start[pairs] + slot] = jump
+                jump = jump * model.cards[scope[:, rest[slot]]]
+    return start, other, stride
+
+
+class TablesBlock:
+    """A block of chains: one byte per variable and lane."""
+
+    mask = 255
+
+    def __init__(
+        self, engine: TablesEngine, starts: np.ndarray, seed: np.random.SeedSequence, visits_too: bool
+    ) -> None:
+        from definetti.samplers.kernels import tables as kernels
+
+        self._kernels, self._engine, self._visits_too = kernels, engine, visits_too
+        self.lanes = len(starts)
+        self.state = np.ascontiguousarray(starts.T, dtype=np.uint8)
+        slots = engine.slots
+        first = np.full(len(engine.names), -1, dtype=np.int64)
+        free = np.flatnonzero(slots.row_of >= 0)
+        first[free] = slots.start[slots.row_of[free]]
+        self._cells = kernels.Cells(first, free.astype(np.int32))
+        self._streams = words(seed, (4, self.lanes))
+        self._scratch = kernels.Scratch(
+            np.zeros((self.lanes, int(engine.model.pad.max(initial=4)))), np.zeros(self.lanes, np.int32),
+            np.zeros(self.lanes), np.zeros(self.lanes, np.int32), np.zeros(self.lanes),
+        )  # fmt: skip
+        sums = [np.zeros((slots.count, self.lanes)) for _ in range(3)]
+        self._sums = kernels.Sums(*sums, np.zeros(slots.count, np.int64))
+
+    def run(self, orders: np.ndarray, folded: int) -> None:
+        stuck = self._kernels.run_sweeps(
+            self._engine.model, self.state, orders, self._streams, self._scratch, self._cells, self._sums, folded,
+            self._visits_too,
+        )  # fmt: skip
+        if stuck >= 0:
+            raise Stuck(f"every value of {self._engine.names[stuck]} became impossible: the chain's start was illegal")
+
+    def harvest(self) -> Harvest:
+        final, drawn, conditional, visits = (part.copy() for part in self._sums)
+        for part in self._sums:
+            part[...] = 0
+        return Harvest(final, drawn if self._visits_too else None, conditional, visits)

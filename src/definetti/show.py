@@ -1,0 +1,93 @@
+"""Leaf: how tables and numbers look as plain text. Knows no model, needs no library."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+Number = float | Sequence[float | None] | None
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> str:
+    """Aligned columns, the first `left` of them to the left and the others to the right."""
+    widths = [max(len(row[k]) for row in [head, *rows]) for k in range(len(head))]
+    lines = [_line(row, widths, left) for row in [head, ["─" * w for w in widths], *rows]]
+    return "\n".join(lines)
+
+
+def _line(row: Sequence[str], widths: Sequence[int], left: int) -> str:
+    cells = [cell.ljust(w) if k < left else cell.rjust(w) for k, (cell, w) in enumerate(zip(row, widths, strict=True))]
+    return "  ".join(cells).rstrip()
+
+
+def pairs(rows: Sequence[tuple[str, str]]) -> str:
+    """Names with their values, one pair in a line."""
+    width = max((len(name) for name, _ in rows), default=0)
+    return "\n".join(f"{name.ljust(width)}  {value}".rstrip() for name, value in rows)
+
+
+def number(value: Number, digits: int = 4) -> str:
+    """With `digits` significant digits; a list in brackets; a dash for what is not known."""
+    if value is None:
+        return "–"
+    if isinstance(value, Sequence):
+        return "[" + " ".join(number(v, digits) for v in value) + "]"
+    return f"{value:.{digits}g}" if math.isfinite(value) else "–"
+
+
+def probability(value: Number, error: Number = None) -> str:
+    """As many decimals as the error leaves meaningful, and one more: 0.43127 beside an error of 0.0003."""
+    if value is None:
+        return "–"
+    if isinstance(value, Sequence):
+        errors = error if isinstance(error, Sequence) else [error] * len(value)
+        return "[" + " ".join(probability(v, e) for v, e in zip(value, errors, strict=True)) + "]"
+    if not math.isfinite(value):
+        return "–"
+    if not isinstance(error, (int, float)) or not 0 < error < 1:
+        return f"{value:.6f}"
+    return f"{value:.{min(1 - math.floor(math.log10(error)), 12)}f}"
+
+
+def count(value: float) -> str:
+    """1,234,567; past 15 digits 1.234e+20."""
+    if value == int(value) and abs(value) < 10**15:
+        return f"{int(value):,}"
+    return large(int(value))
+
+
+def large(value: int) -> str:
+    """An integer of any size in a few characters."""
+    if abs(value) < 10**15:
+        return f"{value:,}"
+    text = digits(abs(value))
+    return f"{'-' if value < 0 else ''}{text[0]}.{text[1:4]}e+{len(text) - 1}"
+
+
+def digits(value: int) -> str:
+    """All digits of an integer. Python's own `str` refuses past 4,300 of them, and the order of a group has more."""
+    if value < 0:
+        return "-" + digits(-value)
+    if value < 10**4000:
+        return str(value)
+    half = value.bit_length() * 1233 // 8192  # log10(2) / 2 = 0.1505
+    high, low = divmod(value, 10**half)
+    return digits(high) + digits(low).zfill(half)
+
+
+def size(number_of_bytes: float) -> str:
+    """3.2 MB."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if number_of_bytes < 1000:
+            return f"{number_of_bytes:.3g} {unit}"
+        number_of_bytes /= 1000
+    return f"{number_of_bytes:,.4g} TB"
+
+
+def seconds(value: float) -> str:
+    """0.3 ms, 1.25 s, 3 min 20 s."""
+    if value < 0.1:
+        return f"{value * 1000:.2g} ms"
+    if value < 100:
+        return f"{value:.3g} s"
+    return f"{int(value) // 60} min {int(value) % 60} s"

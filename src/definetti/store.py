@@ -1,0 +1,287 @@
+"""Result files: written by suffix (.json, .csv, .parquet), and read back with those that other programs write.
+
+A `.json` is the object of the command line's `--json` with every orbit; `.csv` and `.parquet` have one row per
+variable, and one per value for variables with more than two. Files appear whole or not at all.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import os
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from definetti.errors import DefinettiError, ModelError, ParseError
+from definetti.model.marginals import Estimate, Marginals
+
+COLUMNS = ("variable", "value", "probability", "mcse", "rhat", "ess", "orbit_size")
+FIELDS = ("probability", "mcse", "rhat", "ess")
+SUFFIXES = (".json", ".csv", ".parquet")
+
+
+def save(marginals: Marginals, path: str | Path) -> Path:
+    """Write the answer in the format that the suffix names."""
+    path = Path(path)
+    check_suffix(path)
+    if path.suffix == ".json":
+        write_text(path, json.dumps(marginals.to_json(None), allow_nan=False, indent=1) + "\n")
+    elif path.suffix == ".csv":
+        write_csv(marginals, path)
+    else:
+        write_parquet(marginals, path)
+    return path
+
+
+def check_suffix(path: str | Path) -> None:
+    """Refuse before the work instead of after it."""
+    path = Path(path)
+    if path.suffix not in SUFFIXES:
+        raise ModelError(f"cannot write {path.name}: the suffix must be one of {', '.join(SUFFIXES)}")
+    if path.suffix == ".parquet":
+        _pyarrow()
+
+
+def write_csv(marginals: Marginals, path: str | Path) -> None:
+    """Columns variable, value, probability, mcse, rhat, ess, orbit_size; empty where there is no number."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    writer.writerows(_rows(marginals))
+    write_text(path, text.getvalue())
+
+
+def write_parquet(marginals: Marginals, path: str | Path) -> None:
+    """The columns of the CSV; needs pyarrow."""
+    pyarrow, parquet = _pyarrow()
+    columns = list(zip(*_rows(marginals), strict=True)) or [()] * len(COLUMNS)
+    kinds = [pyarrow.string(), pyarrow.int32(), *[pyarrow.float64()] * 4, pyarrow.int64()]
+    arrays = [pyarrow.array(column, type=kind) for column, kind in zip(columns, kinds, strict=True)]
+    table = pyarrow.table(dict(zip(COLUMNS, arrays, strict=True)))
+    sink = io.BytesIO()
+    parquet.write_table(table, sink)
+    write_bytes(path, sink.getvalue())
+
+
+def _rows(marginals: Marginals) -> Iterator[tuple[Any, ...]]:
+    for name, estimate in marginals.variables():
+        if isinstance(estimate.probability, list):
+            for value, probability in enumerate(estimate.probability):
+                rest = (_number(_at(getattr(estimate, field), value)) for field in FIELDS[1:])
+                yield name, value, probability, *rest, estimate.orbit_size
+        else:
+            yield name, None, *(_number(getattr(estimate, field)) for field in FIELDS), estimate.orbit_size
+
+
+def _at(value: Any, place: int) -> Any:
+    return value[place] if isinstance(value, list) else value
+
+
+def _number(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None
+
+
+def _pyarrow() -> tuple[Any, Any]:
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError:
+        raise ModelError("Parquet files need pyarrow: install definetti[parquet], or use .csv") from None
+    return pyarrow, pyarrow.parquet
+
+
+def write_text(path: str | Path, text: str) -> None:
+    write_bytes(path, text.encode())
+
+
+def write_bytes(path: str | Path, content: bytes) -> None:
+    """Whole or not at all: a file beside the place, then one rename."""
+    path = Path(path)
+    try:
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    except OSError as error:
+        raise ModelError(f"cannot write {path}: {error.strerror}") from None
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        mask = os.umask(0)
+        os.umask(mask)
+        os.chmod(name, 0o666 & ~mask)  # mkstemp makes private files
+        os.replace(name, path)
+    except OSError as error:
+        Path(name).unlink(missing_ok=True)
+        raise ModelError(f"cannot write {path}: {error.strerror}") from None
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+# --- reading -------------------------------------------------------------------------------------------------
+
+
+def read_result(path: str | Path) -> Mapping[str, Estimate]:
+    """Names → estimates, from our .json, .csv and .parquet, a UAI .MAR file, or an Alchemy result file.
+
+    A .json gives its queries, and each orbit under the name of its representative. Files of other programs carry no
+    error bars: their mcse is None.
+    """
+    path = Path(path)
+    if path.suffix == ".parquet":
+        return _from_parquet(path)
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise ModelError(f"cannot read {path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise ParseError("not a text file (UTF-8)", path=path) from None
+    if path.suffix == ".json":
+        found = _from_json(text, path)
+    elif path.suffix == ".csv":
+        found = _from_csv(text, path)
+    elif text.lstrip()[:3] == "MAR":
+        found = _from_mar(text, path)
+    else:
+        found = _from_alchemy(text, path)
+    if not found:
+        raise ParseError("no results in this file", path=path)
+    return found
+
+
+def _from_json(text: str, path: Path) -> dict[str, Estimate]:
+    try:
+        content = json.loads(text)
+    except json.JSONDecodeError as error:
+        lines = text.splitlines()
+        source = lines[error.lineno - 1] if error.lineno <= len(lines) else None
+        raise ParseError(error.msg, path=path, line=error.lineno, column=error.colno, source=source) from None
+    except RecursionError:
+        raise ParseError("nested too deeply", path=path) from None
+    try:
+        found = {row["representative"]: _estimate(row, row["size"]) for row in content["orbits"]}
+        return found | {name: _estimate(row, row["orbit_size"]) for name, row in content["queries"].items()}
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
+        raise ParseError("not a result written by definetti: expected its keys queries and orbits", path=path) from None
+
+
+def _estimate(row: Mapping[str, Any], size: Any) -> Estimate:
+    probability, *rest = (_checked(row[field]) for field in FIELDS)
+    values = probability if isinstance(probability, list) else [probability]
+    if not all(p is not None and 0 <= p <= 1 for p in values):
+        raise ValueError
+    return Estimate(probability, *rest, orbit_size=int(size))
+
+
+def _checked(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_checked(v) for v in value]
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        raise ValueError
+    return float(value)
+
+
+def _from_csv(text: str, path: Path) -> dict[str, Estimate]:
+    reader = csv.reader(io.StringIO(text, newline=""))
+    try:
+        head = next(reader, [])
+        if tuple(head) != COLUMNS:
+            raise ParseError(f"expected the columns {','.join(COLUMNS)}", path=path, line=1)
+        rows = []
+        for row in reader:
+            if len(row) != len(COLUMNS):
+                message = f"expected {len(COLUMNS)} fields, found {len(row)}"
+                raise ParseError(message, path=path, line=reader.line_num)
+            try:
+                value, *numbers = (None if field == "" else _checked(float(field)) for field in row[1:])
+                if numbers[0] is None or not 0 <= numbers[0] <= 1 or numbers[-1] is None:
+                    raise ValueError
+                rows.append((row[0], value, *numbers))
+            except ValueError:
+                message = "expected numbers, with a probability between 0 and 1"
+                raise ParseError(message, path=path, line=reader.line_num, column=1, source=",".join(row)) from None
+    except csv.Error as error:
+        raise ParseError(str(error), path=path, line=reader.line_num) from None
+    return _from_rows(rows)
+
+
+def _from_parquet(path: Path) -> dict[str, Estimate]:
+    _, parquet = _pyarrow()
+    try:
+        table = parquet.read_table(path, columns=list(COLUMNS)).to_pydict()
+    except DefinettiError:
+        raise
+    except Exception as error:  # pyarrow has errors of its own kinds
+        raise ModelError(f"cannot read {path}: {error}") from None
+    return _from_rows(zip(*(table[column] for column in COLUMNS), strict=True))
+
+
+def _from_rows(rows: Iterable[tuple[Any, ...]]) -> dict[str, Estimate]:
+    """Rows with a value belong together, one list per variable."""
+    found: dict[str, Estimate] = {}
+    several: dict[str, list[tuple[Any, ...]]] = {}
+    for name, value, *numbers, size in rows:
+        if value is None:
+            found[name] = Estimate(*numbers, orbit_size=int(size))
+        else:
+            several.setdefault(name, []).append((value, *numbers, size))
+            found.setdefault(name, Estimate(0.0))  # keeps the place
+    for name, parts in several.items():
+        values, *lists, sizes = (list(column) for column in zip(*sorted(parts, key=lambda part: part[0]), strict=True))
+        if values != list(range(len(values))):
+            raise ModelError(f"{name} needs one row for each of its values 0, 1, …; found {values}")
+        found[name] = Estimate(*lists, orbit_size=int(sizes[0]))
+    return found
+
+
+def _from_alchemy(text: str, path: Path) -> dict[str, Estimate]:
+    """Lines `Smokes(Anna) 0.066`."""
+    found = {}
+    for number, line in enumerate(text.splitlines(), start=1):
+        if not line.strip():
+            continue
+        *front, last = line.rsplit(maxsplit=1)
+        name = "".join("".join(front).split())
+        try:
+            probability = float(last)
+        except ValueError:
+            probability = math.nan
+        if not name or not 0 <= probability <= 1:
+            column = len(line.rstrip()) - len(last) + 1
+            message = "expected a ground atom and a probability, as in Smokes(Anna) 0.066"
+            raise ParseError(message, path=path, line=number, column=column, source=line)
+        found[name] = Estimate(probability, None)
+    return found
+
+
+def _from_mar(text: str, path: Path) -> dict[str, Estimate]:
+    """`MAR`, possibly the number of evidence sets (1), the number of variables, then each one's number of values and
+    their probabilities."""
+    words = text.split()[1:]
+    try:
+        numbers = [float(word) for word in words]
+    except ValueError as error:
+        raise ParseError(f"expected numbers after MAR: {error}", path=path) from None
+    for start in (0, 1):
+        marginals = _mar_blocks(numbers[start:])
+        if marginals is not None:
+            return {f"X{i}": Estimate(m[1] if len(m) == 2 else m, None) for i, m in enumerate(marginals)}
+    raise ParseError("the numbers after MAR are not the marginals of as many variables as it says", path=path)
+
+
+def _mar_blocks(numbers: list[float]) -> list[list[float]] | None:
+    if not numbers or not numbers[0].is_integer():
+        return None
+    place, out = 1, []
+    while place < len(numbers):
+        card = numbers[place]
+        block = numbers[place + 1 : place + 1 + int(card)] if card.is_integer() and card >= 1 else []
+        if not block or len(block) != card or not all(0 <= p <= 1 for p in block) or abs(sum(block) - 1) > 1e-3:
+            return None
+        out.append(block)
+        place += 1 + len(block)
+    return out if len(out) == numbers[0] else None

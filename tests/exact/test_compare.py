@@ -1,0 +1,108 @@
+"""Two answers side by side: the numbers by hand, and verdicts that can be wrong in neither direction."""
+
+from __future__ import annotations
+
+import json
+import math
+from statistics import NormalDist
+
+import numpy as np
+import pytest
+
+from definetti.errors import ModelError
+from definetti.model.compare import compare
+from definetti.model.factors import factor_graph
+from definetti.model.marginals import Estimate, Marginals, OrbitRow, Variables
+from definetti.solvers.choose import exact
+
+
+def test_numbers_by_hand() -> None:
+    a = {"x": Estimate(0.3, 0.01), "y": Estimate([0.2, 0.3, 0.5], [0.02, 0.02, 0.02]), "only": Estimate(0.1)}
+    b = {"x": Estimate(0.25, 0.0), "y": Estimate([0.2, 0.25, 0.55], [0.0, 0.02, 0.0]), "other": Estimate(0.9)}
+    result = compare(a, b)
+    assert result.names == ("x", "y")
+    kl_x = 0.3 * math.log(0.3 / 0.25) + 0.7 * math.log(0.7 / 0.75)
+    kl_y = 0.3 * math.log(0.3 / 0.25) + 0.5 * math.log(0.5 / 0.55)
+    assert result.kl_ab == pytest.approx((kl_x + kl_y) / 2)
+    back = 0.25 * math.log(0.25 / 0.3) + 0.75 * math.log(0.75 / 0.7)
+    back += 0.25 * math.log(0.25 / 0.3) + 0.55 * math.log(0.55 / 0.5)
+    assert result.kl_ba == pytest.approx(back / 2)
+    assert result.mse == pytest.approx((0.0025 + (0 + 0.0025 + 0.0025) / 3) / 2)
+    assert abs(result.largest.difference) == pytest.approx(0.05)
+    assert result.strongest is not None and result.strongest.name == "x"
+    assert result.strongest.z == pytest.approx(5.0)
+    y = result.rows[1]
+    assert y.z == pytest.approx(-2.5) and y.tests == 3
+    assert result.threshold == pytest.approx(NormalDist().inv_cdf(1 - 1e-4 / 8), rel=1e-6)
+    assert not result.agrees and "differ" in result.verdict and "1 in 10,000" in result.verdict
+
+
+def test_zero_in_a_denominator_is_floored() -> None:
+    result = compare({"x": Estimate(0.5, 0.1)}, {"x": Estimate(0.0, 0.0)})
+    assert result.kl_ab == pytest.approx(0.5 * math.log(0.5 / 1e-9) + 0.5 * math.log(0.5))
+    assert result.kl_ba == pytest.approx(math.log(2))
+
+
+def test_exact_against_exact() -> None:
+    same = compare({"x": Estimate(0.5)}, {"x": Estimate(0.5 + 1e-12)})
+    assert same.agrees and same.strongest is not None and same.strongest.z == 0
+    different = compare({"x": Estimate(0.5)}, {"x": Estimate(0.5 + 1e-6)})
+    assert not different.agrees and "without error" in different.verdict
+    assert different.to_json()["largest_z"] == {"name": "x", "z": None}
+    assert "∞" in repr(different)
+    json.dumps(different.to_json(), allow_nan=False)
+
+
+def test_answers_without_error_bars() -> None:
+    judged = compare({"x": Estimate(0.5, 0.1)}, {"x": Estimate(0.6, None)})
+    assert judged.agrees and judged.rows[0].z == pytest.approx(-1)
+    for first in (Estimate(0.5, None), Estimate(0.5, 0.0)):
+        unjudged = compare({"x": first}, {"x": Estimate(0.6, None)})
+        assert not unjudged.agrees and unjudged.strongest is None and "not judged" in unjudged.verdict
+
+
+def test_nothing_in_common() -> None:
+    with pytest.raises(ModelError, match="none of the 1 names"):
+        compare({"x": Estimate(0.5)}, {"y": Estimate(0.5)})
+    with pytest.raises(ModelError, match="2 values in the first answer and 3"):
+        compare({"x": Estimate(0.5)}, {"x": Estimate([0.2, 0.3, 0.5])})
+
+
+def sampled(model, row_of: list[int], rows: list[tuple[str, int, float, float]]) -> Marginals:
+    members = Variables(model.names, np.array(row_of), model.evidence, model.cards, model.index)
+    return Marginals(tuple(OrbitRow(name, size, p, e) for name, size, p, e in rows), members)
+
+
+def test_an_orbit_is_one_comparison_but_counts_its_variables() -> None:
+    model = factor_graph([2] * 5, [((i,), np.array([1.0, 3.0])) for i in range(4)]).condition({4: 1})
+    truth = exact(model, ["X0", "X0 ^ X1"])
+    rows = [("X0", 3, 0.76, 0.005), ("X3", 1, 0.75, 0.005)]
+    answer = sampled(model, [0, 0, 0, 1, -1], rows)
+    result = answer.compare(truth)
+    assert result.names == ("X0", "X1", "X2", "X3")  # X4 is observed in both
+    assert result.mse == pytest.approx(3 * 0.01**2 / 4)
+    folded = compare(answer, answer)
+    assert len(folded.rows) == 2 and [row.variables for row in folded.rows] == [3, 1] and folded.agrees
+    assert compare(truth, truth).names == ("X0", "X0 ^ X1", "X1", "X2", "X3")
+    other = exact(model.condition({3: 0}))
+    assert "X3" in compare(answer, other).names  # observed in one of them only
+    assert max(compare(truth, other).rows, key=lambda row: abs(row.difference)).name == "X3"
+
+
+def test_false_alarms_are_rare_and_real_differences_are_found() -> None:
+    rng = np.random.default_rng(5)
+    alarms = 0
+    for _ in range(200):
+        noise = rng.normal(size=100)
+        a = {f"X{i}": Estimate(0.5 + 0.01 * float(noise[i]), 0.01) for i in range(100)}
+        alarms += not compare(a, {name: Estimate(0.5) for name in a}).agrees
+        shifted = {name: Estimate(0.5 + 0.1 * (name == "X7")) for name in a}
+        assert not compare(a, shifted).agrees
+    assert alarms == 0  # expected: 200 × 1e-4
+
+
+def test_repr_shows_the_worst_ten() -> None:
+    a = {f"X{i}": Estimate(0.5 + i / 1000, 0.01) for i in range(20)}
+    text = repr(compare(a, {name: Estimate(0.5, 0.01) for name in a}))
+    assert "X19" in text and "X10" in text and "X9 " not in text and "KL" in text
+    assert len(compare(a, a).to_json()["worst"]) == 10

@@ -1,0 +1,176 @@
+"""Misuse of the command line: one message on stderr, nothing on stdout, exit code 2, never a traceback."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from definetti.cli.main import COMMANDS, run
+
+GRID = str(Path(__file__).resolve().parents[2] / "examples" / "grid.uai")
+
+
+def refused(words: list[str], capfd: pytest.CaptureFixture[str]) -> str:
+    """Run, check that it was refused as the contract says, give the message."""
+    assert run(words) == 2
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert err.startswith("definetti: ") and "Traceback" not in err and "a bug in definetti" not in err
+    return err
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_unknown_option(command: str, capfd: pytest.CaptureFixture[str]) -> None:
+    assert "--nonsense" in refused([command, "--nonsense"], capfd)
+
+
+@pytest.mark.parametrize("command", [c for c in COMMANDS if c != "doctor"])
+def test_missing_arguments(command: str, capfd: pytest.CaptureFixture[str]) -> None:
+    assert "Missing argument" in refused([command], capfd)
+
+
+@pytest.mark.parametrize("command", [c for c in COMMANDS if c != "doctor"])
+def test_a_file_that_is_not_there(command: str, capfd: pytest.CaptureFixture[str]) -> None:
+    words = ["nowhere.json", "nowhere.json"] if command == "compare" else ["nowhere.uai"]
+    assert "nowhere" in refused([command, *words], capfd)
+
+
+@pytest.mark.parametrize("command", ["info", "symmetries", "marginals", "exact"])
+def test_a_broken_file_shows_its_place(command: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "broken.uai"
+    path.write_text("MARKOV\n2\n2 2\n1\n2 0 1\n4\n1 2 oops 4\n")
+    message = refused([command, str(path), "--json"], capfd)
+    assert f"{path}:7:5" in message and "oops" in message and "^" in message
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--sweeps", "0"], "--sweeps"),
+        (["--sweeps", "-3"], "--sweeps"),
+        (["--sweeps", "many"], "--sweeps"),
+        (["--chains", "0"], "--chains"),
+        (["--workers", "0"], "--workers"),
+        (["--seed", "-1"], "--seed"),
+        (["--burn-in", "-1"], "--burn-in"),
+        (["--seconds", "nan"], "positive"),
+        (["--seconds", "0"], "positive"),
+        (["--seconds", "inf"], "positive"),
+        (["--until", "-1"], "positive"),
+        (["--time-limit", "0"], "positive"),
+        (["--estimator", "best"], "--estimator"),
+        (["--sampler", "best"], "best"),
+        (["--scan", "sideways"], "--scan"),
+        (["--symmetries", "all"], "--symmetries"),
+        (["--weights", "heavy"], "--weights"),
+        (["--domain", "person"], "person=100"),
+        (["--domain", "person=0"], "person=100"),
+        (["--domain", "person=ten"], "person=100"),
+        (["--domain", "person=3"], "domain"),
+        (["--closed-world", "P"], "closed_world"),
+        (["--sweeps", "10", "--seconds", "1"], "--sweeps and --seconds"),
+        (["--until", "0.1", "--seconds", "1"], "--seconds and --until"),
+        (["--symmetries", "none", "--generators", "g.txt"], "--generators"),
+        (["--symmetries", "renaming"], "renaming"),
+        (["--samples", "nowhere.csv"], "nowhere.csv"),
+        (["--samples", "s.csv", "--chains", "4"], "--chains"),
+        (["--samples", "s.csv", "--sampler", "gibbs", "--scan", "fixed"], "--sampler, --scan"),
+        (["--generators", "nowhere.txt"], "nowhere.txt"),
+        (["--evidence", "nowhere.evid"], "nowhere.evid"),
+        (["--query", "X999"], "X999"),
+        (["--query", "X0=7"], "7"),
+        (["--query", "X0 ^"], "X0 ^"),
+        (["--query", ""], "query"),
+        (["-o", "result.txt"], ".json"),
+        (["-o", "nowhere/result.json"], "nowhere"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_bad_options(
+    words: list[str], says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert says in refused(["marginals", GRID, "--json", *words], capfd)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_destination_is_checked_before_the_model_is_read(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert "nowhere.uai" not in refused(["exact", "nowhere.uai", "-o", str(tmp_path)], capfd)
+
+
+def test_a_result_does_not_overwrite_the_draws(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    draws = tmp_path / "draws.csv"
+    draws.write_text("0,1\n")
+    assert "overwrite" in refused(["marginals", GRID, "--samples", str(draws), "-o", str(draws)], capfd)
+    assert draws.read_text() == "0,1\n"
+
+
+def test_too_large_for_an_exact_answer(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    n = 60  # one factor over pairs of a complete graph: elimination needs 2^59
+    pairs = [(i, j) for i in range(n) for j in range(i)]
+    lines = ["MARKOV", str(n), " ".join(["2"] * n), str(len(pairs)), *[f"2 {i} {j}" for i, j in pairs]]
+    path = tmp_path / "large.uai"
+    path.write_text("\n".join([*lines, *["4 1 2 2 1.5"] * len(pairs)]))
+    start = time.perf_counter()
+    assert "too large" in refused(["exact", str(path)], capfd)
+    assert time.perf_counter() - start < 20
+
+
+def test_without_arguments_there_is_help(capfd: pytest.CaptureFixture[str]) -> None:
+    assert run([]) == 2
+    out, err = capfd.readouterr()
+    assert out == "" and "Commands:" in err and "marginals" in err
+
+
+def test_version_and_help_are_no_errors(capfd: pytest.CaptureFixture[str]) -> None:
+    assert run(["--version"]) == 0
+    assert capfd.readouterr().out.startswith("definetti, version ")
+    assert run(["marginals", "-h"]) == 0
+    assert "--until" in capfd.readouterr().out
+
+
+# --- streams -----------------------------------------------------------------------------------------------------
+
+
+def definetti(*words: str, **options: object) -> subprocess.Popen[str]:
+    return subprocess.Popen([sys.executable, "-m", "definetti", *words], text=True, **options)  # type: ignore[call-overload]
+
+
+def test_a_reader_that_goes_away_is_no_failure() -> None:
+    read, write = os.pipe()
+    os.close(read)
+    process = definetti("info", GRID, stdout=write, stderr=subprocess.PIPE)
+    os.close(write)
+    _, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (0, "")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_full_disk_is_one() -> None:
+    with open("/dev/full", "w") as full:
+        process = definetti("info", GRID, stdout=full, stderr=subprocess.PIPE)
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 2 and err.count("\n") == 1 and "space" in err
+
+
+def test_a_terminal_without_unicode_gets_its_answer() -> None:
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
+    process = definetti("info", GRID, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 0 and err == "" and "144 ? 2" in out
+
+
+def test_help_is_quick() -> None:
+    best = min(_seconds_of_help() for _ in range(5))
+    assert best < 0.6  # about 0.13 s alone; the machine may be busy with the rest of the suite
+
+
+def _seconds_of_help() -> float:
+    start = time.perf_counter()
+    assert definetti("--help", stdout=subprocess.DEVNULL).wait(timeout=60) == 0
+    return time.perf_counter() - start
