@@ -37,7 +37,7 @@ from definetti.samplers.kernels.relational_known import Known, Schedule, home_wo
 from definetti.samplers.kernels.relational_module import Written, module_text, write_kernel
 from definetti.samplers.kernels.relational_queries import Query, confined, observed_of
 from definetti.samplers.kernels.relational_shapes import Instances, Signature, Theory, shapes_of
-from definetti.samplers.kernels.relational_start import draw_atoms
+from definetti.samplers.kernels.relational_start import draw_atoms, own_field
 from definetti.symmetry.logic_orbits import AtomOrbits
 
 Scan = Literal["symmetric", "random", "fixed"]
@@ -54,6 +54,7 @@ class Relational:
 
     model: MarkovLogic  # with hidden class predicates, if there are queries
     theory: Theory
+    instances: tuple[Instances, ...]  # of the theory's shapes
     written: Written
     kernel: ModuleType
     data: Data
@@ -160,7 +161,9 @@ def compile_model(
     data, orbit_count = lay_out(model, orbits, theory, written, instances, observations, schedule, scan)
     text = module_text(written, plain)
     kernel = load_plain(text) if plain else load_kernel(text, repr(theory), folder)
-    made = Relational(model, theory, written, kernel, data, known, schedule.listed, orbit_count, places, bits)
+    made = Relational(
+        model, theory, instances, written, kernel, data, known, schedule.listed, orbit_count, places, bits
+    )
     kernel.advance(data, blank(made), 0, 0, 0)  # compiles, or loads what an earlier process compiled
     object.__setattr__(made, "seconds", perf_counter() - began)
     return made
@@ -230,6 +233,7 @@ def start(r: Relational, seed: int, chain: int = 0, atoms: Mapping[str, np.ndarr
     the value that violates less, from that draw, from all false and from all true.
     """
     rng = np.random.default_rng([seed, chain + 1])
+    sizes = [s.size for s in r.model.sorts.values()]
     for preferred in (None, False, True):
         made = blank(r)
         state.seed_chain(made, seed, chain)
@@ -237,7 +241,8 @@ def start(r: Relational, seed: int, chain: int = 0, atoms: Mapping[str, np.ndarr
             if atoms is not None and name in atoms:
                 words = pack(np.asarray(atoms[name], dtype=bool))
             else:
-                words = draw_atoms(r.model, name, r.known[name], r.theory, r.written, r.data, rng, preferred)
+                own = own_field(r.theory.shapes, r.instances, r.written.places.get(p, []), sizes)
+                words = draw_atoms(r.model, name, r.known[name], own, rng, preferred)
             state.put_atoms(r.written, r.data, made, p, r.model.shape(name), words)
         if violations(r, made) == 0 or (atoms is None and repair(r, made)):
             fresh = blank(r)  # the repair has used the streams and the sums

@@ -128,7 +128,8 @@ def counted(shape: Shape, place: Place) -> Counted:
 def write_effect(src: Source, theory: Theory, predicate: int, places: list[Place]) -> list[int]:
     """The counts, the violations and the rest of the local field of the atom a0, a1, ...: the deterministic part."""
     single = sorted({p.shape for p in places if theory.shapes[p.shape].single and not theory.shapes[p.shape].hard})
-    src.text.add("h, y1, y0 = 0.0, 0, 0")
+    for name in ("h = 0.0", "y1 = 0", "y0 = 0"):
+        src.text.add(name)
     for s in single:
         src.text.add(f"c{s} = 0")
     for place in places:

@@ -105,26 +105,24 @@ def soften(fields, count, current, greedy, chances, i):
 
 
 @helper
-def rotate(x, k):
-    return (x << U(k)) | (x >> U(64 - k))
-
-
-@helper
 def uniforms(streams, first, out, m):
     """m numbers in [0, 1) of 53 bits from xoshiro256++ (Blackman and Vigna; period 2^256 - 1), whose four words of
     state start at `first` and stay in registers for the whole chunk."""
-    s0, s1, s2, s3 = streams[first], streams[first + 1], streams[first + 2], streams[first + 3]
+    s0, s1 = streams[first], streams[first + 1]
+    s2, s3 = streams[first + 2], streams[first + 3]
     for i in range(m):
-        x = rotate(s0 + s3, 23) + s0
+        x = s0 + s3
+        x = ((x << U(23)) | (x >> U(41))) + s0
         t = s1 << U(17)
         s2 ^= s0
         s3 ^= s1
         s1 ^= s2
         s0 ^= s3
         s2 ^= t
-        s3 = rotate(s3, 45)
+        s3 = (s3 << U(45)) | (s3 >> U(19))
         out[i] = float(x >> U(11)) * 1.1102230246251565e-16
-    streams[first], streams[first + 1], streams[first + 2], streams[first + 3] = s0, s1, s2, s3
+    streams[first], streams[first + 1] = s0, s1
+    streams[first + 2], streams[first + 3] = s2, s3
 
 
 @helper
@@ -332,25 +330,26 @@ def advance(d, c, budget, sweeps, greedy):
     place in `coords` of a site all of whose values have probability zero.
     `choose`, `update`, `gather` and `observe` are named in the generated part.
     """
-    numbers, indices, reals, words, entries = d.numbers, d.indices, d.reals, d.words, d.entries
-    bits, clock, streams, order, coords = c.bits, c.clock, c.streams, c.order, c.coords
-    uniform, value, chance, fields = c.uniform, c.value, c.chance, c.fields
-    done, target, longest = 0, clock[SWEEP] + sweeps, min(chance.shape[0], uniform.shape[0])
+    words, entries, sorts = d.words, d.entries, d.sorts
+    bits, clock, streams = c.bits, c.clock, c.streams
+    order, coords, uniform = c.order, c.coords, c.uniform
+    value, chance = c.value, c.chance
+    done, target, longest = 0, clock[SWEEP] + sweeps, uniform.shape[0]
     while done < budget and clock[SWEEP] < target:
         room = budget - done
         if clock[OPEN] == 0:
-            begin_sweep(d.scan, clock, streams, uniform, order, d.sorts, entries)
+            begin_sweep(d.scan, clock, streams, uniform, order, sorts, entries)
         m, e = choose(
-            entries, words, d.sorts, order, coords, clock, streams, uniform, room, longest, d.free_sites, d.all_sites
+            entries, words, sorts, order, coords, clock, streams, uniform, room, longest, d.free_sites, d.all_sites
         )
         if m == 0:
             end_sweep(clock, c.sum_f, c.sum_g)
-            observe(numbers, indices, reals, words, bits, c.seen)
+            observe(d.numbers, d.indices, d.reals, words, bits, c.seen)
             continue
         uniforms(streams, OWN, uniform, m)
         p, values = entries[e, PREDICATE], entries[e, VALUES]
         clock[FAILED] = update(
-            numbers, indices, reals, words, bits, coords, uniform, value, chance, fields, p, m, greedy
+            d.numbers, d.indices, d.reals, words, bits, coords, uniform, value, chance, c.fields, p, m, greedy
         )
         if clock[FAILED] >= 0:
             break

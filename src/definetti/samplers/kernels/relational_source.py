@@ -340,8 +340,9 @@ class Source:
     def exists(self, leaf: Leaf, scope: Scope, word: Word | None = None) -> str:
         """A quantifier's value: one bit, the last variable of its plan being the word axis, or a whole open word."""
         name = self.text.fresh("q")
-        self.text.add(f"{name} = ZERO")
         goals: Goals = [("", leaf[2])]
+        past = self.cut(TRUE, word, scope) if word is not None else ""  # bits past the end are full from the start
+        self.text.add(f"{name} = ~{past.removeprefix(' & ')}" if past else f"{name} = ZERO")
         if word is not None:
             self.descend(goals, leaf[1], word, scope, Any(name=name, stop=f"{name} == FULL"))
             return name

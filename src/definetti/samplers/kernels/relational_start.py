@@ -6,87 +6,83 @@ import numpy as np
 
 from definetti.model.logic import MarkovLogic
 from definetti.samplers.kernels.relational_boolean import TRUE
-from definetti.samplers.kernels.relational_data import Data, logistic
-from definetti.samplers.kernels.relational_known import Known, home_words, pack, words_of
-from definetti.samplers.kernels.relational_module import Written
+from definetti.samplers.kernels.relational_data import logistic
+from definetti.samplers.kernels.relational_known import Known, home_words, pack, unpack, words_of
 from definetti.samplers.kernels.relational_places import Place, occurrences
-from definetti.samplers.kernels.relational_shapes import Shape, Theory
+from definetti.samplers.kernels.relational_shapes import Instances, Shape
+
+Field = tuple[float, list[tuple[dict[int, int], np.ndarray]]]
 
 #: A field that differs from atom to atom is worked out only for predicates up to this many atoms.
 LARGEST_FIELD = 20_000_000
 ROWS_AT_ONCE = 1 << 22
 
 
-def own_field(theory: Theory, written: Written, data: Data, p: int, shape: tuple[int, ...]) -> np.ndarray:
-    """The local field of every atom of a predicate from formulas in which nothing else occurs (0-d if it is equal)."""
-    field = np.zeros(())
-    for place in written.places.get(p, []):
-        s = theory.shapes[place.shape]
+def own_field(shapes: tuple[Shape, ...], instances: tuple[Instances, ...], places: list[Place], sizes: list[int]) -> Field:
+    """The local field of a predicate's atoms from formulas in which nothing else occurs.
+
+    (what all atoms share, [(constants by argument, field)] for the others)
+    """
+    shared, special = 0.0, []
+    for place in places:
+        s = shapes[place.shape]
         alone = len(list(occurrences(s.body))) == 1 and len(place.goals) == 1 and place.goals[0][1] == TRUE
-        if not alone or s.hard or any(left[0] == "a" for left, _ in place.guards):
+        if not alone or s.hard or any(left[0] == "a" for left, _ in place.guards) or set(s.plus) & set(place.rest):
             continue
+        sign = 1 if place.goals[0][0] == "z+" else -1
+        ground = sign * np.prod([sizes[s.sorts[v]] for v in place.rest], dtype=float)
         if s.single:
-            ground = np.prod([data.sorts[s.sorts[v], 1] for v in place.rest], dtype=float)
-            field = field + signed(place) * ground * data.reals[number(written, data, "weight", place.shape)]
-        elif np.prod(shape, dtype=float) <= LARGEST_FIELD:
-            field = field + varying(s, place, written, data, shape)
-    return field
+            shared += ground * float(instances[place.shape].weights[0])
+        else:
+            special += varying(s, place, instances[place.shape], ground)
+    return shared, special
 
 
-def signed(place: Place) -> int:
-    return 1 if place.goals[0][0] == "z+" else -1
-
-
-def number(written: Written, data: Data, *key: object) -> int:
-    return int(data.numbers[written.layout.numbers[key]])
-
-
-def varying(s: Shape, place: Place, written: Written, data: Data, shape: tuple[int, ...]) -> np.ndarray:
-    """The field from formulas with constants or `+` variables; those with a `+` variable to sum over are left out."""
+def varying(s: Shape, place: Place, group: Instances, ground: float) -> list[tuple[dict[int, int], np.ndarray]]:
+    """The fields from formulas with constants or `+` variables: axes of a field are arguments in rising order."""
     argument = dict(place.bound)
-    field = np.zeros(shape)
-    if any(v not in argument for v in s.plus):
-        return field
-    sizes = [int(data.sorts[s.sorts[v], 1]) for v in s.plus]
-    count = number(written, data, "instances", place.shape) if s.slots else 1
-    start = number(written, data, "weight", place.shape)
-    weights = data.reals[start : start + count * int(np.prod(sizes))].reshape(count, *sizes)
-    ground = signed(place) * np.prod([data.sorts[s.sorts[v], 1] for v in place.rest], dtype=float)
     order = np.argsort([argument[v] for v in s.plus])
-    for i in range(count):
-        index: list[object] = [slice(None)] * len(shape)
-        for left, right in place.guards:
-            start = number(written, data, "constants", place.shape)
-            index[right[1]] = int(data.indices[start + i * len(s.slots) + left[1]])
-        wide: list[object] = [None] * len(shape)
-        for v in s.plus:
-            wide[argument[v]] = slice(None)
-        here = weights[i].transpose(order)[tuple(w for w, k in zip(wide, index, strict=True) if isinstance(k, slice))]
-        field[tuple(index)] += ground * here
-    return field
+    slot_of = {right[1]: left[1] for left, right in place.guards}
+    found = []
+    for constants, weights in zip(group.constants, group.weights, strict=True):
+        at = {j: int(constants[slot]) for j, slot in slot_of.items()}
+        at |= {argument[v]: -1 for v in s.plus}
+        found.append((at, ground * np.asarray(weights).transpose(order)))
+    return found
+
+
+def whole_field(field: Field, shape: tuple[int, ...]) -> np.ndarray:
+    """The field as a tensor; 0-d if all atoms share it, or if a tensor would be too large for a mere start."""
+    shared, special = field
+    if not special or np.prod(shape, dtype=float) > LARGEST_FIELD:
+        return np.asarray(shared)
+    tensor = np.full(shape, shared)
+    for at, values in special:
+        index = tuple(at[j] if at.get(j, -1) >= 0 else slice(None) for j in range(len(shape)))
+        wide = tuple(slice(None) if j in at else None for j in range(len(shape)) if at.get(j, -1) < 0)
+        tensor[index] += values[wide]
+    return tensor
 
 
 def draw_atoms(
     model: MarkovLogic,
     name: str,
     known: Known,
-    theory: Theory,
-    written: Written,
-    data: Data,
+    field: Field,
     rng: np.random.Generator,
     preferred: bool | None,
 ) -> np.ndarray:
     """A predicate's atoms as words at home: known ones as known, the others drawn (or all `preferred`)."""
-    p, shape = list(model.predicates).index(name), model.shape(name)
+    shape = model.shape(name)
     if not known.free:
         return np.zeros(home_words(shape), np.uint64) if known.truth is None else known.truth.copy()
-    field = own_field(theory, written, data, p, shape)
+    tensor = whole_field(field, shape)
     if model.predicates[name].exclusive:
-        drawn = draw_blocks(np.broadcast_to(field, shape), model.predicates[name].exclusive, known, rng)
+        drawn = draw_blocks(np.broadcast_to(tensor, shape), model.predicates[name].exclusive, known, rng)
     elif preferred is not None:
         drawn = pack(np.broadcast_to(np.array(preferred), shape))
     else:
-        drawn = bernoulli(logistic(field), shape, rng)
+        drawn = bernoulli(logistic(tensor), shape, rng)
     if known.mask is not None and known.truth is not None:
         drawn = (drawn & ~known.mask) | known.truth
     return drawn
@@ -108,8 +104,6 @@ def bernoulli(chance: np.ndarray, shape: tuple[int, ...], rng: np.random.Generat
 
 def draw_blocks(field: np.ndarray, exclusive: tuple[int, ...], known: Known, rng: np.random.Generator) -> np.ndarray:
     """One true value per block, by Gumbel's trick; values that are known false are left out."""
-    from definetti.samplers.kernels.relational_known import unpack
-
     shape = field.shape
     score = field + rng.gumbel(size=shape)
     if known.mask is not None and known.truth is not None:
