@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from definetti.diagnose import Diagnosis, diagnose
+from definetti.diagnose import Diagnosis, diagnose, weighted_mean
 from definetti.errors import Notice
 from definetti.estimators.events import Event
 from definetti.estimators.values import Estimates
@@ -41,17 +41,18 @@ def with_events(draws: Draws, events: Sequence[Event], singles: int) -> Draws:
 
 
 def judge(estimates: Estimates, draws: Draws) -> Diagnosis:
-    """Errors of the estimates. A statistic that never moved is exact only if its conditionals say so too."""
+    """Errors of the estimates. A statistic that never moved is exact if symmetry holds it between 0 and 1, or if its
+    conditionals say so; otherwise it is rare, and they say how rare."""
     found = diagnose(estimates.batches, draws.lengths, draws.f, draws.squares, draws.sizes)
+    if not draws.f.shape[0]:
+        return found
     mcse = found.mcse.copy()
-    if draws.f.shape[0]:
-        still = draws.f[0, 0]
-        exact = found.constant.copy()
-        if draws.g is not None:
-            agree = np.isnan(draws.g) | (np.abs(draws.g - still) < 1e-12)
-            exact &= agree.all(axis=(0, 1)) | ((still > 0) & (still < 1))
-        mcse[exact] = 0.0
-        mcse[found.constant & ~exact] = np.nan
+    still = draws.f[0, 0]
+    g = np.full_like(still, np.nan) if draws.g is None else weighted_mean(draws.g, draws.lengths)
+    exact = found.constant & ((np.abs(g - still) < 1e-12) | ((still > 0) & (still < 1)))
+    rare = found.constant & ~exact
+    mcse[rare] = np.sqrt(g * (1 - g) / (draws.sweeps * draws.chains))[rare]
+    mcse[exact] = 0.0
     return Diagnosis(mcse, found.rhat, found.ess, found.constant)
 
 
@@ -79,8 +80,8 @@ def assemble(
             "ess": found.ess[columns],
         }
         if len(columns) == 1:
-            return {key: _number(value[0]) for key, value in fields.items()}
-        return {key: [_number(v) for v in value] for key, value in fields.items()}
+            return {key: number(value[0]) for key, value in fields.items()}
+        return {key: [number(v) for v in value] for key, value in fields.items()}
 
     rows = []
     for i, size in zip(names["row_representative"].tolist(), names["row_size"].tolist(), strict=True):
@@ -99,15 +100,14 @@ def assemble(
                 asked[query.text] = Estimate(float(event.certain > 0), 0.0, None, None, 1)
         else:
             asked[query.text] = marginals[model.names[query.variables[0]]]
-    doubts = _doubts(rows, asked)
-    return Marginals(tuple(rows), members, asked, run, (*notices, *doubts), interrupted=interrupted)
+    return Marginals(tuple(rows), members, asked, run, (*notices, *doubts(rows, asked)), interrupted=interrupted)
 
 
-def _number(value: float) -> float | None:
+def number(value: float) -> float | None:
     return float(value) if np.isfinite(value) else None
 
 
-def _doubts(rows: Sequence[OrbitRow], asked: Mapping[str, Estimate]) -> list[Notice]:
+def doubts(rows: Sequence[OrbitRow], asked: Mapping[str, Estimate]) -> list[Notice]:
     """What fails: R-hat above 1.05, effective size below 100, or no standard error at all."""
     printed = [(row.representative, row) for row in rows] + list(asked.items())
     loose, few, unknown = [], [], []

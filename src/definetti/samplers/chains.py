@@ -24,6 +24,7 @@ CHUNK_SECONDS = 0.1  # how long one call of a kernel should take: progress, Ctrl
 MOST_BATCHES = 64  # an open-ended run merges its batches in pairs when there are more
 BATCHES = 32  # of a run of known length
 ORDER_ENTRIES = 1 << 22
+WARM_SHARE = 0.25  # of the time, where a time limit ends the warm-up before its sweeps are done
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,7 @@ class Plan:
     sweeps: int | None
     seed: int
     workers: int
+    seconds: float | None = None  # the caller's time limit: a quarter of it at most goes into warm-up
     conditionals: bool = True
 
 
@@ -107,6 +109,8 @@ class Sampling:
         with ThreadPoolExecutor(min(self.plan.workers, len(self.blocks))) as pool:
             for done in self._advance(pool, self.plan.burn_in, 0):
                 yield self._progress("warm-up", done, self.plan.burn_in)
+                if self.plan.seconds is not None and self.seconds > WARM_SHARE * self.plan.seconds:
+                    break
             kept = 0
             while self.plan.sweeps is None or kept < self.plan.sweeps:
                 length = self._next_length(kept)

@@ -8,7 +8,7 @@ the rest: `quotient.py`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from time import perf_counter
 from typing import overload
@@ -43,7 +43,7 @@ class RenamingSymmetries:
     notices: tuple[Notice, ...] = ()
     seconds: float = 0.0
     time_limit: float = 10.0
-    kind: str = field(default="renaming", init=False)
+    kind: str = "renaming"
 
     @property
     def order(self) -> int | None:
@@ -138,6 +138,12 @@ class RenamingSymmetries:
                 numbers = self.orbit_numbers(name, tuples).tolist()
                 for row, number in zip(tuples.tolist(), numbers, strict=True):
                     yield atom_text(self.model, name, row), number
+
+    def orbit_grid(self, predicate: str) -> np.ndarray:
+        """The orbits of all atoms of a predicate, a tensor of its shape: for predicates that fit into memory."""
+        shape = self.model.shape(predicate)
+        tuples = np.indices(shape).reshape(len(shape), -1).T
+        return self.orbit_numbers(predicate, tuples).reshape(shape)
 
     def is_core(self, predicate: str, constants: Sequence[int]) -> bool:
         """Whether an atom is free and neither hanging nor loose: then the group moves it as it moves its constants."""
@@ -279,6 +285,17 @@ def renaming(
     numbers = number_atoms(model, Cells(group, fine, evidence_relations(model), found), most_cells)
     notices = [*group.quotient.notices, *_notices(model, numbers, simplify and found is None)]
     return RenamingSymmetries(model, group, fine, numbers, found, tuple(notices), perf_counter() - start, time_limit)
+
+
+def trivial(model: MarkovLogic) -> RenamingSymmetries:
+    """No symmetry: every free atom is an orbit of its own."""
+    start = perf_counter()
+    nodes = nodes_of({s.name: s.size for s in model.sorts.values()})
+    each = np.concatenate([np.zeros(0, np.int64), *(np.arange(size) for size in nodes.size.values())])
+    alone = ConstantGroup(nodes, each, Quotient(dict(nodes.start), nodes.count, (), 1))
+    numbers = number_atoms(model, Cells(alone, alone, evidence_relations(model), None))
+    notices = tuple(_notices(model, numbers, False))
+    return RenamingSymmetries(model, alone, alone, numbers, None, notices, perf_counter() - start, kind="none")
 
 
 def _notices(model: MarkovLogic, numbers: AtomNumbers, unsimplified: bool) -> Iterator[Notice]:
