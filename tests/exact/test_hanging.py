@@ -15,7 +15,7 @@ from logic_worlds import at
 
 from definetti.errors import Unsatisfiable
 from definetti.model.ground import ground
-from definetti.model.logic import Iff, Implies, Or, Predicate
+from definetti.model.logic import And, Iff, Implies, Or, Predicate
 from definetti.symmetry.atom_generators import atom_generators
 from definetti.symmetry.factors import symmetries
 from definetti.symmetry.logic import renaming
@@ -91,6 +91,18 @@ def test_constants_differ_by_what_hangs_on_them():
     known["Friends"] += [((a, b), 0) for a in (1, 2, 3) for b in (0, a)]
     group = check(lw.smokers(4, known))
     assert not group.orbit_of("Smokes(P1)").contains("Smokes(P2)") and group.orbit_of("Smokes(P2)").size == 2
+
+
+def test_residuals_differ_by_their_weights():
+    """An atom of one weight hangs on one constant, an atom of another weight on the other, both tied to alike atoms."""
+    predicates = [Predicate("P", ("a",)), Predicate("R", ("a", "a")), Predicate("T", ("a", "a"))]
+    formulas = [
+        (w, Implies(And((at(name, "x", "y"), at("P", "x"))), at("P", "y"))) for name, w in (("R", 0.5), ("T", 2.0))
+    ]
+    pairs = [(a, b) for a in range(3) for b in range(3)]
+    known = {"P": [((0,), 1)], "R": [(p, 0) for p in pairs if p != (0, 1)], "T": [(p, 0) for p in pairs if p != (0, 2)]}
+    group = check(lw.network({"a": 3}, predicates, formulas, known))
+    assert group.orbit_count == 4 and not group.is_core("R", (0, 1))
 
 
 def test_loose_atoms_of_equal_fields_are_one_orbit():
