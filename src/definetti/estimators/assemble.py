@@ -19,6 +19,7 @@ from definetti.samplers.draws import Draws
 
 MOST_RHAT = 1.05
 FEWEST_ESS = 100.0
+ROUNDING = 1e-14
 
 
 def with_events(draws: Draws, events: Sequence[Event], singles: int) -> Draws:
@@ -46,13 +47,16 @@ def judge(estimates: Estimates, draws: Draws) -> Diagnosis:
     found = diagnose(estimates.batches, draws.lengths, draws.f, draws.squares, draws.sizes)
     if not draws.f.shape[0]:
         return found
+    if draws.unfinished:
+        unknown = np.full_like(found.mcse, np.nan)
+        return Diagnosis(unknown, unknown, unknown, found.constant)
     mcse = found.mcse.copy()
     still = draws.f[0, 0]
     g = np.full_like(still, np.nan) if draws.g is None else weighted_mean(draws.g, draws.lengths)
     exact = found.constant & ((np.abs(g - still) < 1e-12) | ((still > 0) & (still < 1)))
     rare = found.constant & ~exact
     mcse[rare] = np.sqrt(g * (1 - g) / (draws.sweeps * draws.chains))[rare]
-    mcse[exact] = 0.0
+    mcse[exact | (mcse < ROUNDING)] = 0.0  # a conditional that depends on nothing is the answer itself
     return Diagnosis(mcse, found.rhat, found.ess, found.constant)
 
 

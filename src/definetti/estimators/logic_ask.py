@@ -31,9 +31,11 @@ from definetti.symmetry.logic import RenamingSymmetries, trivial
 
 @dataclass(frozen=True, eq=False)
 class LogicQuestion:
-    """A `Question` about a Markov logic network. `group` is trivial for the standard estimator."""
+    """A `Question` about a Markov logic network. `group` is trivial for the standard estimator; `late` is not its own, so
+    that all estimators see the same draws."""
 
     group: RenamingSymmetries
+    late: Mapping[str, np.ndarray]  # hanging and loose atoms
     queries: Mapping[str, Formula]  # over constants
     counted: tuple[Query, ...]  # formulas with their constants let loose, one per cell of an orbit
     cells: Mapping[str, QueryCells]  # which of `counted` make up a query
@@ -43,7 +45,7 @@ class LogicQuestion:
         """Hanging and loose atoms are drawn after the others: given those they are independent, and the sweep commutes."""
         group = self.group
         relational = compile_model(
-            group.model, group.atom_orbits, queries=self.counted, scan=sampler.scan, late=group.late()
+            group.model, group.atom_orbits, queries=self.counted, scan=sampler.scan, late=self.late
         )
         return RelationalSampling(relational, group, list(self.cells.values()), plan)
 
@@ -86,7 +88,7 @@ def logic_question(group: RenamingSymmetries, texts: Sequence[str], method: str)
             members = {f"c{k}": mask for k, mask in orbit.members(cell).items()}
             counted.append(Query(body, {f"c{k}": s for k, (s, _) in enumerate(constants)}, members))
         cells[text] = QueryCells(tuple(range(first, len(counted))), orbit.size)
-    return LogicQuestion(used, queries, tuple(counted), cells, tuple(notices))
+    return LogicQuestion(used, group.late(), queries, tuple(counted), cells, tuple(notices))
 
 
 def _numbers(atom: Atom) -> list[int]:

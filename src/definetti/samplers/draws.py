@@ -26,6 +26,7 @@ class Draws:
     last: np.ndarray | None = None  # float64[B, C, K]
     square: np.ndarray | None = None  # float64[B, C, K]
     burn_in: int = 0
+    unfinished: bool = False  # states inside the first sweep, before anything was folded: no error can be told
 
     @property
     def sweeps(self) -> int:

@@ -155,7 +155,7 @@ class RelationalSampling:
             return Draws(np.zeros((0, self.plan.chains, len(self._sizes))), None, np.zeros(0, np.int64), self._sizes)
         rows = [np.append(self._orbit_means(chain), np.full(len(self.asked), np.nan)) for chain in self._chains]
         f = np.stack(rows)[None]
-        return Draws(f, None, np.ones(1, np.int64), self._sizes, square=f**2, burn_in=0)
+        return Draws(f, None, np.ones(1, np.int64), self._sizes, square=f**2, unfinished=True)
 
     def _orbit_means(self, chain: Chain) -> np.ndarray:
         """F of a state, counted row by row of each predicate."""
