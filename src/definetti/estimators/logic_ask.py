@@ -13,7 +13,7 @@ from definetti.diagnose import Diagnosis
 from definetti.errors import Notice
 from definetti.estimators import ESTIMATORS
 from definetti.estimators.ask import fallback_notices
-from definetti.estimators.assemble import doubts, judge, number
+from definetti.estimators.assemble import doubts, frozen_notice, judge, number
 from definetti.estimators.values import Estimates
 from definetti.model.formulas import atoms, replace_constants, terms
 from definetti.model.logic import Atom, Constant, Formula, MarkovLogic
@@ -41,7 +41,7 @@ class LogicQuestion:
     cells: Mapping[str, QueryCells]  # which of `counted` make up a query
     notices: tuple[Notice, ...]
 
-    def sampling(self, sampler: Gibbs, plan: Plan) -> RelationalSampling:
+    def sampling(self, sampler: Gibbs, plan: Plan, method: str) -> RelationalSampling:
         """Hanging and loose atoms are drawn after the others: given those they are independent, and the sweep commutes."""
         group = self.group
         relational = compile_model(
@@ -49,11 +49,16 @@ class LogicQuestion:
         )
         return RelationalSampling(relational, group, list(self.cells.values()), plan)
 
+    def largest_error(self, draws: Draws, method: str) -> float | None:
+        result = self.conclude(draws, method, {}, False)
+        errors = [answer.mcse for answer in (list(result.queries.values()) or result.orbits)]
+        return None if any(e is None for e in errors) else max((e for e in errors if isinstance(e, float)), default=0.0)
+
     def conclude(self, draws: Draws, method: str, run: Mapping[str, Any], interrupted: bool) -> Marginals:
         if draws.g is None and method == "conditional":
             method = "orbit"
         estimates = ESTIMATORS[method](draws)
-        found = judge(estimates, draws)
+        found = judge(estimates, draws, np.full(len(estimates.value), np.nan))
         members = Atoms(self.group)
         rows = OrbitRows(self.group, estimates, found)
         shown = Marginals(rows, members, run=run)
@@ -65,7 +70,10 @@ class LogicQuestion:
             else:
                 assert isinstance(formula, Atom)
                 asked[text] = shown[atom_text(self.group.model, formula.predicate, _numbers(formula))]
+        stuck = np.flatnonzero(found.frozen[: len(rows)])
         notices = [*self.notices, *fallback_notices(estimates.fallback, method), *doubts(tuple(rows), asked)]
+        if len(stuck):
+            notices.append(frozen_notice(rows[int(stuck[0])].representative, int(self.group.sizes[stuck].sum())))
         return replace(shown, queries=asked, notices=tuple(notices), interrupted=interrupted)
 
 
