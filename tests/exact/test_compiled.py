@@ -88,7 +88,10 @@ def test_compiled_tuples_equal_source() -> None:
     rng = np.random.default_rng(0)
     state = rng.integers(0, 8, size=(4, 10), dtype=np.uint8)
     tuples = tuple_kernels.Tuples(
-        np.array([0, 2, 3]), np.array([0, 2, 4, 5]), np.array([0, 1, 1, 2, 3], np.int32), np.array([0, 1, 1, 1, 0], np.uint8)
+        np.array([0, 2, 3]),
+        np.array([0, 2, 4, 5]),
+        np.array([0, 1, 1, 2, 3], np.int32),
+        np.array([0, 1, 1, 1, 0], np.uint8),
     )
     hits = [np.zeros((2, 10), dtype=np.int64) for _ in range(2)]
     tuple_kernels.count_tuples(tuples, state, np.uint8(1), hits[0])

@@ -15,6 +15,7 @@ from definetti.errors import ModelError
 from definetti.estimators import choose
 from definetti.estimators.ask import Question, ask
 from definetti.estimators.logic_ask import logic_question
+from definetti.model.entail import entailed
 from definetti.model.factors import FactorGraph
 from definetti.model.logic import MarkovLogic
 from definetti.model.marginals import Marginals
@@ -111,14 +112,22 @@ def world(model: FactorGraph | MarkovLogic) -> str:
 def resolve(model: FactorGraph | MarkovLogic, wanted: Any, time_limit: float) -> Symmetries | RenamingSymmetries:
     """The group to average over: found, given, or none."""
     if isinstance(wanted, RenamingSymmetries):
-        if wanted.model is not model:
-            raise ModelError("these symmetries belong to another model; find them for this one")
+        if not isinstance(model, MarkovLogic) or not _same_logic(entailed(model), wanted.model):
+            raise ModelError("these symmetries belong to another model, or to other evidence; find them for this one")
         return wanted
     if isinstance(wanted, Symmetries):
         if isinstance(model, FactorGraph) and not _same(simplify(model), wanted.model):
             raise ModelError("these symmetries belong to another model, or to other evidence; find them for this one")
         return wanted
     return find_symmetries(model, "none" if wanted is None else wanted, None, time_limit)
+
+
+def _same_logic(a: MarkovLogic, b: MarkovLogic) -> bool:
+    """The same theory with the same evidence."""
+    if a.formulas != b.formulas or a.sorts != b.sorts or a.closed != b.closed or a.evidence.keys() != b.evidence.keys():
+        return False
+    pairs = [(a.evidence[name], b.evidence[name]) for name in a.evidence]
+    return all(np.array_equal(x.tuples, y.tuples) and np.array_equal(x.values, y.values) for x, y in pairs)
 
 
 def _same(a: FactorGraph, b: FactorGraph) -> bool:
