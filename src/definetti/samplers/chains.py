@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from itertools import repeat
 
 import numpy as np
 
@@ -92,6 +93,11 @@ class Sampling:
     def batch_count(self) -> int:
         return len(self._batches)
 
+    @property
+    def can_stop(self) -> bool:
+        """Whether there is anything to show yet."""
+        return bool(self.batch_count)
+
     def warm(self) -> None:
         """Load or compile the kernels, on no sweeps at all."""
         nothing = self._orders.next(0)
@@ -136,7 +142,7 @@ class Sampling:
             chunk = max(1, min(sweeps - done, entries, int(self._sweeps_per_second * CHUNK_SECONDS)))
             orders = self._orders.next(chunk)
             began = time.perf_counter()
-            list(pool.map(lambda k: self._run_block(k, orders, folded), range(len(self.blocks))))
+            list(pool.map(self._run_block, range(len(self.blocks)), repeat(orders), repeat(folded)))
             took = time.perf_counter() - began
             self.seconds += took
             self.updates += chunk * len(self._sites) * self.plan.chains
@@ -175,7 +181,7 @@ class Sampling:
         if self.plan.conditionals:
             g = self._conditionals([(a, b) for (a, _), (b, _) in zip(before, last, strict=True)])
         at_end = self._gather([h.final for h, _ in last], [n for _, n in last], 1)
-        batches = [*self._batches, Batch(length, self._gather(final, hits, length), at_end, g)]
+        batches = [*self._batches, Batch(length, self._gather(final, hits, length), g, last=at_end)]
         most = 2 * _most_batches(self.statistics.count, self.plan.chains)
         self._batches = merge_pairs(batches) if self.plan.sweeps is None and len(batches) >= most else batches
 
@@ -202,8 +208,8 @@ class Sampling:
 
     def draws(self) -> Draws:
         """What has been folded so far (whole batches only)."""
-        shape = (self.plan.chains, self.statistics.count)
-        return draws_of(self._batches, shape, self.burnt, self.plan.conditionals)
+        sizes = np.concatenate([self.statistics.sizes, self.statistics.event_sizes])
+        return draws_of(self._batches, sizes, self.plan.chains, self.burnt)
 
 
 def _sum(a: np.ndarray | None, b: np.ndarray | None) -> np.ndarray:
