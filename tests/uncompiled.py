@@ -186,7 +186,7 @@ def site_matrices(aim: Target, run: Run) -> list[np.ndarray]:
 
 
 def scan_matrix(sites: list[np.ndarray], scan: str) -> np.ndarray:
-    """One sweep of a scan (one update for `random`): every order of the sites with equal probability, or the fixed one."""
+    """One sweep of a scan (one update for `random`): all orders with equal probability, or the fixed one."""
     if scan == "random":
         return np.mean(sites, axis=0)
     orders = itertools.permutations(range(len(sites))) if scan == "symmetric" else [range(len(sites))]
@@ -209,7 +209,7 @@ def kernel_error(model: FactorGraph | Target, kernel: str, sources: Sources = RE
     return 0.0 if run is None else max(flow_error(aim, matrix) for matrix in site_matrices(aim, run))
 
 
-# --- the draw itself ---------------------------------------------------------------------------------------------------
+# --- the draw itself -----------------------------------------------------------------------------------------------
 
 
 def split(threshold: int) -> tuple[int, int]:

@@ -121,7 +121,7 @@ def test_shuffled_is_uniform(n: int) -> None:
         return rows[0]
 
     results = followed(make, int(np.prod(np.arange(1, n + 1))))
-    assert results == Counter({order: 1 for order in itertools.permutations(sites.tolist())})
+    assert results == Counter(itertools.permutations(sites.tolist()))
 
 
 def test_with_replacement_is_uniform() -> None:
@@ -132,7 +132,7 @@ def test_with_replacement_is_uniform() -> None:
         kernels.with_replacement(None, sites, rows)
         return rows[0]
 
-    assert followed(make, 27) == Counter({row: 1 for row in itertools.product([3, 5, 9], repeat=3)})
+    assert followed(make, 27) == Counter(itertools.product([3, 5, 9], repeat=3))
 
 
 @pytest.mark.parametrize("bound", [1, 3, 6, 7, 1000, 2**31 + 1])

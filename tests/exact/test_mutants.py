@@ -3,6 +3,8 @@
 If a line that a mutant changes is rewritten, `uncompiled` says so: give the mutant its new place, never drop it.
 """
 
+# ruff: noqa: E501 - the patched lines stand as they are in the sources
+
 from __future__ import annotations
 
 from dataclasses import dataclass

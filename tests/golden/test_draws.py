@@ -1,8 +1,8 @@
 """Draws pinned bit by bit: one seed per kernel and scan.
 
-A change here changes every published result that names a seed. If that is meant (another stream, another layout of lanes,
-another way to start), run `python -m pytest tests/golden/test_draws.py`, copy the digests that the failures print, and say in
-the commit and in CHANGELOG.md that draws have changed.
+A change here changes every published result that names a seed. If that is meant (another stream, another layout of
+lanes, another way to start), run `python -m pytest tests/golden/test_draws.py`, copy the digests that the failures
+print, and say in the commit and in CHANGELOG.md that draws have changed.
 """
 
 from __future__ import annotations
