@@ -308,7 +308,7 @@ def test_a_state_without_a_legal_value_is_an_error():
         r.advance(chain, 1)
     contradiction = th.And((th.atom("smokes", "x"), th.Not(th.atom("smokes", "x"))))
     r = compile_model(replace(model, formulas=(th.rule(contradiction, None, "person", "x"),)), {}, plain=True)
-    with pytest.raises(ModelError, match="no state"):
+    with pytest.raises(Unsatisfiable, match="clash"):
         r.start(1)
 
 

@@ -43,7 +43,7 @@ class LogicQuestion:
         """Hanging and loose atoms are drawn after the others: given those they are independent, and the sweep commutes."""
         group = self.group
         relational = compile_model(
-            group.model, group.atom_orbits, queries=self.counted, scan=sampler.scan, late=group.late()
+            group.model, group.atom_orbits, queries=self.counted, scan=sampler.scan, late=group.late(), source=group.source
         )
         return RelationalSampling(relational, group, list(self.cells.values()), plan)
 

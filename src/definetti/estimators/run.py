@@ -6,6 +6,7 @@ import os
 import secrets
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from definetti.errors import ModelError
@@ -96,7 +97,10 @@ def marginals(
         "workers": plan.workers,
         "seed": seed,
     }
-    return question.conclude(draws, method, run, interrupted)
+    result = question.conclude(draws, method, run, interrupted)
+    if isinstance(sampling, RelationalSampling):
+        result = replace(result, notices=(*result.notices, *sampling.notices()))
+    return result
 
 
 def world(model: FactorGraph | MarkovLogic) -> str:
@@ -108,7 +112,7 @@ def world(model: FactorGraph | MarkovLogic) -> str:
 def resolve(model: FactorGraph | MarkovLogic, wanted: Any, time_limit: float) -> Symmetries | RenamingSymmetries:
     """The group to average over: found, given, or none."""
     if isinstance(wanted, RenamingSymmetries):
-        if wanted.model is not model:
+        if model not in (wanted.source, wanted.model):
             raise ModelError("these symmetries belong to another model; find them for this one")
         return wanted
     if isinstance(wanted, Symmetries):

@@ -45,7 +45,6 @@ from definetti.samplers.kernels.relational_known import (
 from definetti.samplers.kernels.relational_module import Written, module_text, write_kernel
 from definetti.samplers.kernels.relational_queries import Query, confined, observed_of
 from definetti.samplers.kernels.relational_shapes import Instances, Signature, Theory, shapes_of
-from definetti.samplers.kernels.relational_start import draw_atoms, own_field
 from definetti.symmetry.logic_orbits import AtomOrbits
 
 Scan = Literal["symmetric", "random", "fixed"]
@@ -71,6 +70,7 @@ class Relational:
     orbit_count: int
     query_places: np.ndarray  # of each query among the kernel's counts
     bits: int  # words of one chain's state
+    source: MarkovLogic  # as the user gave it: what errors speak of
     seconds: float = field(default=0.0)  # writing, compiling or loading
 
     @property
@@ -137,6 +137,7 @@ def compile_model(
     scan: Scan = "symmetric",
     order: Sequence[str] | None = None,
     late: Mapping[str, np.ndarray] | None = None,
+    source: MarkovLogic | None = None,
     memory: int | None = None,
     folder: Path | None = None,
     plain: bool = False,
@@ -153,7 +154,7 @@ def compile_model(
         raise ModelError(f"scan {scan!r} is not one of {', '.join(SCANS)}")
     order = tuple(model.predicates) if order is None else tuple(order)
     refuse_large(16 * sum(home_words(model.shape(name)) for name in model.predicates), memory)
-    rules = []
+    rules, source = [], source or model
     if queries:
         model, rules = confined(model, queries)
     known = {name: known_of(model, p) for name, p in model.predicates.items()}
@@ -170,7 +171,7 @@ def compile_model(
     text = module_text(written, plain)
     kernel = load_plain(text) if plain else load_kernel(text, repr(theory), folder)
     made = Relational(
-        model, theory, instances, written, kernel, data, known, schedule.listed, orbit_count, places, bits
+        model, theory, instances, written, kernel, data, known, schedule.listed, orbit_count, places, bits, source
     )
     kernel.advance(data, blank(made), 0, 0, 0)  # compiles, or loads what an earlier process compiled
     object.__setattr__(made, "seconds", perf_counter() - began)
@@ -235,34 +236,10 @@ def blank(r: Relational) -> Chain:
 
 
 def start(r: Relational, seed: int, chain: int = 0, atoms: Mapping[str, np.ndarray] | None = None) -> Chain:
-    """A chain at its start: `atoms` (boolean tensors) where given; else drawn, and repaired to a legal state.
+    """A chain at its start: `atoms` (boolean tensors) where given; else drawn, and made legal (`relational_starts`)."""
+    from definetti.samplers.relational_starts import first_state
 
-    Each free site is drawn from the formulas that speak of it alone. Where hard formulas are violated, sites move to
-    the value that violates less, from that draw, from all false and from all true.
-    """
-    rng = np.random.default_rng([seed, chain + 1])
-    sizes = [s.size for s in r.model.sorts.values()]
-    for preferred in (None, False, True):
-        made = blank(r)
-        state.seed_chain(made, seed, chain)
-        for p, name in enumerate(r.model.predicates):
-            if atoms is not None and name in atoms:
-                words = pack(np.asarray(atoms[name], dtype=bool))
-            else:
-                own = own_field(r.theory.shapes, r.instances, r.written.places.get(p, []), sizes)
-                words = draw_atoms(r.model, name, r.known[name], own, rng, preferred)
-            state.put_atoms(r.written, r.data, made, p, r.model.shape(name), words)
-        if violations(r, made) == 0 or (atoms is None and repair(r, made)):
-            fresh = blank(r)  # the repair has used the streams and the sums
-            state.seed_chain(fresh, seed, chain)
-            fresh.bits[:] = made.bits
-            return fresh
-        if atoms is not None:
-            raise Unsatisfiable("the given start violates a hard formula; start from a state that satisfies them all")
-    raise ModelError(
-        "no state that satisfies the hard formulas was found by repairing random, all-false and all-true states; "
-        "give a start, or soften a formula"
-    )
+    return first_state(r, seed, chain, atoms)
 
 
 def violations(r: Relational, chain: Chain) -> int:
@@ -274,11 +251,11 @@ def violations(r: Relational, chain: Chain) -> int:
         return int(r.kernel.violated(d.numbers, d.indices, d.reals, d.words, c.bits, c.seen))
 
 
-def repair(r: Relational, chain: Chain) -> bool:
+def repair(r: Relational, chain: Chain, data: Data | None = None) -> bool:
     """Moves sites to the value that violates less, until nothing is violated or patience ends."""
     for _ in range(REPAIR_SWEEPS):
         with np.errstate(over="ignore"):
-            r.kernel.advance(r.data, chain, FOREVER, 1, 1)
+            r.kernel.advance(r.data if data is None else data, chain, FOREVER, 1, 1)
         if violations(r, chain) == 0:
             return True
     return False

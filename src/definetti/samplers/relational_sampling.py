@@ -13,11 +13,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from definetti.errors import Notice
 from definetti.samplers.chains import BATCHES, MOST_BATCHES, WARM_SHARE, Plan, Progress
 from definetti.samplers.draws import Draws, merge_pairs
 from definetti.samplers.kernels.relational_data import Chain
 from definetti.samplers.kernels.relational_state import clear_sums
 from definetti.samplers.relational import SCANS, SWEEP, UPDATES, Relational, advance, refuse_large, start
+from definetti.samplers.relational_starts import clear_live
+from definetti.samplers.relational_stuck import stuck_notices
 from definetti.symmetry.logic import RenamingSymmetries
 
 STRETCH = 0.1  # seconds between two looks at the clock
@@ -70,6 +73,7 @@ class RelationalSampling:
                     break
             for chain in self._chains:
                 clear_sums(chain)
+                clear_live(self.relational, chain)
             kept = 0
             while plan.sweeps is None or kept < plan.sweeps:
                 length = self._next_length(kept)
@@ -106,6 +110,10 @@ class RelationalSampling:
 
     def _progress(self, phase: str, done: int, total: int | None) -> Progress:
         return Progress(phase, done, total, self.updates / max(self.seconds, 1e-9), None, self.seconds)
+
+    def notices(self) -> list[Notice]:
+        """What the kept sweeps could never have moved."""
+        return stuck_notices(self.relational, self.group, self._chains) if self._lengths else []
 
     # --- folding ---------------------------------------------------------------------------------------------------
 

@@ -68,7 +68,7 @@ def orientation_offsets(written: Written, theory: Theory, sizes: list[int]) -> t
     offsets: dict[tuple, int] = {}
     total = 0
     for key in written.layout.numbers:
-        if key[0] == "o":
+        if key[0] in ("o", "live"):  # beside the state: which sites were free to move at some update
             offsets[key] = total
             total += orientation_words(theory, sizes, key[1], key[2])
     return offsets, total

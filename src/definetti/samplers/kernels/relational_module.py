@@ -154,10 +154,28 @@ def write_chance(src: Source, theory: Theory, predicate: int, places: list[Place
         text.add(f"    p = logistic({field_text(src, single)})")
     else:
         text.add(f"p = logistic({field_text(src, single)})")
-    if any(theory.shapes[p.shape].hard for p in places):
+    if is_held(theory, places):
         text.add("if y1 > 0 or y0 > 0:")
         text.add("    if greedy == 0 and y1 > 0 and y0 > 0: return i")
         text.add("    if y1 != y0: p = 0.0 if y1 > y0 else 1.0")
+
+
+def write_live(src: Source, theory: Theory, predicate: int, chance: str) -> None:
+    """Remembers that the atom could have moved: an atom that hard formulas hold at every update is frozen."""
+    arity = len(theory.signatures[predicate].sorts)
+    terms = tuple(("a", j) for j in range(arity))
+    src.text.add(f"if {chance} > 0.0 and {chance} < 1.0:")
+    with src.text.inside():
+        src.text.depth += 1
+        axis = (arity - 1,) if arity else ()
+        last = f"a{arity - 1}"
+        index, bit = (f"({last} >> 6)", f"ONE << U({last} & 63)") if arity else ("0", "ONE")
+        src.text.add(f"{src.address(predicate, terms, axis, index, 'live')} |= {bit}")
+
+
+def is_held(theory: Theory, places: list[Place]) -> bool:
+    """Whether hard formulas speak of a predicate."""
+    return any(theory.shapes[p.shape].hard for p in places)
 
 
 def write_flip(src: Source, theory: Theory, predicate: int) -> None:
@@ -181,6 +199,8 @@ def write_update(theory: Theory, layout: Layout, predicate: int, places: list[Pl
         src.text.add(f"a{j} = I(coords[{j}, i])")
     single = write_effect(src, theory, predicate, places)
     write_chance(src, theory, predicate, places, single)
+    if is_held(theory, places):
+        write_live(src, theory, predicate, "p")
     src.text.add("new = U(draw(uniform[i], p))")
     src.text.add("chance[i] = p")
     src.text.add("values[i] = I(new)")
@@ -222,6 +242,8 @@ def write_block(theory: Theory, layout: Layout, predicate: int, places: list[Pla
     src.text.add(f"new = draw_value(uniform[i], chance, i * {count}, {count})")
     src.text.add("values[i] = new")
     value_loops(src, signature.exclusive, signature.sorts)
+    if is_held(theory, places):
+        write_live(src, theory, predicate, f"chance[i * {count} + value]")
     src.text.add("if value == new:")
     src.text.depth += 1
     return src
