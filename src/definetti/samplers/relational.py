@@ -45,6 +45,7 @@ from definetti.samplers.kernels.relational_known import (
 from definetti.samplers.kernels.relational_module import Written, module_text, write_kernel
 from definetti.samplers.kernels.relational_queries import Query, confined, observed_of
 from definetti.samplers.kernels.relational_shapes import Instances, Signature, Theory, shapes_of
+from definetti.samplers.relational_tied import Tied, apart, tied_classes, with_ties
 from definetti.symmetry.logic_orbits import AtomOrbits
 
 Scan = Literal["symmetric", "random", "fixed"]
@@ -71,6 +72,7 @@ class Relational:
     query_places: np.ndarray  # of each query among the kernel's counts
     bits: int  # words of one chain's state
     source: MarkovLogic  # as the user gave it: what errors speak of
+    tied: Tied  # classes of atoms that are one site, by leading predicate
     seconds: float = field(default=0.0)  # writing, compiling or loading
 
     @property
@@ -117,13 +119,24 @@ def refuse_large(size: int, limit: int | None) -> None:
         raise TooLarge("the memory of the state (bytes)", size, allowed, cure)
 
 
-def theory_of(model: MarkovLogic, known: Mapping[str, Known], short: int) -> tuple[Theory, tuple[Instances, ...]]:
+def theory_of(
+    model: MarkovLogic, known: Mapping[str, Known], short: int, tied: Tied
+) -> tuple[Theory, tuple[Instances, ...]]:
     """The structure of a model, and the instances of its formulas' shapes."""
+    number = {name: p for p, name in enumerate(model.predicates)}
+    images = {name: tuple((number[i.predicate], i.places, i.sign) for i in some) for name, some in tied.items()}
+    members = {i.predicate for some in tied.values() for i in some}
     sort_number = {name: s for s, name in enumerate(model.sorts)}
     shapes, instances = shapes_of(model, model.formulas)
     widths = [words_of(s.size) for s in model.sorts.values()]
     signatures = tuple(
-        Signature(tuple(sort_number[s] for s in p.sorts), tuple(sorted(p.exclusive)), known[name].free > 0)
+        Signature(
+            tuple(sort_number[s] for s in p.sorts),
+            tuple(sorted(p.exclusive)),
+            known[name].free > 0,
+            images.get(name, ()),
+            apart(model, known, name) if name in members else (),
+        )
         for name, p in model.predicates.items()
     )
     return Theory(tuple(w if w <= short else 0 for w in widths), signatures, shapes), instances
@@ -158,7 +171,11 @@ def compile_model(
     if queries:
         model, rules = confined(model, queries)
     known = {name: known_of(model, p) for name, p in model.predicates.items()}
-    theory, instances = theory_of(model, known, short)
+    tied = tied_classes(model, known)
+    known, repeated = with_ties(model, known, tied)
+    theory, instances = theory_of(model, known, short, tied)
+    members = {image.predicate for images in tied.values() for image in images}
+    late = {name: mask for name, mask in (late or {}).items() if name not in members}
     observed, observations, places = observed_of(model, rules)
     theory = Theory(theory.words, theory.signatures, theory.shapes, observed, scan == "random")
     written = write_kernel(theory)
@@ -166,12 +183,12 @@ def compile_model(
     refuse_large(8 * bits, memory)
     width = max((len(s.sorts) for s in theory.signatures), default=0)
     hidden = [name for name in model.predicates if name not in order and not known[name].free]
-    schedule = schedule_of(model, known, (*order, *hidden), late or {}, width)
+    schedule = schedule_of(model, known, (*order, *hidden), late, width, repeated)
     data, orbit_count = lay_out(model, orbits, theory, written, instances, observations, schedule, scan)
     text = module_text(written, plain)
     kernel = load_plain(text) if plain else load_kernel(text, repr(theory), folder)
     made = Relational(
-        model, theory, instances, written, kernel, data, known, schedule.listed, orbit_count, places, bits, source
+        model, theory, instances, written, kernel, data, known, schedule.listed, orbit_count, places, bits, source, tied
     )
     kernel.advance(data, blank(made), 0, 0, 0)  # compiles, or loads what an earlier process compiled
     object.__setattr__(made, "seconds", perf_counter() - began)
@@ -201,7 +218,7 @@ def lay_out(
     put_observed(pools, theory.observed, observations)
     put_tables(pools, written, sizes)
     width = max((len(s.sorts) for s in theory.signatures), default=0)
-    folds, lookup, orbit_count = put_orbits(model, orbits, max(width, 1))
+    folds, lookup, orbit_count = put_orbits(model, orbits, max(width, 1), theory)
     entries = schedule.entries.copy()
     entries[:, 2] += np.where(entries[:, 2] >= 0, len(sizes), 0)  # masks stand behind the sorts' tails,
     entries[:, 3] += np.where(entries[:, 3] >= 0, sum(sizes), 0)  # lists behind the sorts' orders

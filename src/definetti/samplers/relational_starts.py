@@ -20,6 +20,7 @@ from definetti.samplers.kernels.relational_data import Chain, Data, logistic
 from definetti.samplers.kernels.relational_known import pack, unpack
 from definetti.samplers.kernels.relational_module import is_held
 from definetti.samplers.kernels.relational_start import draw_atoms, own_field, whole_field
+from definetti.samplers.relational_tied import spread
 from definetti.samplers.relational import Relational, blank, repair, violations
 
 Wish = tuple[str, bool]
@@ -49,6 +50,10 @@ def first_state(r: Relational, seed: int, number: int, atoms: Mapping[str, np.nd
         made = blank(r)
         state.seed_chain(made, seed, number)
         words = drawn(r, rng, attempt, atoms)
+        tied = spread(r.model, r.tied, words)
+        if atoms is not None and any((tied[name] != words[name]).any() for name in words):
+            raise Unsatisfiable("the given start violates a hard formula; start from a state that satisfies them all")
+        words = tied
         put(r, made, words)
         if violations(r, made) == 0 or (atoms is None and repair(r, made, last(r, attempt))):
             return fresh(r, seed, number, made)

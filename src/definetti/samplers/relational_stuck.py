@@ -33,6 +33,8 @@ def held(r: Relational, chains: Sequence[Chain]) -> Iterator[tuple[str, np.ndarr
         live = np.bitwise_or.reduce([region for region in regions if region is not None])
         mask = r.known[name].mask
         still = ~unpack(live if mask is None else live | mask, shape)
+        for image in r.tied.get(name, ()):  # a class could move if one of its atoms was seen to
+            still &= still.transpose(image.places) if image.predicate == name else True
         if still.any():
             values = np.stack([r.atoms(chain, name)[still] for chain in chains])
             yield name, np.argwhere(still), values
