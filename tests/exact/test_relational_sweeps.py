@@ -9,7 +9,7 @@ import pytest
 import relational_theories as th
 from relational_worlds import chances, expected_chances, put_world, random_state, world_of
 
-from definetti.errors import ModelError, TooLarge, Unsatisfiable
+from definetti.errors import TooLarge, Unsatisfiable
 from definetti.samplers.kernels import relational_state as state
 from definetti.samplers.kernels.relational_cache import file_name, private, write_once
 from definetti.samplers.kernels.relational_module import module_text

@@ -13,6 +13,8 @@ import numpy as np
 
 from definetti.errors import TooLarge, Unsatisfiable
 from definetti.model.entail import Facts, entailed, with_facts
+from definetti.model.formulas import atoms as walk_atoms
+from definetti.model.formulas import quantified
 from definetti.model.hard_clauses import (
     HardClauses,
     clause_templates,
@@ -20,8 +22,6 @@ from definetti.model.hard_clauses import (
     hard_clauses,
     hard_size,
 )
-from definetti.model.formulas import atoms as walk_atoms
-from definetti.model.formulas import quantified
 from definetti.model.logic import MarkovLogic, Not
 from definetti.model.logic_simplify import is_simple
 from definetti.model.satisfy import explain, few_clash, legal

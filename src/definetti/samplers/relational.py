@@ -38,7 +38,6 @@ from definetti.samplers.kernels.relational_known import (
     Schedule,
     home_words,
     known_of,
-    pack,
     schedule_of,
     words_of,
 )

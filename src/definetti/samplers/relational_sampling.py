@@ -20,7 +20,7 @@ from definetti.samplers.kernels.relational_data import Chain
 from definetti.samplers.kernels.relational_state import clear_sums
 from definetti.samplers.relational import SCANS, SWEEP, UPDATES, Relational, advance, refuse_large, start
 from definetti.samplers.relational_starts import clear_live
-from definetti.samplers.relational_stuck import stuck_notices
+from definetti.samplers.relational_stuck import slow_notices, stuck_notices
 from definetti.symmetry.logic import RenamingSymmetries
 
 STRETCH = 0.1  # seconds between two looks at the clock
@@ -113,7 +113,11 @@ class RelationalSampling:
 
     def notices(self) -> list[Notice]:
         """What the kept sweeps could never have moved."""
-        return stuck_notices(self.relational, self.group, self._chains) if self._lengths else []
+        if not self._lengths:
+            return []
+        f = np.stack(self._f)[:, :, : len(self.group.sizes)]
+        slow = [] if self._random else slow_notices(self.relational, self.group, f)
+        return [*stuck_notices(self.relational, self.group, self._chains), *slow]
 
     # --- folding ---------------------------------------------------------------------------------------------------
 

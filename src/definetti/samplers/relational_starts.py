@@ -20,8 +20,8 @@ from definetti.samplers.kernels.relational_data import Chain, Data, logistic
 from definetti.samplers.kernels.relational_known import pack, unpack
 from definetti.samplers.kernels.relational_module import is_held
 from definetti.samplers.kernels.relational_start import draw_atoms, own_field, whole_field
-from definetti.samplers.relational_tied import spread
 from definetti.samplers.relational import Relational, blank, repair, violations
+from definetti.samplers.relational_tied import spread
 
 Wish = tuple[str, bool]
 

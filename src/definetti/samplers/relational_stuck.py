@@ -14,11 +14,14 @@ from definetti.errors import Notice, TooLarge
 from definetti.samplers.kernels import relational_state as state
 from definetti.samplers.kernels.relational_data import Chain
 from definetti.samplers.kernels.relational_known import unpack
+from definetti.samplers.kernels.relational_module import is_held
 from definetti.samplers.relational import Relational
 from definetti.samplers.relational_starts import solver_of
 from definetti.symmetry.atom_names import atom_text
 from definetti.symmetry.logic import RenamingSymmetries
 
+FEWEST_BATCHES = 10
+MOST_ALIKE = 0.6  #: correlation of neighbouring batches
 MOST_ASKED = 200  #: orbits whose representative a solver is asked about
 CURE = "single-site moves cannot reach every state; the answer stands for the part they can reach"
 
@@ -67,6 +70,26 @@ def stuck_notices(r: Relational, group: RenamingSymmetries, chains: Sequence[Cha
         text = f"chains hold {sum(n for n, _ in divided)} atoms at different values and cannot move them ({some}); {CURE}"
         out.append(Notice("divided", text))
     return out
+
+
+def slow_notices(r: Relational, group: RenamingSymmetries, f: np.ndarray) -> list[Notice]:
+    """Batches of a chain that resemble the one before: it crosses between regions too rarely for its error to be known.
+
+    `f`: batch means [batch, chain, orbit]. Asked only where hard formulas hold atoms, which make such regions.
+    """
+    batches, chains, _ = f.shape
+    if batches < FEWEST_BATCHES or chains < 2 or not any(is_held(r.theory, places) for places in r.written.places.values()):
+        return []
+    apart = f - f.mean(axis=(0, 1))
+    spread = (apart**2).mean(axis=(0, 1))
+    next_ = (apart[1:] * apart[:-1]).mean(axis=(0, 1))
+    alike = np.where(spread > 1e-12, next_ / np.maximum(spread, 1e-300), 0.0)
+    worst = int(alike.argmax()) if alike.size else 0
+    if not alike.size or alike[worst] < MOST_ALIKE:
+        return []
+    name = group.orbits[worst].representative
+    text = f"neighbouring batches of a chain are alike (correlation {alike[worst]:.2f} for {name})"
+    return [Notice("not-mixed", f"{text}: the chains cross between regions of the states too rarely; {CURE}")]
 
 
 def unforced(

@@ -14,9 +14,9 @@ from definetti.samplers.kernels.relational_boolean import FALSE, TRUE, negate
 from definetti.samplers.kernels.relational_places import Matching, Place, express, places_of
 from definetti.samplers.kernels.relational_plan import plan
 from definetti.samplers.kernels.relational_shapes import Shape, Theory
-from definetti.samplers.kernels.relational_ties import classes_of
 from definetti.samplers.kernels.relational_source import Source
 from definetti.samplers.kernels.relational_text import Count, Layout, Scope, Text, Word
+from definetti.samplers.kernels.relational_ties import classes_of
 
 MARK = "# --- text ---\n"
 PLAIN = '''"""A relational kernel as plain Python: the same text, uncompiled."""
