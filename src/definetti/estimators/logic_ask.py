@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from definetti.diagnose import Diagnosis
+from definetti.diagnose import Diagnosis, weighted_mean
 from definetti.errors import Notice
 from definetti.estimators import ESTIMATORS
 from definetti.estimators.ask import fallback_notices
-from definetti.estimators.assemble import doubts, frozen_notice, judge, number
+from definetti.estimators.assemble import doubts, judge, number
 from definetti.estimators.values import Estimates
 from definetti.model.formulas import atoms, replace_constants, terms
 from definetti.model.logic import Atom, Constant, Formula, MarkovLogic
@@ -45,7 +45,7 @@ class LogicQuestion:
         """Hanging and loose atoms are drawn after the others: given those they are independent, and the sweep commutes."""
         group = self.group
         relational = compile_model(
-            group.model, group.atom_orbits, queries=self.counted, scan=sampler.scan, late=self.late
+            group.model, group.atom_orbits, queries=self.counted, scan=sampler.scan, late=self.late, source=group.source
         )
         return RelationalSampling(relational, group, list(self.cells.values()), plan)
 
@@ -58,7 +58,7 @@ class LogicQuestion:
         if draws.g is None and method == "conditional":
             method = "orbit"
         estimates = ESTIMATORS[method](draws)
-        found = judge(estimates, draws, np.full(len(estimates.value), np.nan))
+        found = judge(estimates, draws, held(draws))
         members = Atoms(self.group)
         rows = OrbitRows(self.group, estimates, found)
         shown = Marginals(rows, members, run=run)
@@ -70,10 +70,7 @@ class LogicQuestion:
             else:
                 assert isinstance(formula, Atom)
                 asked[text] = shown[atom_text(self.group.model, formula.predicate, _numbers(formula))]
-        stuck = np.flatnonzero(found.frozen[: len(rows)])
         notices = [*self.notices, *fallback_notices(estimates.fallback, method), *doubts(tuple(rows), asked)]
-        if len(stuck):
-            notices.append(frozen_notice(rows[int(stuck[0])].representative, int(self.group.sizes[stuck].sum())))
         return replace(shown, queries=asked, notices=tuple(notices), interrupted=interrupted)
 
 
@@ -97,6 +94,15 @@ def logic_question(group: RenamingSymmetries, texts: Sequence[str], method: str)
             counted.append(Query(body, {f"c{k}": s for k, (s, _) in enumerate(constants)}, members))
         cells[text] = QueryCells(tuple(range(first, len(counted))), orbit.size)
     return LogicQuestion(used, group.late(), queries, tuple(counted), cells, tuple(notices))
+
+
+def held(draws: Draws) -> np.ndarray:
+    """The values of statistics that no update could move: exact where the theory forces them. Where it does not, the run
+    itself says so (`relational_stuck`)."""
+    if draws.g is None or not len(draws.g):
+        return np.full(draws.f.shape[2], np.nan)
+    g = weighted_mean(draws.g, draws.lengths)
+    return np.where(np.abs(g - np.round(g)) < 1e-12, np.round(g), np.nan)
 
 
 def _numbers(atom: Atom) -> list[int]:

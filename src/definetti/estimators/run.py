@@ -7,6 +7,7 @@ import os
 import secrets
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,6 @@ from definetti.errors import ModelError
 from definetti.estimators import choose
 from definetti.estimators.ask import Question, ask
 from definetti.estimators.logic_ask import logic_question
-from definetti.model.entail import entailed
 from definetti.model.factors import FactorGraph
 from definetti.model.logic import MarkovLogic
 from definetti.model.marginals import Marginals
@@ -100,7 +100,10 @@ def marginals(
         "workers": plan.workers,
         "seed": seed,
     }
-    return question.conclude(draws, method, run, interrupted)
+    result = question.conclude(draws, method, run, interrupted)
+    if isinstance(sampling, RelationalSampling):
+        result = replace(result, notices=(*result.notices, *sampling.notices()))
+    return result
 
 
 def world(model: FactorGraph | MarkovLogic) -> str:
@@ -112,7 +115,7 @@ def world(model: FactorGraph | MarkovLogic) -> str:
 def resolve(model: FactorGraph | MarkovLogic, wanted: Any, time_limit: float) -> Symmetries | RenamingSymmetries:
     """The group to average over: found, given, or none."""
     if isinstance(wanted, RenamingSymmetries):
-        if not isinstance(model, MarkovLogic) or not _same_logic(entailed(model), wanted.model):
+        if not isinstance(model, MarkovLogic) or not _same_logic(model, wanted.source or wanted.model):
             raise ModelError("these symmetries belong to another model, or to other evidence; find them for this one")
         return wanted
     if isinstance(wanted, Symmetries):

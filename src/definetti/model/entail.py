@@ -41,7 +41,7 @@ def entailed(model: MarkovLogic) -> MarkovLogic:
                 continue
         if not facts:
             break
-        model = _with_facts(model, facts)
+        model = with_facts(model, facts)
     return model
 
 
@@ -120,7 +120,7 @@ def _require_possible(
         raise Unsatisfiable(f"the evidence contradicts the hard formulas at {names}: no state is possible")
 
 
-def _with_facts(model: MarkovLogic, facts: Facts) -> MarkovLogic:
+def with_facts(model: MarkovLogic, facts: Facts) -> MarkovLogic:
     evidence, unknown = dict(model.evidence), dict(model.unknown)
     for name in {name for name, _ in facts}:
         true, false = (_rows(facts.get((name, value), []), model, name) for value in (1, 0))

@@ -38,14 +38,13 @@ from definetti.samplers.kernels.relational_known import (
     Schedule,
     home_words,
     known_of,
-    pack,
     schedule_of,
     words_of,
 )
 from definetti.samplers.kernels.relational_module import Written, module_text, write_kernel
 from definetti.samplers.kernels.relational_queries import Query, confined, observed_of
 from definetti.samplers.kernels.relational_shapes import Instances, Signature, Theory, shapes_of
-from definetti.samplers.kernels.relational_start import draw_atoms, own_field
+from definetti.samplers.relational_tied import Tied, apart, tied_classes, with_ties
 from definetti.symmetry.logic_orbits import AtomOrbits
 
 Scan = Literal["symmetric", "random", "fixed"]
@@ -71,6 +70,8 @@ class Relational:
     orbit_count: int
     query_places: np.ndarray  # of each query among the kernel's counts
     bits: int  # words of one chain's state
+    source: MarkovLogic  # as the user gave it: what errors speak of
+    tied: Tied  # classes of atoms that are one site, by leading predicate
     seconds: float = field(default=0.0)  # writing, compiling or loading
 
     @property
@@ -117,13 +118,24 @@ def refuse_large(size: int, limit: int | None) -> None:
         raise TooLarge("the memory of the state (bytes)", size, allowed, cure)
 
 
-def theory_of(model: MarkovLogic, known: Mapping[str, Known], short: int) -> tuple[Theory, tuple[Instances, ...]]:
+def theory_of(
+    model: MarkovLogic, known: Mapping[str, Known], short: int, tied: Tied
+) -> tuple[Theory, tuple[Instances, ...]]:
     """The structure of a model, and the instances of its formulas' shapes."""
+    number = {name: p for p, name in enumerate(model.predicates)}
+    images = {name: tuple((number[i.predicate], i.places, i.sign) for i in some) for name, some in tied.items()}
+    members = {i.predicate for some in tied.values() for i in some}
     sort_number = {name: s for s, name in enumerate(model.sorts)}
     shapes, instances = shapes_of(model, model.formulas)
     widths = [words_of(s.size) for s in model.sorts.values()]
     signatures = tuple(
-        Signature(tuple(sort_number[s] for s in p.sorts), tuple(sorted(p.exclusive)), known[name].free > 0)
+        Signature(
+            tuple(sort_number[s] for s in p.sorts),
+            tuple(sorted(p.exclusive)),
+            known[name].free > 0,
+            images.get(name, ()),
+            apart(model, known, name) if name in members else (),
+        )
         for name, p in model.predicates.items()
     )
     return Theory(tuple(w if w <= short else 0 for w in widths), signatures, shapes), instances
@@ -137,6 +149,7 @@ def compile_model(
     scan: Scan = "symmetric",
     order: Sequence[str] | None = None,
     late: Mapping[str, np.ndarray] | None = None,
+    source: MarkovLogic | None = None,
     memory: int | None = None,
     folder: Path | None = None,
     plain: bool = False,
@@ -153,11 +166,15 @@ def compile_model(
         raise ModelError(f"scan {scan!r} is not one of {', '.join(SCANS)}")
     order = tuple(model.predicates) if order is None else tuple(order)
     refuse_large(16 * sum(home_words(model.shape(name)) for name in model.predicates), memory)
-    rules = []
+    rules, source = [], source or model
     if queries:
         model, rules = confined(model, queries)
     known = {name: known_of(model, p) for name, p in model.predicates.items()}
-    theory, instances = theory_of(model, known, short)
+    tied = tied_classes(model, known)
+    known, repeated = with_ties(model, known, tied)
+    theory, instances = theory_of(model, known, short, tied)
+    members = {image.predicate for images in tied.values() for image in images}
+    late = {name: mask for name, mask in (late or {}).items() if name not in members}
     observed, observations, places = observed_of(model, rules)
     theory = Theory(theory.words, theory.signatures, theory.shapes, observed, scan == "random")
     written = write_kernel(theory)
@@ -165,12 +182,12 @@ def compile_model(
     refuse_large(8 * bits, memory)
     width = max((len(s.sorts) for s in theory.signatures), default=0)
     hidden = [name for name in model.predicates if name not in order and not known[name].free]
-    schedule = schedule_of(model, known, (*order, *hidden), late or {}, width)
+    schedule = schedule_of(model, known, (*order, *hidden), late, width, repeated)
     data, orbit_count = lay_out(model, orbits, theory, written, instances, observations, schedule, scan)
     text = module_text(written, plain)
     kernel = load_plain(text) if plain else load_kernel(text, repr(theory), folder)
     made = Relational(
-        model, theory, instances, written, kernel, data, known, schedule.listed, orbit_count, places, bits
+        model, theory, instances, written, kernel, data, known, schedule.listed, orbit_count, places, bits, source, tied
     )
     kernel.advance(data, blank(made), 0, 0, 0)  # compiles, or loads what an earlier process compiled
     object.__setattr__(made, "seconds", perf_counter() - began)
@@ -200,7 +217,7 @@ def lay_out(
     put_observed(pools, theory.observed, observations)
     put_tables(pools, written, sizes)
     width = max((len(s.sorts) for s in theory.signatures), default=0)
-    folds, lookup, orbit_count = put_orbits(model, orbits, max(width, 1))
+    folds, lookup, orbit_count = put_orbits(model, orbits, max(width, 1), theory)
     entries = schedule.entries.copy()
     entries[:, 2] += np.where(entries[:, 2] >= 0, len(sizes), 0)  # masks stand behind the sorts' tails,
     entries[:, 3] += np.where(entries[:, 3] >= 0, sum(sizes), 0)  # lists behind the sorts' orders
@@ -235,34 +252,10 @@ def blank(r: Relational) -> Chain:
 
 
 def start(r: Relational, seed: int, chain: int = 0, atoms: Mapping[str, np.ndarray] | None = None) -> Chain:
-    """A chain at its start: `atoms` (boolean tensors) where given; else drawn, and repaired to a legal state.
+    """A chain at its start: `atoms` (boolean tensors) where given; else drawn, and made legal (`relational_starts`)."""
+    from definetti.samplers.relational_starts import first_state
 
-    Each free site is drawn from the formulas that speak of it alone. Where hard formulas are violated, sites move to
-    the value that violates less, from that draw, from all false and from all true.
-    """
-    rng = np.random.default_rng([seed, chain + 1])
-    sizes = [s.size for s in r.model.sorts.values()]
-    for preferred in (None, False, True):
-        made = blank(r)
-        state.seed_chain(made, seed, chain)
-        for p, name in enumerate(r.model.predicates):
-            if atoms is not None and name in atoms:
-                words = pack(np.asarray(atoms[name], dtype=bool))
-            else:
-                own = own_field(r.theory.shapes, r.instances, r.written.places.get(p, []), sizes)
-                words = draw_atoms(r.model, name, r.known[name], own, rng, preferred)
-            state.put_atoms(r.written, r.data, made, p, r.model.shape(name), words)
-        if violations(r, made) == 0 or (atoms is None and repair(r, made)):
-            fresh = blank(r)  # the repair has used the streams and the sums
-            state.seed_chain(fresh, seed, chain)
-            fresh.bits[:] = made.bits
-            return fresh
-        if atoms is not None:
-            raise Unsatisfiable("the given start violates a hard formula; start from a state that satisfies them all")
-    raise ModelError(
-        "no state that satisfies the hard formulas was found by repairing random, all-false and all-true states; "
-        "give a start, or soften a formula"
-    )
+    return first_state(r, seed, chain, atoms)
 
 
 def violations(r: Relational, chain: Chain) -> int:
@@ -274,11 +267,11 @@ def violations(r: Relational, chain: Chain) -> int:
         return int(r.kernel.violated(d.numbers, d.indices, d.reals, d.words, c.bits, c.seen))
 
 
-def repair(r: Relational, chain: Chain) -> bool:
+def repair(r: Relational, chain: Chain, data: Data | None = None) -> bool:
     """Moves sites to the value that violates less, until nothing is violated or patience ends."""
     for _ in range(REPAIR_SWEEPS):
         with np.errstate(over="ignore"):
-            r.kernel.advance(r.data, chain, FOREVER, 1, 1)
+            r.kernel.advance(r.data if data is None else data, chain, FOREVER, 1, 1)
         if violations(r, chain) == 0:
             return True
     return False

@@ -13,11 +13,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from definetti.errors import Notice
 from definetti.samplers.chains import BATCHES, Plan, Progress
 from definetti.samplers.draws import Batch, Draws, draws_of, merge_pairs
 from definetti.samplers.kernels.relational_data import Chain
 from definetti.samplers.kernels.relational_state import clear_sums
 from definetti.samplers.relational import SCANS, SWEEP, UPDATES, Relational, advance, refuse_large, start
+from definetti.samplers.relational_starts import clear_live
+from definetti.samplers.relational_stuck import slow_notices, stuck_notices
 from definetti.symmetry.logic import RenamingSymmetries
 
 STRETCH = 0.1  # seconds between two looks at the clock
@@ -73,6 +76,7 @@ class RelationalSampling:
                     break
             for chain in self._chains:
                 clear_sums(chain)
+                clear_live(self.relational, chain)
             kept = 0
             while plan.sweeps is None or kept < plan.sweeps:
                 length = self._next_length(kept)
@@ -109,6 +113,14 @@ class RelationalSampling:
 
     def _progress(self, phase: str, done: int, total: int | None) -> Progress:
         return Progress(phase, done, total, self.updates / max(self.seconds, 1e-9), None, self.seconds)
+
+    def notices(self) -> list[Notice]:
+        """What the kept sweeps could never have moved."""
+        if not self._batches:
+            return []
+        f = np.stack([batch.f for batch in self._batches])[:, :, : len(self.group.sizes)]
+        slow = [] if self._random else slow_notices(self.relational, self.group, f)
+        return [*stuck_notices(self.relational, self.group, self._chains), *slow]
 
     # --- folding ---------------------------------------------------------------------------------------------------
 

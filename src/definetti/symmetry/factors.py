@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -137,11 +137,11 @@ def symmetries(model: Model, kind: str = "auto", generators: Any = None, time_li
         raise ModelError(f"symmetries of kind {kind!r} are not known; choose one of {', '.join(KINDS)}")
     if isinstance(model, MarkovLogic):
         if generators is None and kind in ("auto", "renaming", "none"):
-            from definetti.model.entail import entailed
+            from definetti.model.settle import settled
             from definetti.symmetry.logic import renaming, trivial
 
-            model = entailed(model)
-            return trivial(model) if kind == "none" else renaming(model, time_limit)
+            more = settled(model)
+            return replace(trivial(more) if kind == "none" else renaming(more, time_limit), source=model)
         from definetti.model.ground import ground
 
         model = ground(model)

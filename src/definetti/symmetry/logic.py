@@ -33,7 +33,10 @@ CHUNK = 1 << 16  #: atoms whose orbits are looked up at once when they are liste
 
 @dataclass(frozen=True, eq=False)
 class RenamingSymmetries:
-    """The `Symmetries` of a `MarkovLogic`. Orbits are numbered over all predicates; observed atoms have none (-1)."""
+    """The `Symmetries` of a `MarkovLogic`. Orbits are numbered over all predicates; observed atoms have none (-1).
+
+    `source` is the model as it was given where `model` has more evidence: the atoms that hard formulas force.
+    """
 
     model: MarkovLogic
     constants: ConstantGroup  # the group
@@ -44,6 +47,7 @@ class RenamingSymmetries:
     seconds: float = 0.0
     time_limit: float = 10.0
     kind: str = "renaming"
+    source: MarkovLogic | None = None
 
     @property
     def order(self) -> int | None:

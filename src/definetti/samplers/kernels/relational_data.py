@@ -68,7 +68,7 @@ def orientation_offsets(written: Written, theory: Theory, sizes: list[int]) -> t
     offsets: dict[tuple, int] = {}
     total = 0
     for key in written.layout.numbers:
-        if key[0] == "o":
+        if key[0] in ("o", "live"):  # beside the state: which sites were free to move at some update
             offsets[key] = total
             total += orientation_words(theory, sizes, key[1], key[2])
     return offsets, total
@@ -164,7 +164,7 @@ def put_tables(pools: Pools, written: Written, sizes: list[int]) -> None:
 
 def span(counter: Counted, sizes: list[int]) -> tuple[int, int]:
     """How far down and up the groundings at one place can move a counter."""
-    ground = 1
+    ground = counter.times
     for sort in counter.sorts:
         ground *= sizes[sort]
     if counter.certain:
@@ -177,9 +177,12 @@ def logistic(h: np.ndarray) -> np.ndarray:
     return np.where(h >= 0, 1.0, e) / (1.0 + e)
 
 
-def put_orbits(model: MarkovLogic, orbits: Mapping[str, AtomOrbits], width: int) -> tuple[np.ndarray, np.ndarray, int]:
+def put_orbits(
+    model: MarkovLogic, orbits: Mapping[str, AtomOrbits], width: int, theory: Theory
+) -> tuple[np.ndarray, np.ndarray, int]:
     """(folds, lookup, number of orbits): how the kernel finds an atom's orbit; without orbits it is not folded."""
-    folds = np.zeros((len(model.predicates), 4 + 3 * width + width * width), dtype=np.int64)
+    most = max((len(s.images) for s in theory.signatures), default=0)
+    folds = np.zeros((len(model.predicates), 5 + 3 * width + width * width + most * (2 + width)), dtype=np.int64)
     classes, lookups = [np.zeros(0, np.int32)], [np.zeros(0, np.int32)]
     used = found = 0
     for p, predicate in enumerate(model.predicates.values()):
@@ -193,6 +196,9 @@ def put_orbits(model: MarkovLogic, orbits: Mapping[str, AtomOrbits], width: int)
         row += [len(predicate.exclusive)]
         for j in sorted(predicate.exclusive):
             row += [j, shape[j]]
+        row += [len(theory.signatures[p].images)]
+        for q, places, sign in theory.signatures[p].images:
+            row += [q, int(sign), *places]
         folds[p, : len(row)] = row
         classes += here
         lookups.append(lookup.ravel())

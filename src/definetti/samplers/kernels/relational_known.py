@@ -156,16 +156,31 @@ class _Masks:
 
 
 def entry_of(
-    model: MarkovLogic, p: int, predicate: Predicate, skip: np.ndarray | None, free: int, masks: _Masks
+    model: MarkovLogic,
+    p: int,
+    predicate: Predicate,
+    skip: np.ndarray | None,
+    free: int,
+    masks: _Masks,
+    repeats: np.ndarray | None = None,
 ) -> list[int]:
-    """A row of the schedule: a raster with a mask of sites to skip, or a list of sites where few are free."""
+    """A row of the schedule: a raster with a mask of sites to skip, or a list of sites where few are free.
+
+    `repeats` marks atoms that are tied to an earlier one of the same predicate: the raster of a symmetric relation goes
+    over half its square in the order of the sweep; other such predicates go by a list.
+    """
     sort_number = {name: s for s, name in enumerate(model.sorts)}
     shape = model.shape(predicate.name)
     sites = [j for j in range(len(shape)) if j not in predicate.exclusive]
     box = tuple(shape[j] for j in sites)
     total = int(np.prod(box, dtype=np.int64))
     row = [p, total, -1, -1, int(np.prod([shape[j] for j in predicate.exclusive])), len(box)]
-    if skip is not None and free * FEW <= total:
+    if repeats is not None and (len(box) != 2 or free * FEW <= total):
+        skip = pack(repeats) if skip is None else skip | pack(repeats)
+        free = total - int(np.bitwise_count(skip).sum())
+        row[1] = free
+        row[3] = masks.put(masks.lists, np.flatnonzero(~unpack(skip, box).ravel()).astype(np.int64))
+    elif skip is not None and free * FEW <= total:
         row[1] = free
         row[3] = masks.put(masks.lists, np.flatnonzero(~unpack(skip, box).ravel()).astype(np.int64))
     elif skip is not None:
@@ -176,9 +191,15 @@ def entry_of(
 
 
 def schedule_of(
-    model: MarkovLogic, known: Mapping[str, Known], order: Sequence[str], late: Mapping[str, np.ndarray], width: int
+    model: MarkovLogic,
+    known: Mapping[str, Known],
+    order: Sequence[str],
+    late: Mapping[str, np.ndarray],
+    width: int,
+    repeats: Mapping[str, np.ndarray] | None = None,
 ) -> Schedule:
     """Predicates in the given order; sites marked in `late` come in a second round, after all others."""
+    repeats = repeats or {}
     numbers = {name: p for p, name in enumerate(model.predicates)}
     if sorted(order) != sorted(numbers):
         raise ModelError(f"an order of predicates must name each of {', '.join(numbers)} once; got {', '.join(order)}")
@@ -195,10 +216,13 @@ def schedule_of(
                 skip = apart if skip is None else skip | apart
                 free = np.asarray(late[name]).size - int(np.bitwise_count(skip).sum())
             if free and (name in late or not second):
-                rows.append(entry_of(model, numbers[name], model.predicates[name], skip, free, masks))
-    entries = np.zeros((len(rows), 6 + 3 * width), dtype=np.int64)
+                again = repeats.get(name)
+                rows.append(entry_of(model, numbers[name], model.predicates[name], skip, free, masks, again))
+    entries = np.zeros((len(rows), 7 + 3 * width), dtype=np.int64)
+    names = list(model.predicates)
     for entry, row in zip(entries, rows, strict=True):
         entry[: len(row)] = row
+        entry[-1] = names[row[0]] in repeats and row[3] < 0
     skips = np.concatenate([np.zeros(0, np.uint64), *masks.skips])
     listed = np.concatenate([np.zeros(0, np.int64), *masks.lists])
     return Schedule(entries, skips, listed, barred, sum(k.free for k in known.values()))

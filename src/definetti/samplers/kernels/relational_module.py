@@ -16,6 +16,7 @@ from definetti.samplers.kernels.relational_plan import plan
 from definetti.samplers.kernels.relational_shapes import Shape, Theory
 from definetti.samplers.kernels.relational_source import Source
 from definetti.samplers.kernels.relational_text import Count, Layout, Scope, Text, Word
+from definetti.samplers.kernels.relational_ties import classes_of
 
 MARK = "# --- text ---\n"
 PLAIN = '''"""A relational kernel as plain Python: the same text, uncompiled."""
@@ -53,6 +54,7 @@ class Counted:
     gains: bool
     loses: bool
     certain: bool  # every grounding counts, whatever the state
+    times: int = 1
 
 
 @dataclass(frozen=True)
@@ -107,7 +109,7 @@ def write_place(src: Source, shape: Shape, place: Place, predicate: int) -> None
         gather = "" if shape.single or shape.hard else f"h += {weight(src, shape, s, dict_of(place))} * z"
         todo, axis = plan([e for _, e in goals], place.rest, shape.plus, src.theory, shape.sorts)
         scope = Scope(frozenset(), {}, shape.sorts)
-        sink = Count(plus if gather else frozenset(), "z = 0", gather)
+        sink = Count(plus if gather else frozenset(), "z = 0", gather, place.times)
         if gather and not plus:
             src.text.add("z = 0")
         src.descend(goals, todo, None if axis is None else Word(axis), scope, sink)
@@ -123,7 +125,8 @@ def counted(shape: Shape, place: Place) -> Counted:
     goals = dict(place.goals)
     gains, loses = goals.get("z+", FALSE), goals.get("z-", FALSE)
     certain = not place.guards and (gains, loses) in ((TRUE, FALSE), (FALSE, TRUE))
-    return Counted(place.shape, tuple(shape.sorts[v] for v in place.rest), gains != FALSE, loses != FALSE, certain)
+    sorts = tuple(shape.sorts[v] for v in place.rest)
+    return Counted(place.shape, sorts, gains != FALSE, loses != FALSE, certain, place.times)
 
 
 def write_effect(src: Source, theory: Theory, predicate: int, places: list[Place]) -> list[int]:
@@ -154,22 +157,51 @@ def write_chance(src: Source, theory: Theory, predicate: int, places: list[Place
         text.add(f"    p = logistic({field_text(src, single)})")
     else:
         text.add(f"p = logistic({field_text(src, single)})")
-    if any(theory.shapes[p.shape].hard for p in places):
+    if is_held(theory, places):
         text.add("if y1 > 0 or y0 > 0:")
         text.add("    if greedy == 0 and y1 > 0 and y0 > 0: return i")
         text.add("    if y1 != y0: p = 0.0 if y1 > y0 else 1.0")
 
 
-def write_flip(src: Source, theory: Theory, predicate: int) -> None:
-    """The atom's bit changes in every orientation; a diagonal holds only atoms with equal constants there."""
+def write_live(src: Source, theory: Theory, predicate: int, chance: str) -> None:
+    """Remembers that the atom could have moved: an atom that hard formulas hold at every update is frozen."""
     arity = len(theory.signatures[predicate].sorts)
     terms = tuple(("a", j) for j in range(arity))
+    src.text.add(f"if {chance} > 0.0 and {chance} < 1.0:")
+    with src.text.inside():
+        src.text.depth += 1
+        axis = (arity - 1,) if arity else ()
+        last = f"a{arity - 1}"
+        index, bit = (f"({last} >> 6)", f"ONE << U({last} & 63)") if arity else ("0", "ONE")
+        src.text.add(f"{src.address(predicate, terms, axis, index, 'live')} |= {bit}")
+
+
+def is_held(theory: Theory, places: list[Place]) -> bool:
+    """Whether hard formulas speak of a predicate."""
+    return any(theory.shapes[p.shape].hard for p in places)
+
+
+def write_flip(src: Source, theory: Theory, predicate: int) -> None:
+    """The atom's bit changes in every orientation, and so do those tied to it, each once."""
+    arity = len(theory.signatures[predicate].sorts)
+    itself = (predicate, tuple(range(arity)), True)
+    images = theory.signatures[predicate].images or (itself,)
+    for k, (q, places, _) in enumerate(images):
+        earlier = [other for p, other, _ in images[:k] if p == q]
+        apart = [" or ".join(f"a{i} != a{j}" for i, j in zip(places, other, strict=True) if i != j) for other in earlier]
+        test = " and ".join(f"({x})" for x in apart)
+        with src.text.inside(f"if {test}:" if test else ""):
+            flip_bits(src, q, tuple(("a", j) for j in places))
+
+
+def flip_bits(src: Source, predicate: int, terms: tuple[tuple[str, int], ...]) -> None:
+    """One atom's bit in every orientation; a diagonal holds only atoms with equal constants there."""
     for axis in src.layout.orientations(predicate):
         if not axis:
             src.text.add(f"{src.address(predicate, terms, axis, '0')} ^= ONE")
             continue
-        first = f"a{axis[0]}"
-        with src.text.inside(f"if {' and '.join(f'{first} == a{j}' for j in axis[1:])}:" if axis[1:] else ""):
+        first, others = src.value(terms[axis[0]]), [src.value(terms[j]) for j in axis[1:]]
+        with src.text.inside(f"if {' and '.join(f'{first} == {x}' for x in others)}:" if others else ""):
             src.text.add(f"{src.address(predicate, terms, axis, f'({first} >> 6)')} ^= ONE << U({first} & 63)")
 
 
@@ -181,6 +213,8 @@ def write_update(theory: Theory, layout: Layout, predicate: int, places: list[Pl
         src.text.add(f"a{j} = I(coords[{j}, i])")
     single = write_effect(src, theory, predicate, places)
     write_chance(src, theory, predicate, places, single)
+    if is_held(theory, places):
+        write_live(src, theory, predicate, "p")
     src.text.add("new = U(draw(uniform[i], p))")
     src.text.add("chance[i] = p")
     src.text.add("values[i] = I(new)")
@@ -222,6 +256,8 @@ def write_block(theory: Theory, layout: Layout, predicate: int, places: list[Pla
     src.text.add(f"new = draw_value(uniform[i], chance, i * {count}, {count})")
     src.text.add("values[i] = new")
     value_loops(src, signature.exclusive, signature.sorts)
+    if is_held(theory, places):
+        write_live(src, theory, predicate, f"chance[i * {count} + value]")
     src.text.add("if value == new:")
     src.text.depth += 1
     return src
@@ -273,7 +309,7 @@ def write_counts(theory: Theory, layout: Layout, shapes: tuple[Shape, ...], name
         with src.text.inside():
             src.text.add(f"start = {'0' if violated else src.number('seen', key)}")
             instance_loop(src, shape, key, None, -1)
-            e = express(shape.body, Matching(), shape.free)
+            e = express(shape.body, Matching(), shape.free, tied=classes_of(theory.signatures))
             todo, axis = plan([e], tuple(range(shape.free)), (), theory, shape.sorts)
             src.text.add("z0 = 0")
             goals = [("z0", negate(e) if violated else e)]
@@ -301,6 +337,7 @@ def fixed_text() -> tuple[str, str]:
 def write_kernel(theory: Theory) -> Written:
     """The text of a kernel below its header; `module_text` puts a header in front."""
     layout = Layout()
+    tied = classes_of(theory.signatures)
     places: dict[int, list[Place]] = {}
     drafts = {}
     for p, signature in enumerate(theory.signatures):
@@ -309,7 +346,7 @@ def write_kernel(theory: Theory) -> Written:
         else:
             layout.number(("o", p, ()))
         if signature.free:
-            places[p] = places_of(theory.shapes, p)
+            places[p] = places_of(theory.shapes, p, tied)
             write = write_block if signature.exclusive else write_update
             drafts[p] = write(theory, layout, p, places[p])
     counts = [write_counts(theory, layout, theory.observed, "observe", False)]
@@ -319,7 +356,8 @@ def write_kernel(theory: Theory) -> Written:
     choice = ["@helper", f"def update({ARRAYS}, p, m, greedy):"]
     choice += [f"    if p == {p}: return update_{p}({ARRAYS}, m, greedy)" for p in drafts]
     blocks = any(s.exclusive for s in theory.signatures)
-    aliases = [f"choose = fill{'_random' * theory.random}", f"gather = fold{'_blocks' * blocks}"]
+    gather = "fold_tied" if tied.images else f"fold{'_blocks' * blocks}"
+    aliases = [f"choose = fill{'_random' * theory.random}", f"gather = {gather}"]
     counters = {
         p: [counted(theory.shapes[x.shape], x) for x in found if not theory.shapes[x.shape].hard]
         for p, found in places.items()

@@ -18,6 +18,7 @@ from definetti.samplers.kernels.relational_boolean import (
     TRUE,
     Expr,
     Leaf,
+    assign,
     both,
     either,
     leaves,
@@ -26,6 +27,9 @@ from definetti.samplers.kernels.relational_boolean import (
     xor,
 )
 from definetti.samplers.kernels.relational_shapes import Node, Shape, Term
+from definetti.samplers.kernels.relational_ties import Classes, merged
+
+NOTHING_TIED = Classes()
 
 
 @dataclass(frozen=True)
@@ -43,6 +47,7 @@ class Place:
     goals: tuple[tuple[str, Expr], ...]
     bound: tuple[tuple[int, int], ...]  # (variable, argument) pairs
     slot_arguments: tuple[int, ...]  # arguments that are slots: instances are found by them
+    times: int = 1  # places that are equal to this one by the formula's own symmetry, itself included
 
 
 @dataclass
@@ -73,9 +78,10 @@ def occurrences(node: Node) -> Iterator[tuple[int, tuple[Term, ...]]]:
             yield from occurrences(right)
 
 
-def _match(terms: tuple[Term, ...], free: int) -> Matching:
+def _match(terms: tuple[Term, ...], free: int, places: tuple[int, ...] | None = None) -> Matching:
+    """`places`: which of the site's constants each argument of the occurrence must be (tied atoms: an image's)."""
     m = Matching()
-    for j, term in enumerate(terms):
+    for j, term in enumerate(terms) if places is None else zip(places, terms, strict=True):
         if term[0] == "v" and term[1] >= free:
             continue  # a quantified argument matches any constant
         if term in m.binding:
@@ -92,34 +98,46 @@ def equal(a: Term, b: Term) -> Expr:
     return TRUE if a == b else literal(("=", min(a, b), max(a, b)))
 
 
-def _same(terms: tuple[Term, ...], m: Matching, free: int, quantified: bool) -> Expr:
+def _same(
+    terms: tuple[Term, ...], m: Matching, free: int, quantified: bool, places: tuple[int, ...] | None = None
+) -> Expr:
     """The condition under which an occurrence is the atom; without `quantified`, for some value of what is bound."""
-    wanted = [(m.resolve(t), m.resolve(("a", j))) for j, t in enumerate(terms)]
+    wanted = [(m.resolve(t), m.resolve(("a", j if places is None else places[j]))) for j, t in enumerate(terms)]
     return both(equal(t, a) for t, a in wanted if quantified or not (t[0] == "v" and t[1] >= free))
 
 
-def express(node: Node, m: Matching, free: int, predicate: int = -1, value: bool = False) -> Expr:
+def express(
+    node: Node, m: Matching, free: int, predicate: int = -1, value: bool = False, tied: Classes = NOTHING_TIED
+) -> Expr:
     """A body over leaves, with the atom of `predicate` that `m` describes put to `value` (-1: no atom is put in)."""
+
+    def again(part: Node) -> Expr:
+        return express(part, m, free, predicate, value, tied)
+
     match node:
         case ("1" | "0",):
             return node
         case ("a", p, terms):
-            read = literal(("r", p, tuple(m.resolve(t) for t in terms)))
-            if p != predicate:
-                return read
-            same = _same(terms, m, free, True)
-            return either((read, same)) if value else both((read, negate(same)))
+            read = tied.read(p, tuple(m.resolve(t) for t in terms))
+            for sign in (True, False):
+                same = either(
+                    _same(terms, m, free, True, places)
+                    for q, places, s in tied.of(predicate) or ((predicate, None, True),)
+                    if q == p and s == sign
+                )
+                read = either((read, same)) if value == sign else both((read, negate(same)))
+            return read
         case ("=", left, right):
             return equal(m.resolve(left), m.resolve(right))
         case ("!", part):
-            return negate(express(part, m, free, predicate, value))
+            return negate(again(part))
         case ("&", parts):
-            return both(express(p, m, free, predicate, value) for p in parts)
+            return both(again(p) for p in parts)
         case ("|", parts):
-            return either(express(p, m, free, predicate, value) for p in parts)
+            return either(again(p) for p in parts)
         case ("x", left, right):
-            return xor(express(left, m, free, predicate, value), express(right, m, free, predicate, value))
-    return _quantifier(node[1], express(node[2], m, free, predicate, value))
+            return xor(again(left), again(right))
+    return _quantifier(node[1], again(node[2]))
 
 
 def _quantifier(variables: tuple[int, ...], body: Expr) -> Expr:
@@ -130,35 +148,51 @@ def _quantifier(variables: tuple[int, ...], body: Expr) -> Expr:
     return literal(("E", variables, body))
 
 
-def places_of(shapes: tuple[Shape, ...], predicate: int) -> list[Place]:
-    """Every place of a predicate in which its truth can change something and that no earlier place covers."""
+def places_of(shapes: tuple[Shape, ...], predicate: int, tied: Classes = NOTHING_TIED) -> list[Place]:
+    """Every place of a predicate in which its truth can change something and that no earlier place covers.
+
+    A tied class is one site: its images are matched with each occurrence of their predicates.
+    """
+    images = tied.of(predicate) or ((predicate, None, True),)
     found = []
     for s, shape in enumerate(shapes):
-        here = [terms for p, terms in occurrences(shape.body) if p == predicate]
-        for i, terms in enumerate(here):
-            place = _place(s, shape, predicate, here, i, terms)
+        here = [(terms, image[1]) for p, terms in occurrences(shape.body) for image in images if image[0] == p]
+        for i in range(len(here)):
+            place = _place(s, shape, predicate, here, i, tied)
             if place is not None:
                 found.append(place)
-    return found
+    return merged(found, shapes) if tied.of(predicate) else found
 
 
 def _place(
-    s: int, shape: Shape, predicate: int, here: list[tuple[Term, ...]], i: int, terms: tuple[Term, ...]
+    s: int,
+    shape: Shape,
+    predicate: int,
+    here: list[tuple[tuple[Term, ...], tuple[int, ...] | None]],
+    i: int,
+    tied: Classes,
 ) -> Place | None:
-    m = _match(terms, shape.free)
-    first = both(negate(_same(q, m, shape.free, False)) for q in here[:i])
-    true = express(shape.body, m, shape.free, predicate, True)
-    false = express(shape.body, m, shape.free, predicate, False)
+    terms, places = here[i]
+    m = _match(terms, shape.free, places)
+    apart = {("=", *sorted((m.resolve(("a", j)), m.resolve(("a", k))))): False for j, k in tied.apart.get(predicate, ())}
+    if any(leaf[1] == leaf[2] for leaf in apart):  # the occurrence asks for equal constants that never are
+        return None
+    first = both(negate(_same(q, m, shape.free, False, other)) for q, other in here[:i])
+    true = express(shape.body, m, shape.free, predicate, True, tied)
+    false = express(shape.body, m, shape.free, predicate, False, tied)
     if shape.hard:
         goals = [("y1", negate(true)), ("y0", negate(false))]
     else:
         goals = [("z+", both((true, negate(false)))), ("z-", both((false, negate(true))))]
-    kept = tuple((name, e) for name, e in ((name, both((e, first))) for name, e in goals) if e != FALSE)
+    goals = [(name, both((e, first))) for name, e in goals]
+    if tied.of(predicate):
+        goals = [(name, tied.prune(assign(e, apart), apart)) for name, e in goals]
+    kept = tuple((name, e) for name, e in goals if e != FALSE)
     if not kept:
         return None
     rest = tuple(v for v in range(shape.free) if ("v", v) not in m.binding)
     bound = tuple((t[1], a[1]) for t, a in m.binding.items() if t[0] == "v")
-    slots = tuple(j for j, t in enumerate(terms) if t[0] == "k")
+    slots = tuple(j if places is None else places[j] for j, t in enumerate(terms) if t[0] == "k")
     return Place(s, i, tuple(m.guards), rest, kept, bound, slots)
 
 

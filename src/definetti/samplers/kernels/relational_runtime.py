@@ -49,7 +49,8 @@ SWEEP, ENTRY, POSITION, PENDING, FAILED, UPDATES, OPEN = 0, 1, 2, 3, 4, 5, 6
 # (argument, sort, size) for each axis of the sites
 PREDICATE, SITES, SKIP, LISTED, VALUES, RANK, AXES = 0, 1, 2, 3, 4, 5, 6
 # a row of `folds`: offset of the lookup, rank, pairs, then (offset of the class array, classes) by argument, the pairs,
-# and for blocks the (argument, size) of the exclusive arguments after their number
+# for blocks the (argument, size) of the exclusive arguments after their number, for tied classes the (predicate, sign,
+# arguments) of the images after theirs
 LOOKUP, ARITY, PAIRS, CLASSES = 0, 1, 2, 3
 
 
@@ -159,6 +160,9 @@ def fill_row(entries, e, words, sorts, order, coords, position, room):
     size, start = entries[e, last + 2], sorts[entries[e, last + 1], 0]
     r, row, stride = position // size, 0, 1
     column = position - r * size
+    if entries[e, entries.shape[1] - 1] != 0 and column < r:  # tied to (column, r), which has had its turn
+        position += r - column
+        column = r
     for j in range(rank - 2, -1, -1):
         axis = AXES + 3 * j
         n = entries[e, axis + 2]
@@ -219,6 +223,8 @@ def fill(entries, words, sorts, order, coords, clock, streams, scratch, room, lo
 
 @helper
 def skipped(entries, e, words, flat):
+    if entries[e, entries.shape[1] - 1] != 0 and flat % entries[e, AXES + 5] < flat // entries[e, AXES + 5]:
+        return True
     if entries[e, SKIP] < 0 or entries[e, LISTED] >= 0:
         return False
     size = entries[e, AXES + 3 * (entries[e, RANK] - 1) + 2] if entries[e, RANK] > 0 else 1
@@ -307,6 +313,73 @@ def fold_blocks(folds, p, lookup, coords, orbit, value, chance, sum_f, sum_g, m,
             sum_g[NOW, orbit[i]] += chance[i * values + k]
             if counting:
                 sum_f[VISITS, orbit[i]] += 1
+
+
+@helper
+def image_orbits(folds, p, here, lookup, coords, out, m):
+    """The orbit of each site's image: `orbits` with the image's predicate and the site's constants in its order."""
+    q, arity, places = folds[p, here], folds[p, ARITY], here + 2
+    pairs, ends = folds[q, PAIRS], CLASSES + 2 * arity
+    for i in range(m):
+        out[i] = 0
+    for j in range(arity):
+        start, count, a = folds[q, CLASSES + 2 * j], folds[q, CLASSES + 2 * j + 1], folds[p, places + j]
+        for i in range(m):
+            out[i] = out[i] * count + lookup[U(start + coords[a, i])]
+    for i in range(m):
+        out[i] <<= pairs
+    for t in range(pairs):
+        a, b = folds[p, places + folds[q, ends + 2 * t]], folds[p, places + folds[q, ends + 2 * t + 1]]
+        for i in range(m):
+            out[i] += I(coords[a, i] == coords[b, i]) << t
+    for i in range(m):
+        out[i] = lookup[U(folds[q, LOOKUP] + out[i])] + 1
+
+
+@helper
+def drop_repeated(folds, p, first, here, coords, out, m):
+    """Sites whose image is the same atom as an earlier image get the orbit 0, which nobody reads."""
+    arity = folds[p, ARITY]
+    for other in range(first, here, 2 + arity):
+        if folds[p, other] != folds[p, here]:
+            continue
+        for j in range(2, 2 + arity):
+            a, b = folds[p, other + j], folds[p, here + j]
+            for i in range(m):
+                out[i] |= I(coords[a, i] != coords[b, i]) << I(62)
+        for i in range(m):
+            out[i] = (out[i] & I(0x3FFFFFFFFFFFFFFF)) * (out[i] >> I(62))
+
+
+@helper
+def fold_image(folds, p, first, here, lookup, coords, orbit, value, chance, sum_f, sum_g, m, counting):
+    """Adds one image of each site to its orbit: the atom of another predicate or with its constants in another order."""
+    image_orbits(folds, p, here, lookup, coords, orbit, m)
+    drop_repeated(folds, p, first, here, coords, orbit, m)
+    if folds[p, here + 1] == 1:
+        for i in range(m):
+            o = U(orbit[i])
+            sum_f[U(NOW), o] += value[i]
+            sum_g[U(NOW), o] += chance[i]
+    else:
+        for i in range(m):
+            o = U(orbit[i])
+            sum_f[U(NOW), o] += 1 - value[i]
+            sum_g[U(NOW), o] += 1.0 - chance[i]
+    if counting:
+        for i in range(m):
+            sum_f[VISITS, orbit[i]] += 1
+
+
+@helper
+def fold_tied(folds, p, lookup, coords, orbit, value, chance, sum_f, sum_g, m, values, counting):
+    """The same where atoms are tied: a site's value is that of all its images."""
+    fold_blocks(folds, p, lookup, coords, orbit, value, chance, sum_f, sum_g, m, values, counting)
+    at = CLASSES + 2 * folds[p, ARITY] + 2 * folds[p, PAIRS]
+    at += 1 + 2 * folds[p, at]
+    first, step = at + 1, 2 + folds[p, ARITY]
+    for here in range(first + step, first + step * folds[p, at], step):
+        fold_image(folds, p, first, here, lookup, coords, orbit, value, chance, sum_f, sum_g, m, counting)
 
 
 @helper

@@ -39,11 +39,17 @@ class Shape:
 
 @dataclass(frozen=True)
 class Signature:
-    """A predicate's structure: sorts of its arguments, places of `!` arguments, and whether it has free atoms."""
+    """A predicate's structure: sorts of its arguments, places of `!` arguments, and whether it has sites of its own.
+
+    `images`: of a predicate that leads a class of tied atoms, (predicate, places, sign) of each, itself first; `apart`:
+    pairs of arguments between which a tied predicate's atoms are known to be false where they are equal.
+    """
 
     sorts: tuple[int, ...]
     exclusive: tuple[int, ...] = ()
     free: bool = True
+    images: tuple[tuple[int, tuple[int, ...], bool], ...] = ()
+    apart: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True)

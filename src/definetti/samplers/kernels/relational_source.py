@@ -57,14 +57,16 @@ class Source:
     def value(term: Term) -> str:
         return f"{term[0]}{term[1]}"
 
-    def address(self, predicate: int, terms: tuple[Term, ...], axis: tuple[int, ...], index: str) -> str:
+    def address(
+        self, predicate: int, terms: tuple[Term, ...], axis: tuple[int, ...], index: str, kind: str = "o"
+    ) -> str:
         """Where the word with number `index` of a row stands: rows are counted by the arguments beside the axis."""
         sorts = self.theory.signatures[predicate].sorts
         row = ""
         for j, term in enumerate(terms):
             if j not in axis:
                 row = f"({row} * {self.size(sorts[j])} + {self.value(term)})" if row else self.value(term)
-        parts = [self.number("o", predicate, axis)]
+        parts = [self.number(kind, predicate, axis)]
         if row:
             width = self.words(sorts[axis[0]]) if axis else "1"
             parts.append(row if width == "1" else f"{row} * {width}")

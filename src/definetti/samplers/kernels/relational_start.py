@@ -32,7 +32,7 @@ def own_field(
         if not alone or s.hard or any(left[0] == "a" for left, _ in place.guards) or set(s.plus) & set(place.rest):
             continue
         sign = 1 if place.goals[0][0] == "z+" else -1
-        ground = sign * np.prod([sizes[s.sorts[v]] for v in place.rest], dtype=float)
+        ground = place.times * sign * np.prod([sizes[s.sorts[v]] for v in place.rest], dtype=float)
         if s.single:
             shared += ground * float(instances[place.shape].weights[0])
         else:

@@ -73,6 +73,15 @@ def get_atoms(written: Written, data: Data, chain: Chain, p: int, shape: tuple[i
     return unpack(chain.bits[start : start + home_words(shape)], shape)
 
 
+def live_region(written: Written, data: Data, chain: Chain, p: int, shape: tuple[int, ...]) -> np.ndarray | None:
+    """The bits of a predicate's atoms that could have moved, as words at home; None where no hard formula holds it."""
+    place = written.layout.numbers.get(("live", p, home(shape)))
+    if place is None:
+        return None
+    start = data.numbers[place]
+    return chain.bits[start : start + home_words(shape)]
+
+
 def clear_sums(chain: Chain) -> None:
     """Begins a new batch (what the sweep under way has added so far belongs to it)."""
     chain.sum_f[1:] = 0

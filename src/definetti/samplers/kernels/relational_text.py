@@ -83,14 +83,17 @@ class Sink:
 class Count(Sink):
     """Adds the number of true bits of each goal to the variable it names ("z+": add to z, "z-": subtract).
 
-    `before` and `after` are put around the innermost loops in which all `plus` variables are bound.
+    `before` and `after` are put around the innermost loops in which all `plus` variables are bound. What is counted
+    stands for `times` as much.
     """
 
     plus: frozenset[int] = frozenset()
     before: str = ""
     after: str = ""
+    times: int = 1
 
     def take(self, goal: str, value: str, sign: str = "+") -> str:
+        value = value if self.times == 1 else f"{self.times} * {value}"
         if goal[-1] in "+-":
             sign = "+" if goal[-1] == sign else "-"
         return f"{goal.rstrip('+-')} {sign}= {value}"
