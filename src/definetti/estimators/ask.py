@@ -11,20 +11,24 @@ import numpy as np
 from definetti.errors import Notice
 from definetti.estimators import ESTIMATORS
 from definetti.estimators.assemble import assemble, judge, with_events
-from definetti.estimators.events import Event, build_event, observer
+from definetti.estimators.events import Event, build_event, observer, settled
+from definetti.estimators.lift import Lift, lift
+from definetti.estimators.stuck import alarms
+from definetti.model.factors import FactorGraph
 from definetti.model.marginals import Marginals
 from definetti.model.queries import Query, parse_query
+from definetti.model.ties import Untied
 from definetti.samplers.blocks import Slots, slots_of
 from definetti.samplers.chains import Plan, Sampling, Statistics
 from definetti.samplers.draws import Draws
-from definetti.samplers.gibbs import Gibbs
+from definetti.samplers.choose import Sampler
 from definetti.symmetry.factors import Symmetries, none
 
 
 class Question(Protocol):
     """A model, what is asked of it and the group to average over."""
 
-    def sampling(self, sampler: Gibbs, plan: Plan) -> Any:
+    def sampling(self, sampler: Sampler, plan: Plan) -> Any:
         """A run ready to start, its kernels loaded or compiled."""
         ...
 
@@ -44,20 +48,23 @@ class GraphQuestion:
     statistics: Statistics
     names: Mapping[str, Any]
     notices: tuple[Notice, ...]
+    shown: FactorGraph  # the model whose variables are answered for: the sampled one, or the one it is the core of
+    lift: Lift | None = None
 
-    def sampling(self, sampler: Gibbs, plan: Plan) -> Sampling:
+    def sampling(self, sampler: Sampler, plan: Plan) -> Sampling:
         made = Sampling(self.group.model, sampler, sampler.engine(self.group.model, self.slots), self.statistics, plan)
         made.warm()
         return made
 
     def conclude(self, draws: Draws, method: str, run: Mapping[str, Any], interrupted: bool) -> Marginals:
         draws = with_events(draws, self.events, self.names["singles"])
-        estimates = ESTIMATORS[method](draws)
-        notices = [*self.notices, *fallback_notices(estimates.fallback, method)]
+        estimates, names = ESTIMATORS[method](draws), self.names
+        if self.lift is not None:
+            estimates, draws, names = self.lift.estimates(estimates), self.lift.draws(draws), self.lift.names
         found = judge(estimates, draws)
-        return assemble(
-            self.group.model, self.names, estimates, found, self.queries, self.events, run, notices, interrupted
-        )
+        notices = [*self.notices, *fallback_notices(estimates.fallback, method)]
+        notices += alarms(self.group.model, draws.frozen, found)
+        return assemble(self.shown, names, estimates, found, self.queries, self.events, run, notices, interrupted)
 
 
 def fallback_notices(fallback: np.ndarray, method: str) -> list[Notice]:
@@ -66,20 +73,33 @@ def fallback_notices(fallback: np.ndarray, method: str) -> list[Notice]:
     return [Notice("fallback", f"the estimator {method!r} does not apply to joint queries; 'orbit' was used for them")]
 
 
-def ask(group: Symmetries, queries: Sequence[str | Query], method: str, seed: int) -> GraphQuestion:
-    """Parse the queries and lay out the statistics for an estimator."""
+def ask(
+    group: Symmetries,
+    queries: Sequence[str | Query],
+    method: str,
+    seed: int,
+    untied: Untied | None = None,
+    more_notices: Sequence[Notice] = (),
+) -> GraphQuestion:
+    """Parse the queries and lay out the statistics for an estimator; `untied` if the group is of a model's core."""
     model = group.model
-    parsed = tuple(query if isinstance(query, Query) else parse_query(query, model) for query in queries)
+    shown = model if untied is None else untied.model
+    parsed = tuple(query if isinstance(query, Query) else parse_query(query, shown) for query in queries)
     over_orbit = method != "standard"
     used = group if over_orbit else none(model)
     events: list[Event] = []
-    notices = list(group.notices)
+    notices = [*group.notices, *more_notices]
     rng = np.random.default_rng([seed, 1])
-    for query in parsed:
-        if query.kind == "event" and all(query.text != event.query.text for event in events):
-            event, more = build_event(query, group, over_orbit, rng)
-            events.append(event)
-            notices += more
+    carried = [query if untied is None else untied.query(query) for query in parsed]
+    for query, event_query in zip(parsed, settled(model, carried), strict=True):
+        if query.kind != "event" or any(query.text == event.query.text for event in events):
+            continue
+        if isinstance(event_query, bool):
+            events.append(Event(query, (), int(event_query), 1))
+            continue
+        event, more = build_event(event_query, group, over_orbit, rng)
+        events.append(event)
+        notices += more
     slots = slots_of(model, used.row_of)
     representative = used.row_representative
     first = model.literal_start[representative]
@@ -96,4 +116,5 @@ def ask(group: Symmetries, queries: Sequence[str | Query], method: str, seed: in
         "singles": len(distinct),
     }
     statistics = Statistics(of_slot, sizes, watch, event_sizes)
-    return GraphQuestion(used, parsed, tuple(events), slots, statistics, names, tuple(notices))
+    lifted = None if untied is None else lift(untied, names)
+    return GraphQuestion(used, parsed, tuple(events), slots, statistics, names, tuple(notices), shown, lifted)

@@ -12,11 +12,13 @@ from definetti.errors import ModelError
 from definetti.estimators import choose
 from definetti.estimators.ask import Question, ask
 from definetti.estimators.logic_ask import logic_question
+from definetti.estimators.prepare import prepare
 from definetti.model.factors import FactorGraph
 from definetti.model.logic import MarkovLogic
 from definetti.model.marginals import Marginals
 from definetti.readers.logic_queries import ground_queries
 from definetti.samplers.chains import Plan, Progress, Sampling
+from definetti.samplers.choose import Sampler, named
 from definetti.samplers.draws import Draws
 from definetti.samplers.gibbs import Gibbs
 from definetti.samplers.relational_sampling import RelationalSampling
@@ -38,7 +40,7 @@ def marginals(
     *,
     model: FactorGraph | None = None,
     symmetries: Any = "auto",
-    sampler: str | Gibbs = "auto",
+    sampler: str | Sampler = "auto",
     estimator: str = "auto",
     scan: str = "symmetric",
     chains: int | None = None,
@@ -61,20 +63,26 @@ def marginals(
 
         return from_samples(source, queries, model, symmetries, estimator, burn_in or 0, time_limit, seed)
     method = choose(estimator)
-    kernel = _sampler(sampler, scan)
+    wanted = named(sampler, scan) if isinstance(sampler, str) else sampler
     _check_counts(chains=chains, sweeps=sweeps, workers=workers)
     _check_length(sweeps, seconds, until, burn_in)
     seed = secrets.randbits(32) if seed is None else int(seed)
     began = time.perf_counter()
-    group = resolve(source, symmetries, time_limit)
+    given = check(source, symmetries)
+    group = resolve(source, given, time_limit) if isinstance(source, MarkovLogic) else given
     relational = isinstance(group, RenamingSymmetries)
     plan = _plan(chains or (LOGIC_CHAINS if relational else CHAINS), sweeps, seconds, until, burn_in, seed, workers)
     question: Question
     if relational:
+        kernel: Any = wanted or Gibbs(scan)
+        if not isinstance(kernel, Gibbs):
+            raise ModelError(f"the sampler {kernel.name!r} is for factor graphs; ground the model with symmetries='literals'")
         question = logic_question(group, queries, method)
     else:
+        ready = prepare(source, group, wanted, scan, time_limit)  # type: ignore[arg-type]
         asked = ground_queries(source, queries) if isinstance(source, MarkovLogic) else queries
-        question = ask(group, asked, method, seed)
+        kernel, group = ready.sampler, ready.group
+        question = ask(group, asked, method, seed, ready.untied, ready.notices)
     found = time.perf_counter()
     sampling = question.sampling(kernel, plan)
     compiled = time.perf_counter()
@@ -105,17 +113,20 @@ def world(model: FactorGraph | MarkovLogic) -> str:
     return f"closed: {','.join(closed)}" if closed else "open"
 
 
+def check(model: FactorGraph | MarkovLogic, wanted: Any) -> Any:
+    """A group that was given must belong to the model."""
+    if isinstance(wanted, RenamingSymmetries) and wanted.model is not model:
+        raise ModelError("these symmetries belong to another model; find them for this one")
+    if isinstance(wanted, Symmetries) and isinstance(model, FactorGraph):
+        other = wanted.model.names != model.names or (wanted.model.evidence != model.evidence).any()
+        if other:
+            raise ModelError("these symmetries belong to another model, or to other evidence; find them for this one")
+    return wanted
+
+
 def resolve(model: FactorGraph | MarkovLogic, wanted: Any, time_limit: float) -> Symmetries | RenamingSymmetries:
     """The group to average over: found, given, or none."""
-    if isinstance(wanted, RenamingSymmetries):
-        if wanted.model is not model:
-            raise ModelError("these symmetries belong to another model; find them for this one")
-        return wanted
-    if isinstance(wanted, Symmetries):
-        if isinstance(model, FactorGraph) and (
-            wanted.model.names != model.names or (wanted.model.evidence != model.evidence).any()
-        ):
-            raise ModelError("these symmetries belong to another model, or to other evidence; find them for this one")
+    if isinstance(check(model, wanted), RenamingSymmetries | Symmetries):
         return wanted
     return find_symmetries(model, "none" if wanted is None else wanted, None, time_limit)
 
@@ -152,14 +163,6 @@ def _worst(question: Question, draws: Draws, method: str) -> float | None:
     answers = list(result.queries.values()) or list(result.orbits)
     errors = [e for answer in answers for e in (answer.mcse if isinstance(answer.mcse, list) else [answer.mcse])]
     return None if any(e is None for e in errors) else max((float(e) for e in errors if e is not None), default=0.0)
-
-
-def _sampler(sampler: str | Gibbs, scan: str) -> Gibbs:
-    if isinstance(sampler, Gibbs):
-        return sampler
-    if sampler not in ("auto", "gibbs"):
-        raise ModelError(f"sampler {sampler!r} is not known; choose one of auto, gibbs")
-    return Gibbs(scan)
 
 
 def _check_counts(**counts: int | None) -> None:

@@ -15,9 +15,11 @@ import numpy as np
 
 from definetti.errors import TooLarge
 from definetti.model.factors import FactorGraph
+from definetti.model.hard import hard_factors
 from definetti.samplers.blocks import Block, Engine, Harvest
 from definetti.samplers.draws import Draws, merge_pairs
-from definetti.samplers.gibbs import Gibbs
+from definetti.samplers.choose import Sampler
+from definetti.samplers.movable import Watch, hard_parts, truly_frozen
 from definetti.samplers.starts import starts
 
 CHUNK_SECONDS = 0.1  # how long one call of a kernel should take: progress, Ctrl-C and time limits wait for it
@@ -69,7 +71,9 @@ class Plan:
 class Sampling:
     """A run under way. `steps()` advances it; `draws()` gives what there is so far, in whole batches."""
 
-    def __init__(self, model: FactorGraph, sampler: Gibbs, engine: Engine, statistics: Statistics, plan: Plan) -> None:
+    def __init__(
+        self, model: FactorGraph, sampler: Sampler, engine: Engine, statistics: Statistics, plan: Plan
+    ) -> None:
         _check_memory(statistics.count, plan)
         self.plan, self.statistics, self._sampler = plan, statistics, sampler
         seeds = np.random.SeedSequence(plan.seed).spawn(3)
@@ -82,6 +86,8 @@ class Sampling:
             engine.block(part, seed, not sampler.visits_once)
             for part, seed in zip(lanes, seeds[2].spawn(len(lanes)), strict=True)
         ]
+        self._watches = self._watch(model, [len(part) for part in lanes])
+        self._model, self._starts, self._frozen = model, states, (-1, np.zeros(0, dtype=np.int64))
         self._f: list[np.ndarray] = []
         self._last: list[np.ndarray] = []
         self._g: list[np.ndarray] = []
@@ -90,6 +96,26 @@ class Sampling:
         self.updates = 0
         self.seconds = 0.0
         self._sweeps_per_second = 0.0
+
+    def _watch(self, model: FactorGraph, lanes: list[int]) -> list[Watch]:
+        """Where there are hard factors, every block is watched for variables that cannot move."""
+        if not len(hard_factors(model)):
+            return []
+        parts = hard_parts(model)
+        held = np.unique(parts.scope) if self._sampler.single_site else np.zeros(0, dtype=np.int64)
+        return [Watch(model, parts, block, k, held) for block, k in zip(self.blocks, lanes, strict=True)]
+
+    @property
+    def frozen(self) -> np.ndarray | None:
+        """Variables that could not move in any chain though they have more than one possible value; None: not watched."""
+        if not self._watches or not self._sampler.single_site:
+            return None
+        stuck = self._watches[0].stuck.copy()
+        for watch in self._watches[1:]:
+            stuck = np.intersect1d(stuck, watch.stuck)
+        if self._frozen[0] != len(stuck):
+            self._frozen = (len(stuck), truly_frozen(self._model, stuck, self._starts))
+        return self._frozen[1]
 
     @property
     def batch_count(self) -> int:
@@ -149,13 +175,18 @@ class Sampling:
             yield done
 
     def _run_block(self, k: int, orders: np.ndarray, folded: int) -> None:
-        block, events = self.blocks[k], self.statistics.events
-        if not folded or events is None:
-            block.run(orders, folded)
-            return
-        for order in orders:  # joint events are looked at after every sweep
-            block.run(order[None], folded)
-            events(block, self._hits[k])
+        block, events = self.blocks[k], self.statistics.events if folded else None
+        watch = self._watches[k] if self._watches else None
+        at = 0
+        while at < len(orders):  # joint events, and variables that may be stuck, are looked at after every sweep
+            single = events is not None or (watch is not None and watch.every_sweep)
+            part = orders[at : at + 1] if single else orders[at:]
+            block.run(part, folded)
+            at += len(part)
+            if events is not None:
+                events(block, self._hits[k])
+            if watch is not None:
+                watch.look()
 
     def _progress(self, phase: str, done: int, total: int | None) -> Progress:
         return Progress(phase, done, total, self.updates / max(self.seconds, 1e-9), None, self.seconds)
@@ -216,6 +247,7 @@ class Sampling:
             sizes=np.concatenate([self.statistics.sizes, self.statistics.event_sizes]),
             last=np.stack(self._last) if self._last else empty,
             burn_in=self.plan.burn_in,
+            frozen=self.frozen,
         )
 
 

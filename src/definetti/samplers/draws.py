@@ -26,6 +26,7 @@ class Draws:
     last: np.ndarray | None = None  # float64[B, C, K]
     square: np.ndarray | None = None  # float64[B, C, K]
     burn_in: int = 0
+    frozen: np.ndarray | None = None  # int64: variables that could not move at any update of any chain
 
     @property
     def sweeps(self) -> int:

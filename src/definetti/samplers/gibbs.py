@@ -35,6 +35,11 @@ class Gibbs:
         return "gibbs"
 
     @property
+    def single_site(self) -> bool:
+        """One variable moves at a time: with hard factors it may be held by the others for ever."""
+        return True
+
+    @property
     def visits_once(self) -> bool:
         """Each site once per sweep: then its value at the sweep's end is the one drawn."""
         return self.scan != "random"

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from definetti.errors import ModelError, TooLarge
+from definetti.errors import ModelError, TooLarge, Unsatisfiable
 from definetti.model.factors import FREE, FactorGraph
 from definetti.model.logic import MarkovLogic
 from definetti.model.marginals import Estimate, Marginals, OrbitRow, Variables
@@ -17,6 +17,7 @@ from definetti.model.simplify import simplify
 from definetti.solvers.eliminate import MOST_ENTRIES, eliminate
 from definetti.solvers.enumerate import MOST_STATES, enumerate_states, enumerated, show_count, state_bits
 from definetti.solvers.order import Order, min_fill
+from definetti.solvers.satisfy import explain
 from definetti.solvers.solution import Solution, open_events
 
 METHODS = ("auto", "enumerate", "eliminate")
@@ -51,7 +52,10 @@ def exact(
         graph, asked, symmetries = _ground(model, queries)
     else:
         graph, asked = model, [q if isinstance(q, Query) else parse_query(q, model) for q in queries]
-    solution, used = _solve(graph, asked, method)
+    try:
+        solution, used = _solve(graph, asked, method)
+    except Unsatisfiable:
+        raise explain(graph) from None  # which factors and evidence clash, as they were given
     return _marginals(graph, asked, solution, used, symmetries)
 
 

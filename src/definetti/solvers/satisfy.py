@@ -8,6 +8,7 @@ is a choice among legal ones.
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -137,17 +138,35 @@ def violated(model: FactorGraph, states: np.ndarray) -> np.ndarray:
 
 
 def possible(model: FactorGraph, variables: np.ndarray, states: np.ndarray) -> np.ndarray:
-    """bool[variables]: the variable has a legal value other than those it takes in the given legal states."""
+    """bool[variables]: the variable has more than one value in legal states (of which some are given)."""
     encoding = Encoding(model)
     out = np.zeros(len(variables), dtype=bool)
     with encoding.solver() as solver:
         for k, i in enumerate(variables.tolist()):
-            others = np.setdiff1d(np.arange(model.cards[i]), np.unique(states[:, i]))
-            if not encoding.first[i]:
-                out[k] = len(others) > 0
+            met = np.unique(states[:, i])
+            if len(met) > 1 or not encoding.first[i]:
+                out[k] = model.cards[i] > 1
                 continue
+            others = np.setdiff1d(np.arange(model.cards[i]), met)
             literals = [int(encoding.literal(np.array([i]), int(v))[0]) for v in others]
             out[k] = any(solver.solve(assumptions=[literal]) for literal in literals)
+    return out
+
+
+def possible_tuples(model: FactorGraph, questions: Sequence[tuple[Sequence[int], np.ndarray]]) -> list[np.ndarray]:
+    """For each (variables, tuples of their values): which tuples occur in legal states."""
+    encoding = Encoding(model)
+    out = []
+    with encoding.solver() as solver:
+        for variables, tuples in questions:
+            mine = np.array(variables, dtype=np.int64)
+            seen = model.evidence[mine]
+            agrees = ((seen == FREE) | (tuples == seen)).all(axis=1)
+            held = np.flatnonzero(encoding.first[mine])
+            for row in np.flatnonzero(agrees).tolist():
+                literals = [int(encoding.literal(mine[[c]], int(tuples[row, c]))[0]) for c in held.tolist()]
+                agrees[row] = solver.solve(assumptions=literals)
+            out.append(agrees)
     return out
 
 
