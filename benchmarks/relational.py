@@ -60,10 +60,11 @@ def smokers(n: int, transitive: bool) -> MarkovLogic:
 
 def stars(n: int) -> MarkovLogic:
     """Reciprocity, two-stars and a ternary predicate."""
+    apart = Not(Equal(Variable("y"), Variable("z")))
     rules = [
         rule(-2.0, atom("e", "x", "y"), "x y"),
         rule(1.0, And((atom("e", "x", "y"), atom("e", "y", "x"))), "x y"),
-        rule(-0.001, And((atom("e", "x", "y"), atom("e", "x", "z"), Not(Equal(Variable("y"), Variable("z"))))), "x y z"),
+        rule(-0.001, And((atom("e", "x", "y"), atom("e", "x", "z"), apart)), "x y z"),
         rule(-1.0, atom("t", "x", "y", "z"), "x y z"),
         rule(0.5, Implies(atom("t", "x", "y", "z"), And((atom("e", "x", "y"), atom("e", "y", "z")))), "x y z"),
     ]

@@ -4,14 +4,18 @@ hold.
 
 from __future__ import annotations
 
+from itertools import combinations
+
 import logic_worlds as lw
 import numpy as np
 import pytest
 from evidence_theories import theories
 from hypothesis import given, settings
+from logic_worlds import at
 
 from definetti.errors import Unsatisfiable
 from definetti.model.ground import ground
+from definetti.model.logic import And, Iff, Implies, Or, Predicate
 from definetti.symmetry.atom_generators import atom_generators
 from definetti.symmetry.factors import symmetries
 from definetti.symmetry.logic import renaming
@@ -40,6 +44,10 @@ def check(model):
         edges += [(place[a], place[b]) for a, b in whole.items()]
     assert connected(len(free), edges) == group.orbit_count  # the orbits are those of these generators
     p = np.exp(log - log.max())
+    late = [1 << place[a] for a in free if not group.is_core(*a)]
+    for i, j in combinations(late, 2):  # independent of each other given the rest, so that the scan commutes
+        rest = np.flatnonzero((np.arange(len(p)) & (i | j)) == 0)
+        np.testing.assert_allclose(p[rest] * p[rest + i + j], p[rest + i] * p[rest + j], atol=1e-12)
     answers = {a: float(p[state[a]].sum() / p.sum()) for a in free}
     for number in range(group.orbit_count):
         shared = [answers[a] for a in free if group.orbit_number(*a) == number]
@@ -61,7 +69,7 @@ def connected(count, edges):
 
 
 @given(theories())
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=150, deadline=None, derandomize=True)
 def test_random_theories(model):
     check(model)
 
@@ -75,6 +83,44 @@ def test_smokers_by_enumeration(known_smokers):
     known["Friends"] += [((q, q), 0) for q in range(4)] + [((2, 3), 0)]
     group = check(lw.smokers(4, known))
     assert group.deferred["Friends"].any()
+
+
+def test_constants_differ_by_what_hangs_on_them():
+    """Of the two friends of a known smoker the one whose friendship is open has an atom hanging, the other has none."""
+    known = {"Smokes": [((0,), 1)], "Friends": [((0, 1), 0), ((0, 0), 0)]}
+    known["Friends"] += [((a, b), 0) for a in (1, 2, 3) for b in (0, a)]
+    group = check(lw.smokers(4, known))
+    assert not group.orbit_of("Smokes(P1)").contains("Smokes(P2)") and group.orbit_of("Smokes(P2)").size == 2
+
+
+def test_residuals_differ_by_their_weights():
+    """An atom of one weight hangs on one constant, an atom of another weight on the other, both tied to alike atoms."""
+    predicates = [Predicate("P", ("a",)), Predicate("R", ("a", "a")), Predicate("T", ("a", "a"))]
+    formulas = [
+        (w, Implies(And((at(name, "x", "y"), at("P", "x"))), at("P", "y"))) for name, w in (("R", 0.5), ("T", 2.0))
+    ]
+    pairs = [(a, b) for a in range(3) for b in range(3)]
+    known = {"P": [((0,), 1)], "R": [(p, 0) for p in pairs if p != (0, 1)], "T": [(p, 0) for p in pairs if p != (0, 2)]}
+    group = check(lw.network({"a": 3}, predicates, formulas, known))
+    assert group.orbit_count == 4 and not group.is_core("R", (0, 1))
+
+
+def test_loose_atoms_of_equal_fields_are_one_orbit():
+    """P(b) is in three groundings of weight 0.5, with b itself and with two others; Q(b) in one of weight 1.5."""
+    predicates = [Predicate("P", ("a",)), Predicate("Q", ("a",)), Predicate("K", ("a", "a"))]
+    formulas = [(0.5, Or((at("P", "y"), at("K", "x", "y")))), (1.5, at("Q", "x"))]
+    group = check(lw.network({"a": 3}, predicates, formulas, closed=frozenset({"K"})))
+    assert [(o.representative, o.size) for o in group.orbits] == [("P(A0)", 6)]
+
+
+def test_atoms_tied_to_each_other_do_not_both_hang():
+    predicates = [Predicate("P", ("a",)), Predicate("R", ("a", "a")), Predicate("T", ("a", "a"))]
+    ties = [(0.7, Iff(at("R", "x", "x"), at("T", "x", "x"))), (0.5, Implies(at("R", "x", "x"), at("P", "x")))]
+    known = {name: [((a, 1 - a), 0) for a in (0, 1)] for name in "RT"}
+    group = check(lw.network({"a": 2}, predicates, [*ties, (0.5, Implies(at("T", "x", "x"), at("P", "x")))], known))
+    assert all(group.is_core(name, (a, a)) for name in "RT" for a in (0, 1))
+    alone = check(lw.network({"a": 2}, predicates, ties[1:], known))
+    assert not alone.is_core("R", (0, 0)) and alone.is_core("P", (0,))
 
 
 def test_the_figures_of_the_papers_evidence():

@@ -72,7 +72,7 @@ def lift(model: MarkovLogic, group, nodes: np.ndarray):
 
 
 @given(theories())
-@settings(max_examples=80, deadline=None, derandomize=True)
+@settings(max_examples=150, deadline=None, derandomize=True)
 def test_renamings_are_sound_and_complete(model):
     group = renaming(model, simplify=False)
     legal = [r for r in all_renamings(model) if preserved(model, r)]

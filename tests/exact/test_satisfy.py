@@ -12,7 +12,8 @@ from random_models import brute_force, models
 
 from definetti.errors import Unsatisfiable
 from definetti.model.factors import FactorGraph, factor_graph
-from definetti.model.hard import cubes, hard_factors
+from definetti.model.hard import cubes
+from definetti.model.possible import hard_factors
 from definetti.model.simplify import simplify
 from definetti.samplers.starts import starts
 from definetti.solvers.satisfy import clash, explain, possible, violated

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
+import relational_theories as th
+
 from definetti.samplers.kernels.relational_seeds import seed_words, splitmix64
 from definetti.samplers.relational import compile_model
 from definetti.samplers.relational_chains import Tally, run_chains
 from definetti.symmetry.logic_orbits import AtomOrbits
-
-sys.path.insert(0, str(Path(__file__).parent.parent / "exact"))
-import relational_theories as th
 
 # P(smokes), P(cancer), P(friends(x,y)) for x != y, from enumeration
 TRANSITIVE = {

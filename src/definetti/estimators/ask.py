@@ -3,34 +3,48 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
 
+from definetti.diagnose import Diagnosis
 from definetti.errors import Notice
 from definetti.estimators import ESTIMATORS
 from definetti.estimators.assemble import assemble, judge, with_events
+from definetti.estimators.certain import certain_statistics
 from definetti.estimators.events import Event, build_event, observer, settled
 from definetti.estimators.lift import Lift, lift
-from definetti.estimators.stuck import alarms
-from definetti.model.factors import FactorGraph
+from definetti.estimators.stuck import alarms, with_forced
+from definetti.estimators.values import Estimates
+from definetti.model.factors import FREE, FactorGraph
 from definetti.model.marginals import Marginals
 from definetti.model.queries import Query, parse_query
 from definetti.model.ties import Untied
 from definetti.samplers.blocks import Slots, slots_of
 from definetti.samplers.chains import Plan, Sampling, Statistics
-from definetti.samplers.draws import Draws
 from definetti.samplers.choose import Sampler
+from definetti.samplers.draws import Draws
 from definetti.symmetry.factors import Symmetries, none
+
+CONDITIONALS_MEMORY = 1 << 30  # bytes: conditionals that nobody asked for may take so much
 
 
 class Question(Protocol):
     """A model, what is asked of it and the group to average over."""
 
-    def sampling(self, sampler: Sampler, plan: Plan) -> Any:
+    def sampling(self, sampler: Sampler, plan: Plan, method: str) -> Any:
         """A run ready to start, its kernels loaded or compiled."""
         ...
+
+    def largest_error(self, draws: Draws, method: str) -> float | None:
+        """The largest standard error of what is asked: the queries, or every row. None where one cannot be told yet."""
+        ...
+
+    def _literals(self, names: Mapping[str, Any], variable: int) -> slice:
+        """The literals of the variable that stands for this one's row."""
+        i = names["row_representative"][names["row_of"][variable]]
+        return slice(int(self.shown.literal_start[i]), int(self.shown.literal_start[i + 1]))
 
     def conclude(self, draws: Draws, method: str, run: Mapping[str, Any], interrupted: bool) -> Marginals:
         """Estimates, errors and notices from the draws."""
@@ -51,17 +65,44 @@ class GraphQuestion:
     shown: FactorGraph  # the model whose variables are answered for: the sampled one, or the one it is the core of
     lift: Lift | None = None
 
-    def sampling(self, sampler: Sampler, plan: Plan) -> Sampling:
-        made = Sampling(self.group.model, sampler, sampler.engine(self.group.model, self.slots), self.statistics, plan)
+    def sampling(self, sampler: Sampler, plan: Plan, method: str) -> Sampling:
+        engine = sampler.engine(self.group.model, self.slots)
+        if method != "conditional" and engine.memory(plan.chains, True) > CONDITIONALS_MEMORY:
+            plan = replace(plan, conditionals=False)
+        made = Sampling(self.group.model, sampler, engine, self.statistics, plan)
         made.warm()
         return made
 
-    def conclude(self, draws: Draws, method: str, run: Mapping[str, Any], interrupted: bool) -> Marginals:
+    def largest_error(self, draws: Draws, method: str) -> float | None:
+        _, found, _, names = self._estimated(draws, method)
+        errors = found.mcse[self._asked(names)]
+        return None if np.isnan(errors).any() else float(errors.max(initial=0.0))
+
+    def _estimated(self, draws: Draws, method: str) -> tuple[Estimates, Diagnosis, Draws, Mapping[str, Any]]:
+        """Estimates and their errors, in terms of the model that is asked about."""
         draws = with_events(draws, self.events, self.names["singles"])
         estimates, names = ESTIMATORS[method](draws), self.names
+        certain = with_forced(names["certain"], names["statistic_of"], self.group.model, draws.forced)
         if self.lift is not None:
             estimates, draws, names = self.lift.estimates(estimates), self.lift.draws(draws), self.lift.names
-        found = judge(estimates, draws)
+            certain = self.lift.columns(certain)
+        return estimates, judge(estimates, draws, certain), draws, names
+
+    def _asked(self, names: Mapping[str, Any]) -> np.ndarray:
+        """The statistics that the queries, or all rows, are made of."""
+        model, singles = self.shown, names["singles"]
+        if not self.queries:
+            return np.arange(singles)
+        joint = singles + np.flatnonzero([bool(event.tuples) for event in self.events])
+        single = [
+            names["statistic_of"][self._literals(names, i)]
+            for query in self.queries
+            if query.kind == "variable" and model.evidence[i := query.variables[0]] == FREE
+        ]
+        return np.concatenate([*single, joint]).astype(np.int64)
+
+    def conclude(self, draws: Draws, method: str, run: Mapping[str, Any], interrupted: bool) -> Marginals:
+        estimates, found, draws, names = self._estimated(draws, method)
         notices = [*self.notices, *fallback_notices(estimates.fallback, method)]
         notices += alarms(self.group.model, draws.frozen, found)
         return assemble(self.shown, names, estimates, found, self.queries, self.events, run, notices, interrupted)
@@ -108,12 +149,14 @@ def ask(
     of_slot = of_slot.ravel().astype(np.int64)
     sizes = np.bincount(of_slot, weights=slots.size_of_slot, minlength=len(distinct)).astype(np.int64)
     watch, event_sizes = observer(events, model)
+    statistic_of = np.searchsorted(distinct, used.literal_orbit)
     names = {
         "row_of": used.row_of,
         "row_size": used.row_size,
         "row_representative": representative,
-        "statistic_of": np.searchsorted(distinct, used.literal_orbit),
+        "statistic_of": statistic_of,
         "singles": len(distinct),
+        "certain": certain_statistics(model, slots, of_slot, statistic_of, events),
     }
     statistics = Statistics(of_slot, sizes, watch, event_sizes)
     lifted = None if untied is None else lift(untied, names)

@@ -13,7 +13,7 @@ from definetti.diagnose import Diagnosis
 from definetti.errors import Notice
 from definetti.estimators import ESTIMATORS
 from definetti.estimators.ask import fallback_notices
-from definetti.estimators.assemble import doubts, judge, number
+from definetti.estimators.assemble import doubts, frozen_notice, judge, number
 from definetti.estimators.values import Estimates
 from definetti.model.formulas import atoms, replace_constants, terms
 from definetti.model.logic import Atom, Constant, Formula, MarkovLogic
@@ -31,27 +31,34 @@ from definetti.symmetry.logic import RenamingSymmetries, trivial
 
 @dataclass(frozen=True, eq=False)
 class LogicQuestion:
-    """A `Question` about a Markov logic network. `group` is trivial for the standard estimator."""
+    """A `Question` about a Markov logic network. `group` is trivial for the standard estimator; `late` is not its own, so
+    that all estimators see the same draws."""
 
     group: RenamingSymmetries
+    late: Mapping[str, np.ndarray]  # hanging and loose atoms
     queries: Mapping[str, Formula]  # over constants
     counted: tuple[Query, ...]  # formulas with their constants let loose, one per cell of an orbit
     cells: Mapping[str, QueryCells]  # which of `counted` make up a query
     notices: tuple[Notice, ...]
 
-    def sampling(self, sampler: Gibbs, plan: Plan) -> RelationalSampling:
+    def sampling(self, sampler: Gibbs, plan: Plan, method: str) -> RelationalSampling:
         """Hanging and loose atoms are drawn after the others: given those they are independent, and the sweep commutes."""
         group = self.group
         relational = compile_model(
-            group.model, group.atom_orbits, queries=self.counted, scan=sampler.scan, late=group.late()
+            group.model, group.atom_orbits, queries=self.counted, scan=sampler.scan, late=self.late
         )
         return RelationalSampling(relational, group, list(self.cells.values()), plan)
+
+    def largest_error(self, draws: Draws, method: str) -> float | None:
+        result = self.conclude(draws, method, {}, False)
+        errors = [answer.mcse for answer in (list(result.queries.values()) or result.orbits)]
+        return None if any(e is None for e in errors) else max((e for e in errors if isinstance(e, float)), default=0.0)
 
     def conclude(self, draws: Draws, method: str, run: Mapping[str, Any], interrupted: bool) -> Marginals:
         if draws.g is None and method == "conditional":
             method = "orbit"
         estimates = ESTIMATORS[method](draws)
-        found = judge(estimates, draws)
+        found = judge(estimates, draws, np.full(len(estimates.value), np.nan))
         members = Atoms(self.group)
         rows = OrbitRows(self.group, estimates, found)
         shown = Marginals(rows, members, run=run)
@@ -63,7 +70,10 @@ class LogicQuestion:
             else:
                 assert isinstance(formula, Atom)
                 asked[text] = shown[atom_text(self.group.model, formula.predicate, _numbers(formula))]
+        stuck = np.flatnonzero(found.frozen[: len(rows)])
         notices = [*self.notices, *fallback_notices(estimates.fallback, method), *doubts(tuple(rows), asked)]
+        if len(stuck):
+            notices.append(frozen_notice(rows[int(stuck[0])].representative, int(self.group.sizes[stuck].sum())))
         return replace(shown, queries=asked, notices=tuple(notices), interrupted=interrupted)
 
 
@@ -86,7 +96,7 @@ def logic_question(group: RenamingSymmetries, texts: Sequence[str], method: str)
             members = {f"c{k}": mask for k, mask in orbit.members(cell).items()}
             counted.append(Query(body, {f"c{k}": s for k, (s, _) in enumerate(constants)}, members))
         cells[text] = QueryCells(tuple(range(first, len(counted))), orbit.size)
-    return LogicQuestion(used, queries, tuple(counted), cells, tuple(notices))
+    return LogicQuestion(used, group.late(), queries, tuple(counted), cells, tuple(notices))
 
 
 def _numbers(atom: Atom) -> list[int]:
@@ -158,7 +168,10 @@ def observed_value(model: MarkovLogic, predicate: str, constants: Sequence[int])
         if len(same):
             return int(evidence.values[same[0]])
         outer = [k for k in range(len(row)) if k not in declared.exclusive]
-        if declared.exclusive and ((evidence.tuples[:, outer] == row[outer]).all(axis=1) & (evidence.values == 1)).any():
+        if (
+            declared.exclusive
+            and ((evidence.tuples[:, outer] == row[outer]).all(axis=1) & (evidence.values == 1)).any()
+        ):
             return 0
     doubt = model.unknown.get(predicate)
     if predicate in model.closed and (doubt is None or not (doubt == row).all(axis=1).any()):

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+import math
 import os
 import secrets
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from definetti.errors import ModelError
 from definetti.estimators import choose
 from definetti.estimators.ask import Question, ask
 from definetti.estimators.logic_ask import logic_question
 from definetti.estimators.prepare import prepare
+from definetti.model.entail import entailed
 from definetti.model.factors import FactorGraph
 from definetti.model.logic import MarkovLogic
 from definetti.model.marginals import Marginals
+from definetti.model.simplify import simplify
 from definetti.readers.logic_queries import ground_queries
 from definetti.samplers.chains import Plan, Progress, Sampling
 from definetti.samplers.choose import Sampler, named
-from definetti.samplers.draws import Draws
 from definetti.samplers.gibbs import Gibbs
 from definetti.samplers.relational_sampling import RelationalSampling
 from definetti.symmetry.factors import Symmetries
@@ -30,7 +34,7 @@ CHAINS = 64
 LOGIC_CHAINS = 8
 SWEEPS = 2000
 OPEN_WARM_UP = 200  # sweeps of warm-up where the length of the run is not known beforehand
-FEWEST_BATCHES = 20  # before a run that waits for its error may stop
+FEWEST_SWEEPS = 160  # before a run that waits for its error may stop
 HALF_WIDTH = 1.959963984540054  # standard errors in half a 95 % interval
 
 
@@ -66,7 +70,7 @@ def marginals(
     wanted = named(sampler, scan) if isinstance(sampler, str) else sampler
     _check_counts(chains=chains, sweeps=sweeps, workers=workers)
     _check_length(sweeps, seconds, until, burn_in)
-    seed = secrets.randbits(32) if seed is None else int(seed)
+    seed = _seed(seed)
     began = time.perf_counter()
     given = check(source, symmetries)
     group = resolve(source, given, time_limit) if isinstance(source, MarkovLogic) else given
@@ -84,7 +88,7 @@ def marginals(
         kernel, group = ready.sampler, ready.group
         question = ask(group, asked, method, seed, ready.untied, ready.notices)
     found = time.perf_counter()
-    sampling = question.sampling(kernel, plan)
+    sampling = question.sampling(kernel, plan, method)
     compiled = time.perf_counter()
     interrupted = _follow(sampling, question, method, seconds, until, progress)
     draws = sampling.draws()
@@ -98,7 +102,7 @@ def marginals(
         "world": world(source),
         "chains": plan.chains,
         "sweeps": int(sampling.batch_count and draws.sweeps),
-        "burn_in": plan.burn_in,
+        "burn_in": draws.burn_in,
         "updates": sampling.updates,
         "seconds": {"symmetries": found - began, "compile": compiled - found, "sample": sampling.seconds},
         "workers": plan.workers,
@@ -115,12 +119,12 @@ def world(model: FactorGraph | MarkovLogic) -> str:
 
 def check(model: FactorGraph | MarkovLogic, wanted: Any) -> Any:
     """A group that was given must belong to the model."""
-    if isinstance(wanted, RenamingSymmetries) and wanted.model is not model:
-        raise ModelError("these symmetries belong to another model; find them for this one")
-    if isinstance(wanted, Symmetries) and isinstance(model, FactorGraph):
-        other = wanted.model.names != model.names or (wanted.model.evidence != model.evidence).any()
-        if other:
-            raise ModelError("these symmetries belong to another model, or to other evidence; find them for this one")
+    if isinstance(wanted, RenamingSymmetries):
+        fits = isinstance(model, MarkovLogic) and _same_logic(entailed(model), wanted.model)
+    else:
+        fits = not isinstance(wanted, Symmetries) or isinstance(model, MarkovLogic) or _same(simplify(model), wanted.model)
+    if not fits:
+        raise ModelError("these symmetries belong to another model, or to other evidence; find them for this one")
     return wanted
 
 
@@ -129,6 +133,20 @@ def resolve(model: FactorGraph | MarkovLogic, wanted: Any, time_limit: float) ->
     if isinstance(check(model, wanted), RenamingSymmetries | Symmetries):
         return wanted
     return find_symmetries(model, "none" if wanted is None else wanted, None, time_limit)
+
+
+def _same_logic(a: MarkovLogic, b: MarkovLogic) -> bool:
+    """The same theory with the same evidence."""
+    if a.formulas != b.formulas or a.sorts != b.sorts or a.closed != b.closed or a.evidence.keys() != b.evidence.keys():
+        return False
+    pairs = [(a.evidence[name], b.evidence[name]) for name in a.evidence]
+    return all(np.array_equal(x.tuples, y.tuples) and np.array_equal(x.values, y.values) for x, y in pairs)
+
+
+def _same(a: FactorGraph, b: FactorGraph) -> bool:
+    """Two simplified models with the same variables, evidence and factors: it is the group's own model that is sampled."""
+    parts = ("cards", "evidence", "scope_start", "scope", "table_of", "table_start", "tables")
+    return a.names == b.names and all(np.array_equal(getattr(a, part), getattr(b, part)) for part in parts)
 
 
 def _follow(
@@ -141,28 +159,27 @@ def _follow(
 ) -> bool:
     """Run to the end, to the time limit, or to the wanted error; true if interrupted."""
     batches, worst = 0, None
+    began = time.perf_counter()
     try:
         for step in sampling.steps():
-            if until is not None and sampling.batch_count != batches:  # batches are merged now and then
-                batches = sampling.batch_count
-                worst = _worst(question, sampling.draws(), method)
-                if batches >= FEWEST_BATCHES and worst is not None and worst * HALF_WIDTH <= until:
+            if until is not None and sampling.batch_count != batches:
+                batches, draws = sampling.batch_count, sampling.draws()
+                worst = question.largest_error(draws, method)
+                if draws.sweeps >= FEWEST_SWEEPS and worst is not None and worst * HALF_WIDTH <= until:
                     break
             if progress is not None:
                 progress(Progress(step.phase, step.done, step.total, step.rate, worst, step.seconds))
-            if seconds is not None and step.seconds >= seconds:
+            if seconds is not None and time.perf_counter() - began >= seconds and sampling.can_stop:
                 break
     except KeyboardInterrupt:
         return True
     return False
 
 
-def _worst(question: Question, draws: Draws, method: str) -> float | None:
-    """The largest standard error of what is asked: the queries, or every row."""
-    result = question.conclude(draws, method, {}, False)
-    answers = list(result.queries.values()) or list(result.orbits)
-    errors = [e for answer in answers for e in (answer.mcse if isinstance(answer.mcse, list) else [answer.mcse])]
-    return None if any(e is None for e in errors) else max((float(e) for e in errors if e is not None), default=0.0)
+def _seed(seed: int | None) -> int:
+    if seed is not None and seed < 0:
+        raise ModelError(f"a seed is a whole number from 0 on, got {seed}")
+    return secrets.randbits(32) if seed is None else int(seed)
 
 
 def _check_counts(**counts: int | None) -> None:
@@ -195,7 +212,7 @@ def _plan(
         sweeps=kept,
         seed=seed,
         workers=workers or available_cores(),
-        seconds=seconds,
+        warm_seconds=math.inf if seconds is None or burn_in is not None else seconds / 4,
     )
 
 

@@ -30,3 +30,17 @@ def alarms(model: FactorGraph, frozen: np.ndarray | None, found: Diagnosis) -> l
     if apart:
         out.append(Notice("divided", f"the chains see different parts of what is possible in {apart} numbers; use --sampler auto"))
     return out
+
+
+def with_forced(
+    certain: np.ndarray, statistic_of: np.ndarray, model: FactorGraph, forced: np.ndarray | None
+) -> np.ndarray:
+    """What is certain, with the variables that the solver found to have one value only (rows: variables, values)."""
+    if forced is None or not forced.size:
+        return certain
+    certain = certain.copy()
+    for i, value in forced.T.tolist():
+        literals = statistic_of[model.literal_start[i] : model.literal_start[i + 1]]
+        certain[np.delete(literals, value)] = 0.0
+        certain[literals[value]] = 1.0
+    return certain

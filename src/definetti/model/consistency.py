@@ -12,7 +12,7 @@ import numpy as np
 
 from definetti.errors import Unsatisfiable
 from definetti.model.factors import FREE, FactorGraph
-from definetti.model.hard import hard_factors
+from definetti.model.possible import hard_factors
 
 MOST_STEPS = 500_000  # along implications, when looking for values that contradict themselves
 

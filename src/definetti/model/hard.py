@@ -13,14 +13,6 @@ from definetti.model.factors import FactorGraph
 Cube = tuple[tuple[int, int], ...]  # (axis, value) pairs
 
 
-def hard_factors(model: FactorGraph) -> np.ndarray:
-    """The factors with impossible entries, ascending."""
-    if not model.factor_count:
-        return np.zeros(0, dtype=np.int64)
-    hard = np.add.reduceat(np.isneginf(model.tables), model.table_start[:-1]) > 0
-    return np.flatnonzero(hard[model.table_of])
-
-
 def cubes(forbidden: np.ndarray) -> list[Cube]:
     """Cubes that cover exactly the true entries: each starts at an entry and lets go of every axis it can."""
     forbidden = np.asarray(forbidden)

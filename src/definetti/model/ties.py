@@ -20,7 +20,7 @@ import numpy as np
 from definetti.errors import TooLarge
 from definetti.model.consistency import contradicted, equivalent, implications, possible_entries, possible_values
 from definetti.model.factors import FREE, FactorGraph, frozen
-from definetti.model.hard import hard_factors
+from definetti.model.possible import hard_factors
 from definetti.model.queries import Query
 from definetti.model.simplify import simplify
 

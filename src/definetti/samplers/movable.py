@@ -14,7 +14,7 @@ import numpy as np
 
 from definetti.errors import DefinettiError
 from definetti.model.factors import FactorGraph
-from definetti.model.hard import hard_factors
+from definetti.model.possible import hard_factors
 from definetti.samplers.blocks import Block
 
 FEW = 1 << 14  # (variables × chains): below this the watch looks after every sweep, above it after every chunk of them

@@ -33,7 +33,15 @@ from definetti.samplers.kernels.relational_data import (
     put_orbits,
     put_tables,
 )
-from definetti.samplers.kernels.relational_known import Known, Schedule, home_words, known_of, pack, schedule_of, words_of
+from definetti.samplers.kernels.relational_known import (
+    Known,
+    Schedule,
+    home_words,
+    known_of,
+    pack,
+    schedule_of,
+    words_of,
+)
 from definetti.samplers.kernels.relational_module import Written, module_text, write_kernel
 from definetti.samplers.kernels.relational_queries import Query, confined, observed_of
 from definetti.samplers.kernels.relational_shapes import Instances, Signature, Theory, shapes_of
@@ -202,7 +210,7 @@ def lay_out(
         indices=frozen(np.concatenate([np.zeros(0, np.int32), *pools.indices]), np.int32),
         reals=frozen(np.concatenate([np.zeros(0), *pools.reals]), np.float64),
         words=frozen(np.concatenate([tails, schedule.skips]), np.uint64),
-        sorts=frozen(np.stack([np.cumsum([0, *sizes[:-1]]), sizes], axis=1), np.int64),
+        sorts=frozen(np.array([(sum(sizes[:s]), n) for s, n in enumerate(sizes)]).reshape(-1, 2), np.int64),
         entries=frozen(entries, np.int64),
         folds=frozen(folds, np.int64),
         lookup=frozen(lookup, np.int32),

@@ -75,11 +75,16 @@ def run_chains(
     ends = burn_in + np.arange(1, batches + 1) * sweeps // batches
     tally = _empty(relational, chains, np.diff(ends, prepend=burn_in))
     began = perf_counter()
+    putting = tally  # its arrays are filled in place
+
+    def stretch(runner: _Runner) -> None:
+        _stretch(relational, runner, putting, ends)
+
     with ThreadPoolExecutor(max_workers=workers) as pool:
         started = pool.map(lambda k: start(relational, seed, k), range(chains))
         runners = [_Runner(k, chain, 0, burn_in) for k, chain in enumerate(started)]
         while not tally.done:
-            list(pool.map(lambda runner: _stretch(relational, runner, tally, ends), runners))
+            list(pool.map(stretch, runners))
             updates = sum(int(runner.chain.clock[UPDATES]) for runner in runners)
             for runner in runners:
                 tally.position[runner.number] = runner.chain.clock[SWEEP]

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from definetti.samplers.chains import BATCHES, MOST_BATCHES, WARM_SHARE, Plan, Progress
-from definetti.samplers.draws import Draws, merge_pairs
+from definetti.samplers.chains import BATCHES, Plan, Progress
+from definetti.samplers.draws import Batch, Draws, draws_of, merge_pairs
 from definetti.samplers.kernels.relational_data import Chain
 from definetti.samplers.kernels.relational_state import clear_sums
 from definetti.samplers.relational import SCANS, SWEEP, UPDATES, Relational, advance, refuse_large, start
@@ -43,10 +43,8 @@ class RelationalSampling:
         self._sizes = np.concatenate([group.sizes, [q.size for q in asked]]).astype(np.int64)
         self._chains: list[Chain] = []
         self._rates = np.full(plan.chains, 1e6)
-        self._f: list[np.ndarray] = []
-        self._g: list[np.ndarray] = []
-        self._square: list[np.ndarray] = []
-        self._lengths: list[int] = []
+        self._batches: list[Batch] = []  # changed by one assignment at a time: Ctrl-C may come anywhere
+        self.burnt = 0  # sweeps of warm-up
         self.seconds = 0.0
 
     @property
@@ -55,7 +53,12 @@ class RelationalSampling:
 
     @property
     def batch_count(self) -> int:
-        return len(self._lengths)
+        return len(self._batches)
+
+    @property
+    def can_stop(self) -> bool:
+        """Whether there is anything to show yet: the states themselves, if nothing else."""
+        return bool(self.updates)
 
     # --- advancing -------------------------------------------------------------------------------------------------
 
@@ -64,9 +67,9 @@ class RelationalSampling:
         plan, count = self.plan, self.plan.chains
         with ThreadPoolExecutor(min(plan.workers, count)) as pool:
             self._chains = list(pool.map(lambda k: start(self.relational, plan.seed, k), range(count)))
-            for done in self._advance(pool, plan.burn_in):
-                yield self._progress("warm-up", done, plan.burn_in)
-                if plan.seconds is not None and self.seconds > WARM_SHARE * plan.seconds:
+            for self.burnt in self._advance(pool, plan.burn_in):
+                yield self._progress("warm-up", self.burnt, plan.burn_in)
+                if self.seconds >= plan.warm_seconds:
                     break
             for chain in self._chains:
                 clear_sums(chain)
@@ -81,9 +84,9 @@ class RelationalSampling:
 
     def _next_length(self, kept: int) -> int:
         if self.plan.sweeps is None:
-            return max(1, self._lengths[0] if self._lengths else 1)
+            return self._batches[0].length if self._batches else 1
         batches = min(BATCHES, self.plan.sweeps)
-        return (self.plan.sweeps * (len(self._lengths) + 1)) // batches - kept
+        return (self.plan.sweeps * (len(self._batches) + 1)) // batches - kept
 
     def _advance(self, pool: ThreadPoolExecutor, sweeps: int) -> Iterator[int]:
         """So many sweeps of every chain, in stretches; yields the sweeps that all have done."""
@@ -110,16 +113,12 @@ class RelationalSampling:
     # --- folding ---------------------------------------------------------------------------------------------------
 
     def _keep(self, length: int) -> None:
-        parts = [self._batch(chain, length) for chain in self._chains]
+        f, g, square = (np.stack(part) for part in zip(*(self._batch(c, length) for c in self._chains), strict=True))
         for chain in self._chains:
             clear_sums(chain)
-        for kept, part in zip((self._f, self._g, self._square), zip(*parts, strict=True), strict=True):
-            kept.append(np.stack(part))
-        self._lengths.append(length)
-        if self.plan.sweeps is None and len(self._lengths) >= MOST_BATCHES:
-            for kept in (self._f, self._g, self._square):
-                kept[:] = merge_pairs(kept, self._lengths)
-            self._lengths = [a + b for a, b in zip(self._lengths[::2], [*self._lengths[1::2], 0], strict=False)]
+        batches = [*self._batches, Batch(length, f, g, square=square)]
+        full = self.plan.sweeps is None and len(batches) >= 2 * BATCHES
+        self._batches = merge_pairs(batches) if full else batches
 
     def _batch(self, chain: Chain, length: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """One chain's batch means of F, G and F². In the random scan they are means over visits."""
@@ -138,16 +137,9 @@ class RelationalSampling:
 
     def draws(self) -> Draws:
         """What has been folded so far; before the first batch is complete, the states as they stand."""
-        if not self._lengths:
+        if not self._batches:
             return self._states()
-        return Draws(
-            f=np.stack(self._f),
-            g=np.stack(self._g),
-            lengths=np.array(self._lengths, dtype=np.int64),
-            sizes=self._sizes,
-            square=np.stack(self._square),
-            burn_in=self.plan.burn_in,
-        )
+        return draws_of(self._batches, self._sizes, self.plan.chains, self.burnt)
 
     def _states(self) -> Draws:
         """One batch of one draw per chain, from the states inside a sweep; joint queries are not known there."""
@@ -155,7 +147,7 @@ class RelationalSampling:
             return Draws(np.zeros((0, self.plan.chains, len(self._sizes))), None, np.zeros(0, np.int64), self._sizes)
         rows = [np.append(self._orbit_means(chain), np.full(len(self.asked), np.nan)) for chain in self._chains]
         f = np.stack(rows)[None]
-        return Draws(f, None, np.ones(1, np.int64), self._sizes, square=f**2, burn_in=0)
+        return Draws(f, None, np.ones(1, np.int64), self._sizes, square=f**2, unfinished=True)
 
     def _orbit_means(self, chain: Chain) -> np.ndarray:
         """F of a state, counted row by row of each predicate."""
@@ -168,7 +160,11 @@ class RelationalSampling:
                 true = np.flatnonzero(row)
                 if len(true):
                     head = np.unravel_index(r, shape[:-1]) if len(shape) > 1 else ()
-                    tuples = np.column_stack([*(np.full(len(true), h) for h in head), true]) if shape else np.zeros((1, 0), int)
+                    tuples = (
+                        np.column_stack([*(np.full(len(true), h) for h in head), true])
+                        if shape
+                        else np.zeros((1, 0), int)
+                    )
                     orbit = self.group.orbit_numbers(name, tuples)
                     counts += np.bincount(orbit[orbit >= 0], minlength=len(counts))
         return counts / self.group.sizes

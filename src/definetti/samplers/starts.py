@@ -10,22 +10,24 @@ from __future__ import annotations
 import numpy as np
 
 from definetti.model.factors import FREE, FactorGraph
-from definetti.model.hard import hard_factors
+from definetti.model.possible import hard_factors
 
 TURNS = 4  # at most one chain in so many prefers one value everywhere
+CHUNK = 1 << 22  # uniform numbers drawn at once
 
 
 def starts(model: FactorGraph, chains: int, rng: np.random.Generator) -> np.ndarray:
     """uint8[chains, n]: legal states of a simplified model, observed variables at their values."""
     states = np.zeros((chains, model.n), dtype=np.uint8)
     states[:, model.evidence != FREE] = model.evidence[model.evidence != FREE]
-    unary = _unary(model)
     for card in np.unique(model.cards[model.free]).tolist():
         sites = model.free[model.cards[model.free] == card]
-        weights = np.stack([unary[i] for i in sites.tolist()]) if len(sites) else np.ones((0, card))
+        weights = _unary(model, card)[sites]
         reach = np.cumsum(weights / weights.sum(axis=1, keepdims=True), axis=1)
-        draws = rng.random((chains, len(sites)))
-        states[:, sites] = np.minimum((draws[..., None] >= reach[None]).sum(axis=-1), card - 1)
+        step = max(1, CHUNK // (len(sites) * card))
+        for lo in range(0, chains, step):
+            draws = rng.random((len(states[lo : lo + step]), len(sites)))
+            states[lo : lo + step, sites] = np.minimum((draws[..., None] >= reach).sum(axis=-1), card - 1)
     hard = hard_factors(model)
     if len(hard):
         from definetti.solvers.satisfy import legalise
@@ -45,10 +47,12 @@ def _prefer_in_turn(model: FactorGraph, states: np.ndarray, hard: np.ndarray) ->
         states[value, sites] = np.minimum(value, model.cards[sites] - 1)
 
 
-def _unary(model: FactorGraph) -> dict[int, np.ndarray]:
-    """The weights of each free variable's own factor."""
-    out = {int(i): np.ones(int(model.cards[i])) for i in model.free}
-    for k in np.flatnonzero(np.diff(model.scope_start) == 1):
-        table = model.table(int(k))
-        out[int(model.variables(int(k))[0])] = np.exp(table - table.max())
-    return out
+def _unary(model: FactorGraph, card: int) -> np.ndarray:
+    """float64[n, card]: the weights of the variables' own factors, for variables with so many values."""
+    own = np.flatnonzero(np.diff(model.scope_start) == 1)
+    own = own[model.cards[model.scope[model.scope_start[own]]] == card]
+    logs = np.zeros((model.n, card))
+    logs[model.scope[model.scope_start[own]]] = model.tables[
+        model.table_start[model.table_of[own]][:, None] + np.arange(card)
+    ]
+    return np.exp(logs - logs.max(axis=1, keepdims=True))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from definetti.model.factors import FREE, FactorGraph
-from definetti.model.hard import hard_factors
+from definetti.model.possible import hard_factors
 
 MOST_STATES = 2**18  # of one connected part
 

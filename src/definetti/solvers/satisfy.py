@@ -15,7 +15,8 @@ import numpy as np
 
 from definetti.errors import Unsatisfiable
 from definetti.model.factors import FREE, FactorGraph
-from definetti.model.hard import cubes, factor_groups, hard_factors
+from definetti.model.hard import cubes, factor_groups
+from definetti.model.possible import hard_factors
 
 SOLVER = "minisat22"  # it takes wished-for values ("phases"), and is quick where there is little to search
 SHRINKING = 3.0  # seconds spent on making a clash smaller

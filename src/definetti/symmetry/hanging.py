@@ -257,8 +257,9 @@ def _single(
             hung[name] = _table(gathered([*about, *weights]), ("a", name))
     gone = {*loose, *hung}
     kept = tuple(f for f in functions if not any(slot[1] in gone for slot in f.support))
-    seen = Counter({k: n for k, n in features.items() if not (k[0] == "field" and k[1].support[0][1] in gone)})
+    seen = Counter({k: n for k, n in features.items() if k[0] == "hang"})
     seen.update(("hang", table) for table in hung.values())
+    seen.update({k: n for k, n in features.items() if k[0] == "field" and k[1].support[0][1] not in gone})
     return _Single(loose, hung, (tuple(sorted(free - gone)), kept, frozenset(seen.items())))
 
 

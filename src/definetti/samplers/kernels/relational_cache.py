@@ -91,7 +91,7 @@ def load_kernel(text: str, structure: str, folder: Path | None = None) -> Module
 
 
 def load_plain(text: str) -> ModuleType:
-    """The kernel's text as plain Python, uncompiled: slow, and open to tests that put a chooser in place of the draw."""
+    """The kernel's text as plain Python: slow, and open to tests that put a chooser in place of the draw."""
     module = ModuleType("definetti_relational_plain")
     exec(compile(text, "<relational kernel>", "exec"), module.__dict__)
     return module

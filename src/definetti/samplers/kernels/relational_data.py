@@ -13,6 +13,7 @@ import numpy as np
 
 from definetti.errors import ModelError
 from definetti.model.logic import MarkovLogic
+from definetti.samplers.kernels.relational_known import words_of
 from definetti.samplers.kernels.relational_module import Counted, Written
 from definetti.samplers.kernels.relational_shapes import Instances, Shape, Theory
 from definetti.symmetry.logic_orbits import AtomOrbits
@@ -50,10 +51,6 @@ class Chain(NamedTuple):
     sum_f: np.ndarray  # int64[3, orbits + 1]: F of this sweep, of this batch, visits; place 0 belongs to no orbit
     sum_g: np.ndarray  # float64[3, orbits + 1]: G of this sweep, of this batch, sum of the squares of F by sweep
     seen: np.ndarray  # float64[3, queries]: counts of this sweep, of this batch, sum of squares
-
-
-def words_of(size: int) -> int:
-    return max(1, (size + 63) >> 6)
 
 
 def orientation_words(theory: Theory, sizes: list[int], predicate: int, axis: tuple[int, ...]) -> int:
@@ -180,9 +177,7 @@ def logistic(h: np.ndarray) -> np.ndarray:
     return np.where(h >= 0, 1.0, e) / (1.0 + e)
 
 
-def put_orbits(
-    model: MarkovLogic, orbits: Mapping[str, AtomOrbits], width: int
-) -> tuple[np.ndarray, np.ndarray, int]:
+def put_orbits(model: MarkovLogic, orbits: Mapping[str, AtomOrbits], width: int) -> tuple[np.ndarray, np.ndarray, int]:
     """(folds, lookup, number of orbits): how the kernel finds an atom's orbit; without orbits it is not folded."""
     folds = np.zeros((len(model.predicates), 4 + 3 * width + width * width), dtype=np.int64)
     classes, lookups = [np.zeros(0, np.int32)], [np.zeros(0, np.int32)]
@@ -196,7 +191,7 @@ def put_orbits(
             used += array.size
         row += [j for pair in pairs for j in pair]
         row += [len(predicate.exclusive)]
-        for j in predicate.exclusive:
+        for j in sorted(predicate.exclusive):
             row += [j, shape[j]]
         folds[p, : len(row)] = row
         classes += here

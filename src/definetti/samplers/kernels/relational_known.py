@@ -56,7 +56,8 @@ def unpack(words: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     if not shape:
         return (words[0] & np.uint64(1)).astype(bool)
     rows = int(np.prod(shape[:-1], dtype=np.int64))
-    octets = words.astype("<u8", copy=False).view(np.uint8).reshape(rows, -1)
+    octets = words.astype("<u8", copy=False).view(np.uint8)[: 8 * rows * words_of(shape[-1])]
+    octets = octets.reshape(rows, 8 * words_of(shape[-1]))
     return np.unpackbits(octets, axis=1, count=shape[-1], bitorder="little").astype(bool).reshape(shape)
 
 
@@ -108,17 +109,17 @@ def settle_blocks(
     if mask is None and values > 1:
         return Known(None, None, None, int(np.prod(sites, dtype=object)) if sites else 1)
     empty = np.zeros(home_words(shape), dtype=np.uint64)
-    known = unpack(empty if mask is None else mask, shape).transpose(order).reshape(-1, values).copy()
+    known = unpack(empty if mask is None else mask, shape).transpose(order).reshape(-1, values)
     true = unpack(empty if truth is None else truth, shape).transpose(order).reshape(-1, values) & known
     possible = ~known | true
-    decided = true.any(axis=1)
+    decided = np.any(true, axis=1, keepdims=True)
     if (true.sum(axis=1) > 1).any() or not possible.any(axis=1).all():
         raise Unsatisfiable(
             f"the evidence on {predicate.name} leaves no value, or several true ones, where its `!` argument asks for "
             "exactly one; correct the evidence, or don't close the predicate"
         )
-    possible = np.where(decided[:, None], true, possible)
-    forced = possible.sum(axis=1) == 1
+    possible = np.where(decided, true, possible)
+    forced = np.equal(possible.sum(axis=1), 1)
     true = possible & forced[:, None]
     known = ~possible | forced[:, None]
 
@@ -141,47 +142,63 @@ class Schedule:
     free: int  # sites drawn in one sweep
 
 
+@dataclass
+class _Masks:
+    """Skip masks and lists of sites, one behind the other."""
+
+    skips: list[np.ndarray]
+    lists: list[np.ndarray]
+
+    def put(self, parts: list[np.ndarray], values: np.ndarray) -> int:
+        start = sum(part.size for part in parts)
+        parts.append(values)
+        return start
+
+
+def entry_of(
+    model: MarkovLogic, p: int, predicate: Predicate, skip: np.ndarray | None, free: int, masks: _Masks
+) -> list[int]:
+    """A row of the schedule: a raster with a mask of sites to skip, or a list of sites where few are free."""
+    sort_number = {name: s for s, name in enumerate(model.sorts)}
+    shape = model.shape(predicate.name)
+    sites = [j for j in range(len(shape)) if j not in predicate.exclusive]
+    box = tuple(shape[j] for j in sites)
+    total = int(np.prod(box, dtype=np.int64))
+    row = [p, total, -1, -1, int(np.prod([shape[j] for j in predicate.exclusive])), len(box)]
+    if skip is not None and free * FEW <= total:
+        row[1] = free
+        row[3] = masks.put(masks.lists, np.flatnonzero(~unpack(skip, box).ravel()).astype(np.int64))
+    elif skip is not None:
+        row[2] = masks.put(masks.skips, skip)
+    for j, n in zip(sites, box, strict=True):
+        row += [j, sort_number[predicate.sorts[j]], n]
+    return row
+
+
 def schedule_of(
     model: MarkovLogic, known: Mapping[str, Known], order: Sequence[str], late: Mapping[str, np.ndarray], width: int
 ) -> Schedule:
     """Predicates in the given order; sites marked in `late` come in a second round, after all others."""
     numbers = {name: p for p, name in enumerate(model.predicates)}
-    sort_number = {name: s for s, name in enumerate(model.sorts)}
     if sorted(order) != sorted(numbers):
         raise ModelError(f"an order of predicates must name each of {', '.join(numbers)} once; got {', '.join(order)}")
-    rows, skips, lists, barred = [], [np.zeros(0, np.uint64)], [np.zeros(0, np.int64)], {}
-    skipped = listed = 0
-    for round_ in (0, 1):
+    rows: list[list[int]] = []
+    masks, barred = _Masks([], []), {}
+    for name, here in known.items():
+        if model.predicates[name].exclusive and here.mask is not None:
+            barred[numbers[name]] = masks.put(masks.skips, here.mask)
+    for second in (False, True):
         for name in order:
-            predicate, here = model.predicates[name], known[name]
-            if not here.free or (round_ == 1 and name not in late):
-                continue
-            sites = [j for j in range(len(predicate.sorts)) if j not in predicate.exclusive]
-            box = tuple(model.shape(name)[j] for j in sites)
-            total, free, skip = int(np.prod(box, dtype=np.int64)), here.free, here.skip
+            free, skip = known[name].free, known[name].skip
             if name in late:
-                apart = pack(np.asarray(late[name], bool) == (round_ == 0))
+                apart = pack(np.asarray(late[name], bool) != second)
                 skip = apart if skip is None else skip | apart
-                free = total - int(np.bitwise_count(skip).sum())
-            row = [numbers[name], total, -1, -1, 1, len(box)]
-            for j, n in zip(sites, box, strict=True):
-                row += [j, sort_number[predicate.sorts[j]], n]
-            if skip is not None and free * FEW <= total:
-                row[1], row[3] = free, listed
-                lists.append(np.flatnonzero(~unpack(skip, box).ravel()))
-                listed += free
-            elif skip is not None:
-                row[2] = skipped
-                skips.append(skip)
-                skipped += skip.size
-            for j in predicate.exclusive:
-                row[4] *= model.shape(name)[j]
-            if predicate.exclusive and here.mask is not None and numbers[name] not in barred:
-                barred[numbers[name]] = skipped
-                skips.append(here.mask)
-                skipped += here.mask.size
-            if free:
-                rows.append(row + [0] * (6 + 3 * width - len(row)))
-    entries = np.array(rows, dtype=np.int64).reshape(len(rows), 6 + 3 * width)
-    drawn = sum(k.free for k in known.values())
-    return Schedule(entries, np.concatenate(skips), np.concatenate(lists).astype(np.int64), barred, drawn)
+                free = np.asarray(late[name]).size - int(np.bitwise_count(skip).sum())
+            if free and (name in late or not second):
+                rows.append(entry_of(model, numbers[name], model.predicates[name], skip, free, masks))
+    entries = np.zeros((len(rows), 6 + 3 * width), dtype=np.int64)
+    for entry, row in zip(entries, rows, strict=True):
+        entry[: len(row)] = row
+    skips = np.concatenate([np.zeros(0, np.uint64), *masks.skips])
+    listed = np.concatenate([np.zeros(0, np.int64), *masks.lists])
+    return Schedule(entries, skips, listed, barred, sum(k.free for k in known.values()))

@@ -14,7 +14,8 @@ from definetti.samplers.kernels.relational_boolean import FALSE, TRUE, negate
 from definetti.samplers.kernels.relational_places import Matching, Place, express, places_of
 from definetti.samplers.kernels.relational_plan import plan
 from definetti.samplers.kernels.relational_shapes import Shape, Theory
-from definetti.samplers.kernels.relational_source import Count, Layout, Scope, Source, Text, Word
+from definetti.samplers.kernels.relational_source import Source
+from definetti.samplers.kernels.relational_text import Count, Layout, Scope, Text, Word
 
 MARK = "# --- text ---\n"
 PLAIN = '''"""A relational kernel as plain Python: the same text, uncompiled."""
@@ -318,7 +319,7 @@ def write_kernel(theory: Theory) -> Written:
     choice = ["@helper", f"def update({ARRAYS}, p, m, greedy):"]
     choice += [f"    if p == {p}: return update_{p}({ARRAYS}, m, greedy)" for p in drafts]
     blocks = any(s.exclusive for s in theory.signatures)
-    aliases = [f"choose = {'fill_random' if theory.random else 'fill'}", f"gather = {'fold_blocks' if blocks else 'fold'}"]
+    aliases = [f"choose = fill{'_random' * theory.random}", f"gather = fold{'_blocks' * blocks}"]
     counters = {
         p: [counted(theory.shapes[x.shape], x) for x in found if not theory.shapes[x.shape].hard]
         for p, found in places.items()

@@ -61,7 +61,8 @@ def confined(model: MarkovLogic, queries: Sequence[Query]) -> tuple[MarkovLogic,
     sorts, predicates, evidence = dict(model.sorts), dict(model.predicates), dict(model.evidence)
     sorts[HIDDEN] = Sort(HIDDEN, tuple(str(i) for i in range(len(classes))))
     for sort in {sort for sort, _ in classes}:
-        rows = [(k, c) for (s, mask), k in classes.items() if s == sort for c in np.flatnonzero(np.frombuffer(mask, bool))]
+        masks = {k: np.frombuffer(mask, bool) for (s, mask), k in classes.items() if s == sort}
+        rows = [(k, c) for k, mask in masks.items() for c in np.flatnonzero(mask)]
         tuples = np.array(sorted(rows), dtype=np.int32).reshape(len(rows), 2)
         predicates[HIDDEN + sort] = Predicate(HIDDEN + sort, (HIDDEN, sort))
         evidence[HIDDEN + sort] = Evidence(tuples, np.ones(len(rows), dtype=np.int8))

@@ -6,13 +6,14 @@ plain Python (see `relational_module`).
 A chunk is up to CHUNK sites of one predicate: `fill` chooses them, `update_*` (generated) draws them, `fold` adds
 up. The scan has a stream of its own, equal in all chains, so all chains share the order of sites.
 """
+# ruff: noqa: F821, E741
+# pyright: reportUndefinedVariable=false, reportCallIssue=false
 
 import math
 
 import numpy as np
 from numba import njit, types
 from numba.extending import intrinsic
-
 
 helper = njit(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)  # wrappers cost compile time
 entry = njit(cache=True, nogil=True, error_model="numpy")

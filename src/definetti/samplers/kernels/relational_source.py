@@ -7,9 +7,8 @@ variable is the word axis: its 64-bit words are evaluated and counted. Only inte
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 from definetti.samplers.kernels.relational_boolean import (
     FALSE,
@@ -26,104 +25,7 @@ from definetti.samplers.kernels.relational_boolean import (
 from definetti.samplers.kernels.relational_places import variables_of
 from definetti.samplers.kernels.relational_plan import plan
 from definetti.samplers.kernels.relational_shapes import Term, Theory
-
-
-@dataclass
-class Layout:
-    """Numbers the things that generated code looks up at run time, in order of first use: sizes, offsets, orientations."""
-
-    numbers: dict[tuple, int] = field(default_factory=dict)
-
-    def number(self, key: tuple) -> int:
-        return self.numbers.setdefault(key, len(self.numbers))
-
-    def orientations(self, predicate: int) -> list[tuple[int, ...]]:
-        """The axes along which the bits of a predicate are kept, as far as text has been written."""
-        return [key[2] for key in self.numbers if key[0] == "o" and key[1] == predicate]
-
-
-@dataclass
-class Text:
-    """Lines of source with their depth, and fresh names."""
-
-    lines: list[str] = field(default_factory=list)
-    depth: int = 1
-    count: int = 0
-
-    def add(self, line: str) -> None:
-        self.lines.append("    " * self.depth + line)
-
-    def fresh(self, prefix: str) -> str:
-        self.count += 1
-        return f"{prefix}{self.count}"
-
-    @contextmanager
-    def inside(self, header: str = "") -> Iterator[None]:
-        """A block; whatever depth is opened inside ends with it."""
-        depth = self.depth
-        if header:
-            self.add(header)
-            self.depth += 1
-        yield
-        self.depth = depth
-
-
-@dataclass(frozen=True)
-class Word:
-    """The word axis: variable `variable`, and the name of the word index once its loop is open."""
-
-    variable: int
-    index: str = ""
-
-
-@dataclass(frozen=True)
-class Scope:
-    """What is known at a point of the text: bound variables, and names of scalar bits (0 or 1) by leaf."""
-
-    bound: frozenset[int]
-    bits: dict[Leaf, str]
-    sorts: tuple[int, ...]
-    word: Word | None = None
-
-    def decided(self, leaf: Leaf) -> bool:
-        return leaf in self.bits
-
-
-class Sink:
-    """What is done with the goals where all variables are bound; `Count` adds up, `Any` stops at the first."""
-
-    stop: str = ""
-    plus: frozenset[int] = frozenset()
-    before: str = ""
-    after: str = ""
-
-
-@dataclass
-class Count(Sink):
-    """Adds the number of true bits of each goal to the variable it names ("z+": add to z, "z-": subtract).
-
-    `before` and `after` are put around the innermost loops in which all `plus` variables are bound.
-    """
-
-    plus: frozenset[int] = frozenset()
-    before: str = ""
-    after: str = ""
-
-    def take(self, goal: str, value: str, sign: str = "+") -> str:
-        if goal[-1] in "+-":
-            sign = "+" if goal[-1] == sign else "-"
-        return f"{goal.rstrip('+-')} {sign}= {value}"
-
-
-@dataclass
-class Any(Sink):
-    """Whether some value makes the goal true: of one bit (`reduce`), or in each bit of the open word."""
-
-    name: str = ""
-    stop: str = ""
-
-
-Goals = list[tuple[str, Expr]]
+from definetti.samplers.kernels.relational_text import Any, Count, Goals, Layout, Scope, Sink, Text, Word
 
 
 class Source:
@@ -274,7 +176,7 @@ class Source:
         return word is not None and not word.index and not 0 < self.theory.words[scope.sorts[word.variable]] < 3
 
     def loop(self, goals: Goals, todo: tuple[int, ...], word: Word | None, scope: Scope, sink: Sink) -> None:
-        """The loop over `todo[0]`: from set bit to set bit of the words that say for which values a goal is possible."""
+        """The loop over `todo[0]`, from set bit to set bit of the words that say where a goal is possible."""
         v, sort = todo[0], scope.sorts[todo[0]]
         bound = scope.bound | {v}
 
@@ -347,7 +249,8 @@ class Source:
             self.descend(goals, leaf[1], word, scope, Any(name=name, stop=f"{name} == FULL"))
             return name
         todo, axis = plan([leaf[2]], leaf[1], (), self.theory, scope.sorts)
-        self.descend(goals, todo, Word(axis) if axis is not None else None, scope, Any(name=name, stop=f"{name} != ZERO"))
+        sink = Any(name=name, stop=f"{name} != ZERO")
+        self.descend(goals, todo, Word(axis) if axis is not None else None, scope, sink)
         return name
 
     # --- the word loop ---

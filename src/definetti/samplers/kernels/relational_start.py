@@ -18,7 +18,9 @@ LARGEST_FIELD = 20_000_000
 ROWS_AT_ONCE = 1 << 22
 
 
-def own_field(shapes: tuple[Shape, ...], instances: tuple[Instances, ...], places: list[Place], sizes: list[int]) -> Field:
+def own_field(
+    shapes: tuple[Shape, ...], instances: tuple[Instances, ...], places: list[Place], sizes: list[int]
+) -> Field:
     """The local field of a predicate's atoms from formulas in which nothing else occurs.
 
     (what all atoms share, [(constants by argument, field)] for the others)

@@ -22,7 +22,7 @@ def blank_chain(data: Data, listed: np.ndarray, words: int, orbits: int, queries
         bits=np.zeros(words, np.uint64),
         clock=clock,
         streams=np.zeros(8, np.uint64),
-        order=np.concatenate([*(np.arange(n, dtype=np.int64) for n in data.sorts[:, 1]), listed]),
+        order=np.concatenate([np.zeros(0, np.int64), *(np.arange(n) for n in data.sorts[:, 1]), listed]),
         coords=np.zeros((width, CHUNK), np.int64),
         uniform=np.zeros(CHUNK),
         value=np.zeros(CHUNK, np.int64),

@@ -7,6 +7,8 @@ import math
 from collections.abc import Iterator, Mapping
 
 import numpy as np
+from hypothesis import strategies as st
+
 from definetti.model.logic import (
     And,
     Atom,
@@ -28,7 +30,6 @@ from definetti.model.logic import (
     Variable,
     WeightedFormula,
 )
-from hypothesis import strategies as st
 
 World = dict[tuple, bool]
 
@@ -38,7 +39,12 @@ def atom(predicate: str, *names: str) -> Atom:
 
 
 def rule(
-    body: Formula, weight: float | np.ndarray | None, sort: str | Mapping[str, str], free: str, bound: str = "", plus: str = ""
+    body: Formula,
+    weight: float | np.ndarray | None,
+    sort: str | Mapping[str, str],
+    free: str,
+    bound: str = "",
+    plus: str = "",
 ) -> WeightedFormula:
     names = [*free.split(), *bound.split()]
     sorts = {n: sort if isinstance(sort, str) else sort[n] for n in names}
@@ -241,7 +247,9 @@ def theories(draw: st.DrawFn, hard: bool = False) -> MarkovLogic:
         plus = tuple(v for v in free if draw(st.integers(0, 4)) == 0)
         sorts = {v: s for v, s in every.items() if v in free or v not in env}
         box = tuple(sizes[sorts[v]] for v in plus)
-        values = draw(st.lists(st.sampled_from([0.7, -1.3, 0.25, -0.6]), min_size=int(np.prod(box)), max_size=int(np.prod(box))))
+        values = draw(
+            st.lists(st.sampled_from([0.7, -1.3, 0.25, -0.6]), min_size=int(np.prod(box)), max_size=int(np.prod(box)))
+        )
         weight = np.array(values).reshape(box) if plus else values[0]
         if hard and draw(st.booleans()):
             plus, weight = (), None
