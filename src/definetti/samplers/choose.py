@@ -14,6 +14,7 @@ import numpy as np
 from definetti.errors import ModelError, Notice
 from definetti.model.factors import FactorGraph
 from definetti.samplers.blocks import Engine, Slots
+from definetti.samplers.cluster import SwendsenWang
 from definetti.samplers.gibbs import Gibbs, Orders
 from definetti.solvers.connectivity import single_moves_connect
 
@@ -38,7 +39,7 @@ class Sampler(Protocol):
     def orders(self, sites: np.ndarray, seed: np.random.SeedSequence) -> Orders: ...
 
 
-NAMES = ("auto", "gibbs")
+NAMES = ("auto", "gibbs", "swendsen-wang")
 
 
 def named(name: str, scan: str) -> Sampler | None:
@@ -47,6 +48,8 @@ def named(name: str, scan: str) -> Sampler | None:
         return None
     if name == "gibbs":
         return Gibbs(scan)
+    if name == "swendsen-wang":
+        return SwendsenWang()
     raise ModelError(f"sampler {name!r} is not known; choose one of {', '.join(NAMES)}")
 
 
