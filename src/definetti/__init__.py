@@ -25,6 +25,7 @@ _HOMES = {
     "Estimate": "definetti.model.marginals",
     "Gibbs": "definetti.samplers.gibbs",
     "SwendsenWang": "definetti.samplers.cluster",
+    "Tempering": "definetti.samplers.tempering",
 }
 
 __all__ = [*_HOMES, "errors", "__version__"]  # pyright: ignore[reportUnsupportedDunderAll]
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from definetti.model.marginals import Marginals as Marginals
     from definetti.readers.reading import read as read
     from definetti.samplers.cluster import SwendsenWang as SwendsenWang
+    from definetti.samplers.tempering import Tempering as Tempering
     from definetti.samplers.gibbs import Gibbs as Gibbs
     from definetti.solvers.choose import exact as exact
     from definetti.symmetry.factors import symmetries as symmetries

@@ -15,7 +15,7 @@ from definetti.estimators.assemble import assemble, judge, with_events
 from definetti.estimators.certain import certain_statistics
 from definetti.estimators.events import Event, build_event, observer, settled
 from definetti.estimators.lift import Lift, lift
-from definetti.estimators.stuck import alarms, with_forced
+from definetti.estimators.stuck import alarms, once, with_forced
 from definetti.estimators.values import Estimates
 from definetti.model.factors import FREE, FactorGraph
 from definetti.model.marginals import Marginals
@@ -105,7 +105,8 @@ class GraphQuestion:
         estimates, found, draws, names = self._estimated(draws, method)
         notices = [*self.notices, *fallback_notices(estimates.fallback, method)]
         notices += alarms(self.group.model, draws.frozen, found)
-        return assemble(self.shown, names, estimates, found, self.queries, self.events, run, notices, interrupted)
+        made = assemble(self.shown, names, estimates, found, self.queries, self.events, run, notices, interrupted)
+        return once(made, "frozen")
 
 
 def fallback_notices(fallback: np.ndarray, method: str) -> list[Notice]:

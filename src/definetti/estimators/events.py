@@ -55,8 +55,20 @@ def settled(model: FactorGraph, queries: Sequence[Query]) -> list[Query | bool]:
         elif len(tuples) > len(wanted) and not (can & ~true).any():
             out[k] = True
         else:
-            out[k] = Query(queries[k].text, variables, "event", tuples[can & true].astype(np.int32))
+            out[k] = _shortest(queries[k].text, variables, tuples[can], tuples[can & true])
     return out
+
+
+def _shortest(text: str, variables: Sequence[int], possible: np.ndarray, wanted: np.ndarray) -> Query:
+    """A conjunction without the literals that hard factors imply from its others: then more may be known of it."""
+    kept = list(range(len(variables)))
+    if len(wanted) == 1 and len(possible) > 1:
+        for column in range(len(variables)):
+            rest = [c for c in kept if c != column]
+            agree = (possible[:, rest] == wanted[0, rest]).all(axis=1)
+            if rest and int(agree.sum()) == 1:
+                kept = rest
+    return Query(text, tuple(variables[c] for c in kept), "event", wanted[:, kept].astype(np.int32))
 
 
 def _always(model: FactorGraph, query: Query) -> bool:

@@ -108,7 +108,8 @@ def marginals(
         "workers": plan.workers,
         "seed": seed,
     }
-    return question.conclude(draws, method, run, interrupted)
+    ladder = getattr(sampling, "ladder", None)  # of parallel tempering
+    return question.conclude(draws, method, run | ({"tempering": ladder} if ladder else {}), interrupted)
 
 
 def world(model: FactorGraph | MarkovLogic) -> str:

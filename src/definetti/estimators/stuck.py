@@ -5,11 +5,14 @@ A number from such chains may look perfect, because symmetry averages it: the al
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from definetti.diagnose import Diagnosis
 from definetti.errors import Notice
 from definetti.model.factors import FactorGraph
+from definetti.model.marginals import Marginals
 
 SHOWN = 5
 APART = 2.0  # an R-hat beyond this says that chains do not look at the same states, not that they are slow
@@ -44,3 +47,10 @@ def with_forced(
         certain[np.delete(literals, value)] = 0.0
         certain[literals[value]] = 1.0
     return certain
+
+
+def once(made: Marginals, kind: str) -> Marginals:
+    """With the first notice of a kind only: variables and statistics may both have raised the same alarm."""
+    first = next((k for k, notice in enumerate(made.notices) if notice.kind == kind), None)
+    kept = tuple(notice for k, notice in enumerate(made.notices) if notice.kind != kind or k == first)
+    return replace(made, notices=kept)

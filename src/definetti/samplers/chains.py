@@ -23,6 +23,7 @@ from definetti.samplers.choose import Sampler
 from definetti.samplers.draws import Batch, Draws, draws_of, merge_pairs
 from definetti.samplers.movable import Watch, hard_parts, truly_frozen
 from definetti.samplers.starts import starts
+from definetti.samplers.tempering import TemperingBlock
 
 CHUNK_SECONDS = 0.1  # how long one call of a kernel should take: progress, Ctrl-C and time limits wait for it
 BATCHES = 32  # of a run of known length; an open-ended run merges its batches in pairs when there are twice as many
@@ -116,6 +117,15 @@ class Sampling:
             forced = np.setdiff1d(stuck, frozen)
             self._known_stuck = (len(stuck), frozen, np.stack([forced, self._starts[0, forced].astype(np.int64)]))
         return self._known_stuck[1:]
+
+    @property
+    def ladder(self) -> dict[str, list[float]] | None:
+        """Of parallel tempering: the levels, and how often neighbours exchanged states (done / tried)."""
+        tempered = [block for block in self.blocks if isinstance(block, TemperingBlock)]
+        if not tempered:
+            return None
+        done, tried = sum(block.swaps for block in tempered)
+        return {"levels": tempered[0].levels.tolist(), "swap_rates": (done / np.maximum(tried, 1)).tolist()}
 
     @property
     def batch_count(self) -> int:

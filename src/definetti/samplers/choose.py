@@ -16,6 +16,7 @@ from definetti.model.factors import FactorGraph
 from definetti.samplers.blocks import Engine, Slots
 from definetti.samplers.cluster import SwendsenWang
 from definetti.samplers.gibbs import Gibbs, Orders
+from definetti.samplers.tempering import Tempering
 from definetti.solvers.connectivity import single_moves_connect
 
 
@@ -39,7 +40,7 @@ class Sampler(Protocol):
     def orders(self, sites: np.ndarray, seed: np.random.SeedSequence) -> Orders: ...
 
 
-NAMES = ("auto", "gibbs", "swendsen-wang")
+NAMES = ("auto", "gibbs", "swendsen-wang", "tempering")
 
 
 def named(name: str, scan: str) -> Sampler | None:
@@ -50,6 +51,8 @@ def named(name: str, scan: str) -> Sampler | None:
         return Gibbs(scan)
     if name == "swendsen-wang":
         return SwendsenWang()
+    if name == "tempering":
+        return Tempering(Gibbs(scan))
     raise ModelError(f"sampler {name!r} is not known; choose one of {', '.join(NAMES)}")
 
 
@@ -59,4 +62,4 @@ def choose(core: FactorGraph, scan: str) -> tuple[Sampler, list[Notice]]:
     if connected is None:
         text = "it could not be decided whether moves of one variable at a time reach every state; the chains are watched"
         return Gibbs(scan), [Notice("note", text)]
-    return Gibbs(scan), []
+    return (Gibbs(scan) if connected else Tempering(Gibbs(scan))), []
