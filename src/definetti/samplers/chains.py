@@ -102,12 +102,12 @@ class Sampling:
         if not len(hard_factors(model)):
             return []
         parts = hard_parts(model)
-        held = np.unique(parts.scope) if self._sampler.single_site else np.zeros(0, dtype=np.int64)
+        held = np.intersect1d(parts.scope, self._sampler.alone(model))
         return [Watch(model, parts, block, k, held) for block, k in zip(self.blocks, lanes, strict=True)]
 
     def _stuck(self) -> tuple[np.ndarray | None, np.ndarray | None]:
         """Variables that could not move in any chain: frozen, or forced (then beside their values); None: not watched."""
-        if not self._watches or not self._sampler.single_site:
+        if not self._watches:
             return None, None
         stuck = self._watches[0].stuck.copy()
         for watch in self._watches[1:]:

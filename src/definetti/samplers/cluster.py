@@ -23,11 +23,13 @@ class SwendsenWang:
 
     name = "swendsen-wang"
     scan = "clusters"  # all variables at once
-    single_site = False
     visits_once = True
 
     def engine(self, model: FactorGraph, slots: Slots) -> ClusterEngine:
         return build(model, slots)
+
+    def alone(self, model: FactorGraph) -> np.ndarray:
+        return model.free[:0]
 
     def orders(self, sites: np.ndarray, seed: np.random.SeedSequence) -> Orders:
         return Orders("fixed", sites, words(seed, (4,)))  # only their number counts

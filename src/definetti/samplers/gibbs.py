@@ -34,10 +34,9 @@ class Gibbs:
     def name(self) -> str:
         return "gibbs"
 
-    @property
-    def single_site(self) -> bool:
-        """One variable moves at a time: with hard factors it may be held by the others for ever."""
-        return True
+    def alone(self, model: FactorGraph) -> np.ndarray:
+        """The variables that move one at a time: with hard factors the others may hold them for ever."""
+        return model.free
 
     @property
     def visits_once(self) -> bool:

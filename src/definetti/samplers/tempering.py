@@ -39,7 +39,6 @@ class Tempering:
             raise ModelError(f"the levels of a ladder rise to 1, got {self.levels}")
 
     name = "tempering"
-    single_site = False
 
     @property
     def scan(self) -> str:
@@ -52,6 +51,9 @@ class Tempering:
     def engine(self, model: FactorGraph, slots: Slots) -> TemperingEngine:
         levels = self.levels if self.levels is not None else ladder(model, self.over, slots)
         return build(model, self.over, slots, levels)
+
+    def alone(self, model: FactorGraph) -> np.ndarray:
+        return model.free[:0]
 
     def orders(self, sites: np.ndarray, seed: np.random.SeedSequence) -> Orders:
         return self.over.orders(sites, seed)

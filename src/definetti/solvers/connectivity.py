@@ -13,6 +13,8 @@ from definetti.model.factors import FREE, FactorGraph
 from definetti.model.possible import hard_factors
 
 MOST_STATES = 2**18  # of one connected part
+MOST_FACTORS = 500  # of a part whose legal tuples are listed
+WIDEST = 2**18  # tuples looked at while the legal ones are listed
 
 
 def single_moves_connect(model: FactorGraph, limit: int = MOST_STATES) -> bool | None:
@@ -25,6 +27,45 @@ def single_moves_connect(model: FactorGraph, limit: int = MOST_STATES) -> bool |
     if any(answer is False for answer in known):
         return False
     return None if any(answer is None for answer in known) else True
+
+
+def unconnected_parts(model: FactorGraph, limit: int = MOST_STATES) -> list[list[Part]]:
+    """The connected parts of the hard factors that single moves do not connect, or for which that was not decided."""
+    whole = _components(hard_tables(model))
+    return [part for part in whole if _peeled(model, part) and not _listed(model, part, limit)]
+
+
+def legal_tuples(model: FactorGraph, parts: list[Part], most: int) -> tuple[list[int], np.ndarray] | None:
+    """The variables of these hard factors and their legal tuples; None if there are more than `most`.
+
+    Variables are added one after the other; what no possible entry of some factor continues is dropped at once.
+    """
+    if len(parts) > MOST_FACTORS:
+        return None
+    variables = _along_factors(parts)
+    tuples = np.zeros((1, 0), dtype=np.int64)
+    for count, i in enumerate(variables, start=1):
+        card = int(model.cards[i])
+        if len(tuples) * card > WIDEST:
+            return None
+        tuples = np.column_stack([np.repeat(tuples, card, axis=0), np.tile(np.arange(card), len(tuples))])
+        place = {v: c for c, v in enumerate(variables[:count])}
+        for scope, allowed in parts:
+            if i in scope:
+                later = tuple(axis for axis, v in enumerate(scope) if v not in place)
+                seen = [place[v] for v in scope if v in place]
+                tuples = tuples[allowed.any(axis=later)[tuple(tuples[:, seen].T)]]
+    return (variables, tuples) if len(tuples) <= most else None
+
+
+def _along_factors(parts: list[Part]) -> list[int]:
+    """The variables such that each factor's follow closely on one another."""
+    out: dict[int, None] = {}
+    waiting = sorted((scope for scope, _ in parts), key=lambda scope: (len(scope), scope))
+    while waiting:
+        at = max(range(len(waiting)), key=lambda k: (sum(i in out for i in waiting[k]), -len(waiting[k])))
+        out.update(dict.fromkeys(waiting.pop(at)))
+    return list(out)
 
 
 Part = tuple[tuple[int, ...], np.ndarray]  # variables, and which of their entries are possible
