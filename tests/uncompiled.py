@@ -7,6 +7,7 @@ neither the compiled kernels nor their cache ever see a patched function.
 from __future__ import annotations
 
 import itertools
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,6 +26,7 @@ from definetti.symmetry.factors import none
 
 WHOLE = 2**48
 KERNELS = ("narrow", "wide", "tables")
+LOOPS = {"run_sweeps", "sweep_narrow", "sweep_wide", "settle_ties", "shuffled", "with_replacement", "flush_all"}
 PLAIN_NJIT = "def njit(**options):\n    return lambda function: function"
 
 
@@ -37,7 +39,10 @@ def uncompiled(module: ModuleType, *changes: tuple[str, str]) -> ModuleType:
         text = text.replace(old, new)
     copy = ModuleType(f"{module.__name__}_uncompiled")
     copy.__dict__["__file__"] = module.__file__
+    sys.modules[copy.__name__] = copy  # dataclasses look there for their module
     exec(compile(text, module.__file__, "exec"), copy.__dict__)
+    for name in LOOPS & copy.__dict__.keys():  # integers overflow on purpose
+        setattr(copy, name, np.errstate(over="ignore")(getattr(copy, name)))
     return copy
 
 
@@ -108,8 +113,7 @@ def _narrow_runner(aim: Target, engine: fields.FieldsEngine, sources: Sources) -
             return np.uint8(values[place])
 
         kernels.draw_narrow = follow
-        with np.errstate(over="ignore"):
-            kernels.sweep_narrow(engine.model, state, order, np.zeros(4, np.uint64))
+        kernels.sweep_narrow(engine.model, state, order, np.zeros(4, np.uint64))
         return (state[:-1] & 1).T, chance
 
     return run
@@ -136,8 +140,7 @@ def _wide_runner(aim: Target, engine: fields.FieldsEngine, sources: Sources) -> 
         kernels.draw_wide = lambda *arrays: True  # every lane ties, so that `settle_ties` is asked
         kernels.settle_ties = follow
         streams = kernels.Streams(np.zeros((4, width // 4), np.uint32), np.zeros(4, np.uint64))
-        with np.errstate(over="ignore"):
-            kernels.sweep_wide(engine.model, state, order, streams, fields._scratch(kernels, width))
+        kernels.sweep_wide(engine.model, state, order, streams, fields._scratch(kernels, width))
         return (state[:-1] & 1).T[: len(aim.states)], chance[: len(aim.states)]
 
     return run
@@ -158,8 +161,7 @@ def _tables_runner(aim: Target, engine: tables.TablesEngine, kernels: ModuleType
             return False
 
         kernels.choose = follow
-        with np.errstate(over="ignore"):
-            block.run(order[None], 0)
+        block.run(order[None], 0)
         return block.state.T, chance
 
     return run
@@ -184,7 +186,7 @@ def site_matrices(aim: Target, run: Run) -> list[np.ndarray]:
 
 
 def scan_matrix(sites: list[np.ndarray], scan: str) -> np.ndarray:
-    """One sweep of a scan (one update for `random`): every order of the sites with equal probability, or the fixed one."""
+    """One sweep of a scan (one update for `random`): all orders with equal probability, or the fixed one."""
     if scan == "random":
         return np.mean(sites, axis=0)
     orders = itertools.permutations(range(len(sites))) if scan == "symmetric" else [range(len(sites))]
@@ -205,3 +207,33 @@ def kernel_error(model: FactorGraph | Target, kernel: str, sources: Sources = RE
         return 0.0
     run = runner(aim, kernel, sources)
     return 0.0 if run is None else max(flow_error(aim, matrix) for matrix in site_matrices(aim, run))
+
+
+# --- the draw itself -----------------------------------------------------------------------------------------------
+
+
+def split(threshold: int) -> tuple[int, int]:
+    """Top 8 bits and the rest, as engines store them."""
+    top = min(threshold >> 40, 255)
+    return top, threshold - (top << 40)
+
+
+def wide_probability(kernels: ModuleType, threshold: int) -> int:
+    """P(1) of the wide draw in units of 2^-48: all 256 bytes in as many lanes, and both sides of the tie's border."""
+    top, rest = split(threshold)
+    scratch = fields._scratch(kernels, 256)
+    scratch.top[:] = top
+    scratch.draw[:] = np.arange(256)
+    rests = np.full((1, 16), rest, dtype=np.uint64)
+    ones_at_tie = set()
+    for further in {0, max(rest - 1, 0), min(rest, 2**40 - 1), 2**40 - 1}:
+        state = np.zeros((1, 256), dtype=np.uint8)
+        kernels.next_word = lambda stream, further=further: np.uint64(further << 24)
+        tie = kernels.draw_wide(state, 0, scratch.code, scratch.top, scratch.draw)
+        assert tie
+        kernels.settle_ties(state, 0, scratch.code, scratch.top_words, scratch.draw_words, rests, 0, None)
+        assert state[0, top] == (further < rest)
+        ones_at_tie.add((int(state[0].sum()) - int(state[0, top]), further < rest))
+    sure = {count for count, _ in ones_at_tie}
+    assert len(sure) == 1, "the further bits changed a lane that does not tie"
+    return sure.pop() * 2**40 + rest

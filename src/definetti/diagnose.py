@@ -30,6 +30,12 @@ class Diagnosis:
 
 def weighted_mean(batches: np.ndarray, lengths: np.ndarray) -> np.ndarray:
     """The mean over batches and chains; batches that are unknown (NaN) are left out."""
+    if not np.isnan(batches).any():
+        return (
+            np.average(batches.mean(axis=1), axis=0, weights=lengths)
+            if len(lengths)
+            else np.full(batches.shape[2], np.nan)
+        )
     weights = np.broadcast_to(lengths[:, None, None], batches.shape)
     known = ~np.isnan(batches)
     total = np.where(known, weights, 0).sum(axis=(0, 1))
@@ -52,6 +58,8 @@ def _nearly_independent(batches: np.ndarray, lengths: np.ndarray) -> np.ndarray:
     """float64[means, statistics]: chain means where chains are many, otherwise the batch means of all chains."""
     count, chains, statistics = batches.shape
     if chains >= MANY_CHAINS:
+        if not np.isnan(batches).any():
+            return np.average(batches, axis=0, weights=lengths)
         weights = np.broadcast_to(lengths[:, None, None], batches.shape)
         known = ~np.isnan(batches)
         with np.errstate(invalid="ignore", divide="ignore"):

@@ -9,42 +9,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from uncompiled import WHOLE, uncompiled
+from uncompiled import WHOLE, uncompiled, wide_probability
 
-from definetti.samplers.fields import _log_odds, _scratch, _thresholds
+from definetti.samplers.fields import _log_odds, _thresholds
 from definetti.samplers.kernels import fields as field_kernels
 from definetti.samplers.kernels import orders as order_kernels
 from definetti.samplers.kernels import tables as table_kernels
 
 THRESHOLDS = [0, 1, 2**40 - 1, 2**40, 3 * 2**46 + 12345, WHOLE - 2**40, WHOLE - 1, WHOLE]
-
-
-def split(threshold: int) -> tuple[int, int]:
-    """Top 8 bits and the rest, as engines store them."""
-    top = min(threshold >> 40, 255)
-    return top, threshold - (top << 40)
-
-
-def wide_probability(kernels, threshold: int) -> float:
-    """P(1) of the wide draw in units of 2^-48: all 256 bytes in as many lanes, and both sides of the tie's border."""
-    top, rest = split(threshold)
-    scratch = _scratch(kernels, 256)
-    scratch.top[:] = top
-    scratch.draw[:] = np.arange(256)
-    rests = np.full((1, 16), rest, dtype=np.uint64)
-    ones_at_tie = set()
-    for further in {0, max(rest - 1, 0), min(rest, 2**40 - 1), 2**40 - 1}:
-        state = np.zeros((1, 256), dtype=np.uint8)
-        kernels.next_word = lambda stream, further=further: np.uint64(further << 24)
-        tie = kernels.draw_wide(state, 0, scratch.code, scratch.top, scratch.draw)
-        assert tie
-        with np.errstate(over="ignore"):
-            kernels.settle_ties(state, 0, scratch.code, scratch.top_words, scratch.draw_words, rests, 0, None)
-        assert state[0, top] == (further < rest)
-        ones_at_tie.add((int(state[0].sum()) - int(state[0, top]), further < rest))
-    sure = {count for count, _ in ones_at_tie}
-    assert len(sure) == 1, "the further bits changed a lane that does not tie"
-    return sure.pop() * 2**40 + rest
 
 
 @settings(max_examples=40)
@@ -149,7 +121,7 @@ def test_shuffled_is_uniform(n: int) -> None:
         return rows[0]
 
     results = followed(make, int(np.prod(np.arange(1, n + 1))))
-    assert results == Counter({order: 1 for order in itertools.permutations(sites.tolist())})
+    assert results == Counter(itertools.permutations(sites.tolist()))
 
 
 def test_with_replacement_is_uniform() -> None:
@@ -160,7 +132,7 @@ def test_with_replacement_is_uniform() -> None:
         kernels.with_replacement(None, sites, rows)
         return rows[0]
 
-    assert followed(make, 27) == Counter({row: 1 for row in itertools.product([3, 5, 9], repeat=3)})
+    assert followed(make, 27) == Counter(itertools.product([3, 5, 9], repeat=3))
 
 
 @pytest.mark.parametrize("bound", [1, 3, 6, 7, 1000, 2**31 + 1])

@@ -1,4 +1,4 @@
-"""Sweeps of the relational kernel: transition matrices, what is visited, folding, queries, starts, files."""
+"""Sweeps of the relational kernel: transition matrices, what is visited, folding, queries, starts."""
 
 from __future__ import annotations
 
@@ -9,10 +9,8 @@ import pytest
 import relational_theories as th
 from relational_worlds import chances, expected_chances, put_world, random_state, world_of
 
-from definetti.errors import ModelError, TooLarge, Unsatisfiable
+from definetti.errors import ModelError, Unsatisfiable
 from definetti.samplers.kernels import relational_state as state
-from definetti.samplers.kernels.relational_cache import file_name, private, write_once
-from definetti.samplers.kernels.relational_module import module_text
 from definetti.samplers.kernels.relational_queries import Query
 from definetti.samplers.relational import Relational, blank, compile_model, violations
 from definetti.symmetry.logic_orbits import AtomOrbits
@@ -155,6 +153,19 @@ def test_each_free_atom_is_visited_once_a_sweep(scan):
     assert (second == found) == (scan == "fixed")
 
 
+def test_known_atoms_of_three_arguments_are_not_visited():
+    facts = {(x, y, z): bool(z) for x, y, z in np.ndindex(3, 3, 3) if (x + 2 * y + z) % 4 == 0}
+    model = th.with_evidence(th.zoo(3), {"t": facts})
+    r = compile_model(model, {}, plain=True)
+    chain = r.start(1)
+    before = r.atoms(chain, "t").copy()
+    r.advance(chain, 1 << 40, 3)
+    after = r.atoms(chain, "t")
+    assert all(before[at] == after[at] == value for at, value in facts.items())
+    found = {a for a in visited(r) if a[0] == "t"}
+    assert found == {("t", *at) for at in np.ndindex(3, 3, 3) if at not in facts}
+
+
 def test_late_sites_come_after_all_others():
     late = np.zeros((4, 4), dtype=bool)
     late[1] = True
@@ -222,6 +233,14 @@ def test_compiled_equals_plain_bit_for_bit(compiled_zoo):
         assert_same_chain(one, other)
 
 
+def test_all_orientations_agree_after_flips(compiled_zoo):
+    for r in compiled_zoo:
+        chain, rebuilt = r.start(5), blank(r)
+        r.advance(chain, 1 << 40, 3)
+        put_world(r, rebuilt, world_of(r, chain))
+        np.testing.assert_array_equal(chain.bits, rebuilt.bits)
+
+
 def test_folding_adds_up_values_and_conditionals_by_orbit(compiled_zoo):
     r, _ = compiled_zoo
     chain = r.start(2)
@@ -275,6 +294,14 @@ def test_blocks_with_evidence():
     np.testing.assert_allclose(chances(r, tensors, "of", (1, 0)), expected / expected.sum(), atol=1e-12)
 
 
+def test_a_value_is_drawn_as_often_as_its_chance_says(compiled_zoo):
+    _, plain = compiled_zoo
+    chances = np.array([9.0, 0.0, 0.25, 0.0, 0.5, 0.25, 0.0])
+    drawn = [plain.kernel.draw_value(u, chances, 1, 6) for u in (np.arange(1000) + 0.5) / 1000]
+    assert np.bincount(drawn, minlength=6).tolist() == [0, 250, 0, 500, 250, 0]
+    assert plain.kernel.draw_value(1 - 2**-53, np.array([0.5, 0.5 - 1e-12, 0.0]), 0, 3) == 1
+
+
 def test_blocks_that_evidence_contradicts_are_an_error():
     for facts in ({(0, 0): True, (0, 1): True}, {(0, k): False for k in range(3)}):
         with pytest.raises(Unsatisfiable, match="exactly one"):
@@ -320,70 +347,3 @@ def test_starts_follow_the_formulas_that_speak_of_one_atom():
     chain = r.start(1)
     assert abs(r.atoms(chain, "friends").mean() - 1 / (1 + np.exp(4.6))) < 4 * np.sqrt(0.01 / 40000)
     assert r.atoms(chain, "cancer")[0] and r.atoms(chain, "cancer").mean() < 0.25
-
-
-# --- memory, cache, names ---
-
-
-def test_too_large_is_refused_with_the_figure():
-    with pytest.raises(TooLarge, match="bytes") as caught:
-        compile_model(th.smokers(100_000), {}, memory=10**9)
-    assert caught.value.size >= 2 * 10**10 / 8
-    with pytest.raises(TooLarge):
-        compile_model(th.smokers(300), {}, memory=10_000, plain=True)
-
-
-def test_kernels_of_different_structure_have_different_files_and_of_equal_structure_one():
-    def key(model, **options) -> str:
-        r = compile_model(model, {}, plain=True, **options)
-        return file_name(module_text(r.written), repr(r.theory))
-
-    heavier = replace(th.smokers(7), formulas=tuple(replace(f, weight=2 * f.weight) for f in th.smokers(7).formulas))
-    same = {key(th.smokers(7)), key(th.smokers(9)), key(heavier)}
-    others = [th.smokers(7, hard=True), th.smokers(7, transitive=False), th.smokers(70), th.zoo(7)]
-    different = {key(m) for m in others} | {key(th.smokers(7), scan="random"), key(th.smokers(7), short=0)}
-    assert len(same) == 1 and len(different) == 6 and not same & different
-
-
-def test_names_that_look_like_code_harm_nothing():
-    evil = '");import os;os.abort()#\n'
-    base = th.smokers(2)
-    names = {"smokes": evil, "cancer": "__import__('os').abort()", "friends": "0 or d"}
-
-    def renamed(f):
-        match f:
-            case th.Atom(p, args):
-                return th.Atom(names[p], args)
-            case th.Not(a):
-                return th.Not(renamed(a))
-            case th.And(parts):
-                return th.And(tuple(map(renamed, parts)))
-        return th.Implies(renamed(f.left), renamed(f.right))
-
-    predicates = {names[k]: replace(p, name=names[k]) for k, p in base.predicates.items()}
-    model = replace(
-        base, predicates=predicates, formulas=tuple(replace(f, body=renamed(f.body)) for f in base.formulas)
-    )
-    one, other = (compile_model(m, {}, plain=True) for m in (base, model))
-    assert one.written.text == other.written.text
-    assert "abort" not in module_text(other.written)
-
-
-def test_the_kernel_folder_is_private(tmp_path):
-    folder = tmp_path / "kernels"
-    assert private(folder) and folder.stat().st_mode & 0o777 == 0o700
-    folder.chmod(0o777)
-    assert not private(folder)
-    (tmp_path / "file").write_text("")
-    assert not private(tmp_path / "file")
-
-
-def test_a_spoiled_kernel_file_is_written_again(tmp_path):
-    path = tmp_path / "k.py"
-    write_once(path, "a = 1\n")
-    before = path.stat().st_mtime_ns
-    write_once(path, "a = 1\n")
-    assert path.stat().st_mtime_ns == before
-    path.write_text("a = 2\n")
-    write_once(path, "a = 1\n")
-    assert path.read_text() == "a = 1\n" and len(list(tmp_path.iterdir())) == 1

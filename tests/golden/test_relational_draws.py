@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import hashlib
+from pathlib import Path
 
 import numpy as np
 import pytest
 import relational_theories as th
 
+import definetti as dft
 from definetti.samplers.kernels.relational_seeds import seed_words, splitmix64
 from definetti.samplers.relational import compile_model
-from definetti.samplers.relational_chains import Tally, run_chains
 from definetti.symmetry.logic_orbits import AtomOrbits
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
 
 # P(smokes), P(cancer), P(friends(x,y)) for x != y, from enumeration
 TRANSITIVE = {
@@ -35,11 +38,6 @@ def smoker_orbits(n: int) -> dict[str, AtomOrbits]:
     }
 
 
-def finish(runs) -> Tally:
-    *_, last = runs
-    return last
-
-
 def test_splitmix64_is_the_published_one():
     state, out = splitmix64(1234567)
     assert [out, splitmix64(state)[1]] == [6457827717110365317, 3203168211198807973]
@@ -61,26 +59,18 @@ def test_draws_are_the_same_for_ever():
 @pytest.mark.parametrize(
     ("transitive", "scan"), [(True, "symmetric"), (False, "symmetric"), (True, "random"), (True, "fixed")]
 )
-def test_marginals_of_friends_and_smokers(transitive, scan):
+def test_marginals_of_friends_and_smokers(transitive: bool, scan: str) -> None:
+    name = "smokers-transitive.mln" if transitive else "smokers.mln"
     for n, truth in (TRANSITIVE if transitive else PLAIN).items():
-        r = compile_model(th.smokers(n, transitive), smoker_orbits(n), scan=scan)
-        tally = finish(run_chains(r, chains=4, sweeps=6000, burn_in=100, batches=10, seed=n))
-        sizes = np.array([n, n, n * (n - 1), n])
-        weight = tally.visits if scan == "random" else sizes * tally.sweeps[:, None, None]
-        for sums in (tally.f, tally.g):
-            means = (sums / weight).reshape(-1, 4)
-            error = means.std(axis=0, ddof=1) / np.sqrt(len(means))
-            z = (means.mean(axis=0)[:3] - truth) / error[:3]
-            assert np.abs(z).max() < 4.5, (n, z)
+        model = dft.read(EXAMPLES / name, domain={"person": n})
+        for estimator in ("orbit", "conditional"):
+            found = dft.marginals(model, sweeps=6000, chains=4, seed=n, scan=scan, estimator=estimator)
+            for atom, p in zip(("Smokes(Person1)", "Cancer(Person1)", "Friends(Person1,Person2)"), truth, strict=True):
+                assert abs(found[atom].probability - p) < 4.5 * found[atom].mcse, (n, estimator, atom, found[atom])
 
 
-def test_chains_do_not_depend_on_threads_and_share_the_scan():
+def test_chains_share_the_scan_and_nothing_else() -> None:
     r = compile_model(th.smokers(20), smoker_orbits(20))
-    one = finish(run_chains(r, chains=3, sweeps=40, burn_in=5, batches=4, seed=9, workers=1))
-    two = finish(run_chains(r, chains=3, sweeps=40, burn_in=5, batches=4, seed=9, workers=2))
-    np.testing.assert_array_equal(one.f, two.f)
-    np.testing.assert_array_equal(one.g, two.g)
-    assert one.done and one.updates == 3 * 45 * r.free_sites and one.sweeps.tolist() == [10] * 4
     chains = [r.start(9, k) for k in range(2)]
     for chain in chains:
         r.advance(chain, 1 << 40, 6)
@@ -88,15 +78,9 @@ def test_chains_do_not_depend_on_threads_and_share_the_scan():
     assert (chains[0].bits != chains[1].bits).any()
 
 
-def test_known_atoms_shift_the_others():
+def test_known_atoms_shift_the_others() -> None:
     """P(cancer | smokes) is a logistic of the two formulas that speak of it; known atoms stay as they are."""
-    model = th.with_evidence(th.smokers(3), {"smokes": {(0,): True}})
-    z = np.array([0, 1, 1], np.int32)
-    orbits = {"cancer": AtomOrbits((z,), np.array([[0], [1]], np.int32))}
-    r = compile_model(model, orbits)
-    tally = finish(run_chains(r, chains=2, sweeps=4000, burn_in=10, batches=10, seed=1))
-    g = tally.g[..., 0].sum() / (2 * 4000)
-    assert abs(g - 1 / (1 + np.exp(2.3 - 1.5))) < 1e-12
-    f = tally.f[..., 0].reshape(-1) / 400
-    assert abs(f.mean() - g) < 4 * np.sqrt(g * (1 - g) / 8000)
-    assert r.atoms(r.start(1), "smokes")[0]
+    model = dft.read(EXAMPLES / "smokers.mln", domain={"person": 3}, evidence={"Smokes(Person1)": True})
+    found = dft.marginals(model, seed=1, estimator="conditional")
+    assert abs(found["Cancer(Person1)"].probability - 1 / (1 + np.exp(2.3 - 1.5))) < 1e-12
+    assert found["Cancer(Person1)"].mcse == 0

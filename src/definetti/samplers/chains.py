@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import repeat
 
 import numpy as np
@@ -54,6 +55,12 @@ class Statistics:
     @property
     def count(self) -> int:
         return len(self.sizes) + len(self.event_sizes)
+
+    @cached_property
+    def by_slot(self) -> tuple[np.ndarray, np.ndarray]:
+        """The slots in the order of their statistics, and where each statistic begins (each has a slot)."""
+        order = np.argsort(self.of_slot, kind="stable")
+        return order, np.searchsorted(self.of_slot[order], np.arange(len(self.sizes)))
 
 
 @dataclass(frozen=True)
@@ -148,8 +155,9 @@ class Sampling:
     def steps(self) -> Iterator[Progress]:
         """Run to the end of the plan, yielding after every chunk."""
         with ThreadPoolExecutor(min(self.plan.workers, len(self.blocks))) as pool:
-            for self.burnt in self._advance(pool, self.plan.burn_in, 0):
-                yield self._progress("warm-up", self.burnt, self.plan.burn_in)
+            for done in self._advance(pool, self.plan.burn_in, 0):
+                self.burnt = done
+                yield self._progress("warm-up", done, self.plan.burn_in)
                 if self.seconds >= self.plan.warm_seconds:
                     break
             kept = 0
@@ -264,9 +272,8 @@ def _sum(a: np.ndarray | None, b: np.ndarray | None) -> np.ndarray:
 
 def _by_statistic(sums: np.ndarray, statistics: Statistics) -> np.ndarray:
     """float64[K, C] from float64[slots, C]."""
-    out = np.zeros((len(statistics.sizes), sums.shape[1]))
-    np.add.at(out, statistics.of_slot, sums)
-    return out
+    order, first = statistics.by_slot
+    return np.add.reduceat(sums[order], first, axis=0) if len(order) > len(first) else sums[order]
 
 
 def _most_batches(count: int, chains: int) -> int:

@@ -84,7 +84,7 @@ def _edges(model: FactorGraph) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.n
 def _tables(
     model: FactorGraph, edges: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray] | None:
-    """The table of each site; per table the coefficients of its neighbours, how many codes, and the log odds of each code.
+    """The table of each site; per table the coefficients of its neighbours, its number of codes, and the log odds of each.
 
     Sites with equal unary weights and the same kinds of neighbours share a table. None past CODES codes.
     """
@@ -139,7 +139,7 @@ def _alike(rows: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
 
 
 def _log_odds(unary: np.ndarray, kinds: np.ndarray, counts: np.ndarray, radix: np.ndarray) -> np.ndarray:
-    """float64[T, codes]: log P(value 1) / P(value 0), from unary[T, 2] and the tables kinds[T, kind, 4] of the neighbours.
+    """float64[T, codes]: log P(value 1) / P(value 0), from unary[T, 2] and the neighbours' tables kinds[T, kind, 4].
 
     A code both of whose values are impossible is never met: starts are legal, and a legal state's value is possible.
     """
@@ -224,7 +224,8 @@ class FieldsBlock:
     ) -> None:
         from definetti.samplers.kernels import fields as kernels
 
-        self._kernels, self._engine, self._visits_too = kernels, engine, visits_too
+        self._kernels, self._engine = kernels, engine
+        self._visits_too, self._conditionals = visits_too, conditionals
         self.lanes = len(starts)
         width = self.lanes if self.lanes <= NARROW else -(-self.lanes // VECTOR) * VECTOR
         self.state = np.zeros((engine.n + 1, width), dtype=np.uint8)
@@ -233,7 +234,7 @@ class FieldsBlock:
             self.state[:-1, self.lanes :] = starts[0][:, None]
         lanes, ties = seed.spawn(2)
         self._streams = kernels.Streams(words(lanes, (4, max(width // 4, 1)), np.uint32), words(ties, (4,)))
-        self._scratch = _scratch(kernels, max(width, 8))
+        self._scratch = _scratch(kernels, -(-width // 8) * 8)  # whole words, also where narrow blocks do not use them
         self._cells, self._row_of_cell = _cells(kernels, engine)
         codes = int(engine.model.codes.max(initial=1)) - 1 if conditionals else 0
         self._final = _counts(kernels, len(self._row_of_cell), 0 if visits_too else codes, width)
@@ -246,12 +247,10 @@ class FieldsBlock:
         )  # fmt: skip
 
     def harvest(self) -> Harvest:
-        ones, _, final_visits = self._take(self._final, conditional=not self._visits_too)
-        conditional = _
+        ones, conditional, visits = self._take(self._final, self._conditionals and not self._visits_too)
         if not self._visits_too:
-            return Harvest(ones, None, conditional, final_visits)
-        drawn, conditional, visits = self._take(self._visited, conditional=True)
-        return Harvest(ones, drawn, conditional, visits)
+            return Harvest(ones, None, conditional, visits)
+        return Harvest(ones, *self._take(self._visited, self._conditionals))
 
     def _take(self, counts: Any, conditional: bool) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
         """Slot sums from cell counts; clears the counts."""
@@ -273,8 +272,9 @@ class FieldsBlock:
     def _slots(self, ones: np.ndarray, visits: np.ndarray) -> np.ndarray:
         """float64[slots, lanes] from what the cells hold of value 1."""
         slots = self._engine.slots
-        sums = np.zeros((len(slots.cards), self.lanes))
-        np.add.at(sums, self._row_of_cell, ones[:, : self.lanes])
+        sums = ones[:, : self.lanes]
+        if len(sums) > len(slots.cards):  # several cells to a row; they come sorted by row
+            sums = np.add.reduceat(sums, np.searchsorted(self._row_of_cell, np.arange(len(slots.cards))), axis=0)
         rows = np.bincount(self._row_of_cell, weights=visits, minlength=len(slots.cards))
         out = np.empty((slots.count, self.lanes))
         out[slots.start[:-1] + 1] = sums

@@ -1,7 +1,7 @@
 """The never-grounded Gibbs engine for Markov logic: a compiled model, its chains, and how they are advanced.
 
 `compile_model` writes and loads the kernel and lays out its data; `start` makes a chain; `advance` draws sites, as
-many as it is told, and goes on inside a sweep. `relational_chains` runs several chains in threads.
+many as it is told, and goes on inside a sweep. `relational_sampling` runs several chains in threads.
 Per orbit F sums the drawn values and G the conditionals at the moments of the draws; chains share the order of the
 scan and nothing else.
 """

@@ -1,7 +1,6 @@
 """Generated kernels on disk: Numba caches only functions that stand in a file, so each kernel's text is written once.
 
-The folder is private to the user: created with mode 0700 and used only if the user owns it and nobody else may write
-there. Otherwise a temporary folder serves for this process. The name of a file is the hash of its text, of the
+The name of a file is the hash of its text, of the
 structure it was made from and of Numba's version, and its content is compared before it is run.
 """
 
@@ -10,38 +9,12 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import os
-import stat
 import sys
 import tempfile
-from functools import cache
 from pathlib import Path
 from types import ModuleType
 
-
-def kernel_folder() -> Path:
-    """Where kernels are kept between runs."""
-    from platformdirs import user_cache_dir
-
-    return Path(user_cache_dir("definetti", appauthor=False)) / "kernels"
-
-
-def private(folder: Path) -> bool:
-    """Makes the folder if it is not there; whether it is ours alone to write in."""
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        info = os.lstat(folder)
-    except OSError:
-        return False
-    if not stat.S_ISDIR(info.st_mode) or not os.access(folder, os.W_OK | os.X_OK):
-        return False
-    if hasattr(os, "getuid"):
-        return info.st_uid == os.getuid() and not info.st_mode & 0o022
-    return True
-
-
-@cache
-def temporary_folder() -> Path:
-    return Path(tempfile.mkdtemp(prefix="definetti-"))
+from definetti.samplers.kernels import cache_folder, private, temporary_folder
 
 
 def file_name(text: str, structure: str) -> str:
@@ -70,8 +43,9 @@ def write_once(path: Path, text: str) -> None:
 
 def load_kernel(text: str, structure: str, folder: Path | None = None) -> ModuleType:
     """The kernel as a module, from the folder of kernels. Its functions compile, or load, when first called."""
-    folder = kernel_folder() if folder is None else folder
-    if not private(folder):
+    if folder is None:
+        folder = cache_folder("kernels")
+    elif not private(folder):
         folder = temporary_folder()
     path = folder / file_name(text, structure)
     name = f"definetti_{path.stem}_{hashlib.sha256(str(folder).encode()).hexdigest()[:8]}"
