@@ -1,4 +1,6 @@
-"""Parallel tempering: exchanges leave the product of the levels alone, level by level kernels are those tested elsewhere."""
+"""Parallel tempering: exchanges leave the product of the levels alone, level by level kernels are those tested
+elsewhere.
+"""
 
 from __future__ import annotations
 
@@ -64,7 +66,9 @@ def exchange_error(model: FactorGraph, parity_: int, *changes: tuple[str, str]) 
                 return outcome
 
             source.happens = happens
-            block = TemperingBlock(engine, states[joint[-1]][None].astype(np.uint8), np.random.SeedSequence(0), False, True)
+            block = TemperingBlock(
+                engine, states[joint[-1]][None].astype(np.uint8), np.random.SeedSequence(0), False, True
+            )
             block._kernels, block._parity = source, parity_
             for level, s in enumerate(joint):
                 block._blocks[level].state[: model.n, 0] = states[s]

@@ -101,7 +101,12 @@ def test_forced_by_wide_factors_is_no_alarm() -> None:
 
     model = factor_graph(
         [2] * 4,
-        [([0, 1, 2], clause(1, 1, 1)), ([0, 1, 3], clause(1, 0, 1)), ([0, 2, 3], clause(1, 0, 1)), ([0, 3], clause(1, 0))],
+        [
+            ([0, 1, 2], clause(1, 1, 1)),
+            ([0, 1, 3], clause(1, 0, 1)),
+            ([0, 2, 3], clause(1, 0, 1)),
+            ([0, 3], clause(1, 0)),
+        ],
     )
     found = dft.marginals(model, sampler="gibbs", sweeps=60, seed=1)
     assert "frozen" not in kinds(found)

@@ -1,4 +1,4 @@
-"""What is to be estimated of a factor graph: rows or single variables, joint events, and the statistics that serve both."""
+"""What is to be estimated of a factor graph: rows or single variables, joint events, and what serves both."""
 
 from __future__ import annotations
 
@@ -40,11 +40,6 @@ class Question(Protocol):
     def largest_error(self, draws: Draws, method: str) -> float | None:
         """The largest standard error of what is asked: the queries, or every row. None where one cannot be told yet."""
         ...
-
-    def _literals(self, names: Mapping[str, Any], variable: int) -> slice:
-        """The literals of the variable that stands for this one's row."""
-        i = names["row_representative"][names["row_of"][variable]]
-        return slice(int(self.shown.literal_start[i]), int(self.shown.literal_start[i + 1]))
 
     def conclude(self, draws: Draws, method: str, run: Mapping[str, Any], interrupted: bool) -> Marginals:
         """Estimates, errors and notices from the draws."""
@@ -100,6 +95,11 @@ class GraphQuestion:
             if query.kind == "variable" and model.evidence[i := query.variables[0]] == FREE
         ]
         return np.concatenate([*single, joint]).astype(np.int64)
+
+    def _literals(self, names: Mapping[str, Any], variable: int) -> slice:
+        """The literals of the variable that stands for this one's row."""
+        i = names["row_representative"][names["row_of"][variable]]
+        return slice(int(self.shown.literal_start[i]), int(self.shown.literal_start[i + 1]))
 
     def conclude(self, draws: Draws, method: str, run: Mapping[str, Any], interrupted: bool) -> Marginals:
         estimates, found, draws, names = self._estimated(draws, method)

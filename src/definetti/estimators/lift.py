@@ -1,7 +1,8 @@
-"""From statistics of a core to those of the model: a variable that is a function of a core variable answers by its values.
+"""From statistics of a core to those of the model: a variable that is a function of a core variable answers by its
+values.
 
-P(x_i = v) is the sum over the core values c with f_i(c) = v: a column of the model is a sum of columns of the core, in estimates and in
-draws alike, so that errors and diagnostics are those of the sums.
+P(x_i = v) is the sum over the core values c with f_i(c) = v: a column of the model is a sum of columns of the core,
+in estimates and in draws alike, so that errors and diagnostics are those of the sums.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from definetti.symmetry.layout import layout
 
 @dataclass(frozen=True, eq=False)
 class Lift:
-    """Column k of the model is the sum of the core's columns flat[start[k] : start[k + 1]]; `singles` of them, then events."""
+    """Column k of the model is the sum of the core's columns flat[start[k] : start[k + 1]]; events follow."""
 
     flat: np.ndarray  # the number `core_singles` stands for a column of zeros
     start: np.ndarray

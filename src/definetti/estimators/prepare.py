@@ -1,7 +1,8 @@
 """Before sampling a factor graph: what is forced, what is tied, the group, and the sampler.
 
-A sampler that is named runs on the model's own variables, with what is forced as evidence. `auto` first merges what hard factors hold
-together (`model/ties.py`) and then picks a sampler for the core: so plain Gibbs can be asked for and is told to be frozen where it is.
+A sampler that is named runs on the model's own variables, with what is forced as evidence. `auto` first merges what
+hard factors hold together (`model/ties.py`) and then picks a sampler for the core: so plain Gibbs can be asked for
+and is told to be frozen where it is.
 """
 
 from __future__ import annotations

@@ -80,7 +80,7 @@ def marginals(
     if relational:
         kernel: Any = wanted or Gibbs(scan)
         if not isinstance(kernel, Gibbs):
-            raise ModelError(f"the sampler {kernel.name!r} is for factor graphs; ground the model with symmetries='literals'")
+            raise ModelError(f"the sampler {kernel.name!r} is for factor graphs; ask for the symmetries 'literals' too")
         question = logic_question(group, queries, method)
     else:
         ready = prepare(source, group, wanted, scan, time_limit)  # type: ignore[arg-type]
@@ -123,7 +123,9 @@ def check(model: FactorGraph | MarkovLogic, wanted: Any) -> Any:
     if isinstance(wanted, RenamingSymmetries):
         fits = isinstance(model, MarkovLogic) and _same_logic(entailed(model), wanted.model)
     else:
-        fits = not isinstance(wanted, Symmetries) or isinstance(model, MarkovLogic) or _same(simplify(model), wanted.model)
+        fits = not (isinstance(wanted, Symmetries) and isinstance(model, FactorGraph)) or _same(
+            simplify(model), wanted.model
+        )
     if not fits:
         raise ModelError("these symmetries belong to another model, or to other evidence; find them for this one")
     return wanted

@@ -1,6 +1,8 @@
-"""Alarms of chains that cannot get everywhere: variables that never could move, and chains that each see another part.
+"""Alarms of chains that cannot get everywhere: variables that never could move, and chains that each see another
+part.
 
-A number from such chains may look perfect, because symmetry averages it: the alarm comes from the variables, not from the number.
+A number from such chains may look perfect, because symmetry averages it: the alarm comes from the variables, not from
+the number.
 """
 
 from __future__ import annotations
@@ -24,14 +26,19 @@ def alarms(model: FactorGraph, frozen: np.ndarray | None, found: Diagnosis) -> l
         names = ", ".join(model.names[i] for i in frozen[:SHOWN].tolist())
         more = ", …" if len(frozen) > SHOWN else ""
         text = (
-            f"{len(frozen)} of {len(model.free)} variables never had a second possible value given all others, in any chain "
-            f"({names}{more}): the chains stay where they started, whatever the numbers look like; use --sampler auto"
+            f"{len(frozen)} of {len(model.free)} variables never had a second possible value given all others, "
+            f"in any chain ({names}{more}): the chains stay where they started, whatever the numbers look like; "
+            "use --sampler auto"
         )
         out.append(Notice("frozen", text))
     with np.errstate(invalid="ignore"):
         apart = int((found.rhat > APART).sum())
     if apart:
-        out.append(Notice("divided", f"the chains see different parts of what is possible in {apart} numbers; use --sampler auto"))
+        out.append(
+            Notice(
+                "divided", f"the chains see different parts of what is possible in {apart} numbers; use --sampler auto"
+            )
+        )
     return out
 
 

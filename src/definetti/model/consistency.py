@@ -1,7 +1,9 @@
-"""What hard factors imply by themselves: values that cannot be, values that are forced, values that come and go together.
+"""What hard factors imply by themselves: values that cannot be, values that are forced, values that come and go
+together.
 
-Each hard factor strikes out the values that none of its possible entries supports, until nothing changes (arc consistency); and in
-factors over pairs a value may allow only one value of its neighbour, an implication. Chains of implications are followed.
+Each hard factor strikes out the values that none of its possible entries supports, until nothing changes (arc
+consistency); and in factors over pairs a value may allow only one value of its neighbour, an implication. Chains of
+implications are followed.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ MOST_STEPS = 500_000  # along implications, when looking for values that contrad
 
 
 def possible_values(model: FactorGraph) -> list[int]:
-    """Per variable, the values that are not ruled out, as bits of an integer; `Unsatisfiable` if a variable has none."""
+    """Per variable, the values that are not ruled out, as bits of an integer; `Unsatisfiable` if there are none."""
     full = [(1 << card) - 1 for card in model.cards.tolist()]
     domain = [f if seen == FREE else 1 << seen for f, seen in zip(full, model.evidence.tolist(), strict=True)]
     factors = hard_factors(model)
@@ -57,7 +59,7 @@ def _supported(table: np.ndarray, domains: tuple[int, ...]) -> tuple[int, ...]:
         return ()
     allowed = possible_entries(table, domains)
     axes = range(table.ndim)
-    return tuple(_bits(allowed.any(axis=tuple(a for a in axes if a != axis))) for axis in axes)
+    return tuple(_bits(np.asarray(allowed.any(axis=tuple(a for a in axes if a != axis)))) for axis in axes)
 
 
 def possible_entries(table: np.ndarray, domains: tuple[int, ...]) -> np.ndarray:
@@ -113,7 +115,7 @@ def equivalent(model: FactorGraph, sources: np.ndarray, targets: np.ndarray) -> 
 
 
 def contradicted(model: FactorGraph, sources: np.ndarray, targets: np.ndarray) -> list[int]:
-    """Literals that imply, along chains, another value of their own or two values of one variable (within MOST_STEPS)."""
+    """Literals that imply, along chains, two values of one variable (as far as MOST_STEPS go)."""
     after: dict[int, list[int]] = {}
     for a, b in zip(sources.tolist(), targets.tolist(), strict=True):
         after.setdefault(a, []).append(b)

@@ -1,7 +1,9 @@
-"""The hard part of a factor graph: which factors have impossible entries, and which combinations of values they forbid.
+"""The hard part of a factor graph: which factors have impossible entries, and which combinations of values they
+forbid.
 
-A *cube* is a forbidden combination of some of a factor's variables, whatever the others are: the negation of a clause. The cubes of a table
-cover its impossible entries, each as wide as can be, so that one-of-k is k (k - 1) / 2 pairs and one row instead of 2^k - k entries.
+A *cube* is a forbidden combination of some of a factor's variables, whatever the others are: the negation of a
+clause. The cubes of a table cover its impossible entries, each as wide as can be, so that one-of-k is k (k - 1) / 2
+pairs and one row instead of 2^k - k entries.
 """
 
 from __future__ import annotations

@@ -1,14 +1,16 @@
 """untie: variables that hard factors hold together become one variable; what they force becomes evidence.
 
-The result is a *core*, an ordinary simplified factor graph over fewer variables, and for every variable of the model the core variable
-that it is a function of. Three things are done until nothing changes:
+The result is a *core*, an ordinary simplified factor graph over fewer variables, and for every variable of the model
+the core variable that it is a function of. Three things are done until nothing changes:
 
 1. values that the hard factors force are put in as evidence (`consistency.py`);
-2. variables whose values imply each other, along chains of hard pairs, become one variable (x = y, x ≠ y, any one-to-one relation);
-3. a hard factor whose possible entries cannot be connected by changing one variable at a time (one-of-k, parity, y = f(x)) becomes one
-   variable whose values are these entries, if they are few and no table grows too large.
+2. variables whose values imply each other, along chains of hard pairs, become one variable (x = y, x ≠ y, any one-to-
+   one relation);
+3. a hard factor whose possible entries cannot be connected by changing one variable at a time (one-of-k, parity, y =
+   f(x)) becomes one variable whose values are these entries, if they are few and no table grows too large.
 
-Single-site moves on the core are moves of whole classes on the model, and symmetries of the core carry more than those of the model.
+Single-site moves on the core are moves of whole classes on the model, and symmetries of the core carry more than
+those of the model.
 """
 
 from __future__ import annotations

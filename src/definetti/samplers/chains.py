@@ -113,7 +113,7 @@ class Sampling:
         return [Watch(model, parts, block, k, held) for block, k in zip(self.blocks, lanes, strict=True)]
 
     def _stuck(self) -> tuple[np.ndarray | None, np.ndarray | None]:
-        """Variables that could not move in any chain: frozen, or forced (then beside their values); None: not watched."""
+        """Variables that could not move in any chain: frozen, or forced (beside their values); None: not watched."""
         if not self._watches:
             return None, None
         stuck = self._watches[0].stuck.copy()
@@ -131,7 +131,7 @@ class Sampling:
         tempered = [block for block in self.blocks if isinstance(block, TemperingBlock)]
         if not tempered:
             return None
-        done, tried = sum(block.swaps for block in tempered)
+        done, tried = np.sum([block.swaps for block in tempered], axis=0)
         return {"levels": tempered[0].levels.tolist(), "swap_rates": (done / np.maximum(tried, 1)).tolist()}
 
     @property

@@ -1,7 +1,9 @@
-"""Swendsen–Wang cluster flips for pairwise binary models with fields, ferro- and antiferromagnetic pairs mixed at will.
+"""Swendsen–Wang cluster flips for pairwise binary models with fields, ferro- and antiferromagnetic pairs mixed at
+will.
 
-On hard pairs (x = y, x ≠ y) bonds are certain, so what is tied moves as one: on the hard two-colouring grid the single cluster flips.
-Pairs with one or two impossible entries of another kind (`not both`) have no such bonds: the sampler refuses the model.
+On hard pairs (x = y, x ≠ y) bonds are certain, so what is tied moves as one: on the hard two-colouring grid the
+single cluster flips. Pairs with one or two impossible entries of another kind (`not both`) have no such bonds: the
+sampler refuses the model.
 """
 
 from __future__ import annotations
@@ -101,7 +103,7 @@ def _couplings(model: FactorGraph) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         names = ", ".join(model.names[i] for i in bad)
         raise ModelError(f"cluster flips need soft pairs, x = y or x ≠ y; the factor over ({names}) is neither")
     finite = np.where(possible, tables, 0.0)
-    # log weights a, b, c, d of 00, 01, 10, 11: coupling (a + d - b - c) / 4, fields of left and right from what is left over
+    # log weights a, b, c, d of 00, 01, 10, 11: coupling (a + d - b - c) / 4; what is left over are fields
     coupling = (finite[:, 0] + finite[:, 3] - finite[:, 1] - finite[:, 2]) / 4.0
     left = (finite[:, 2] + finite[:, 3] - finite[:, 0] - finite[:, 1]) / 2.0
     right = (finite[:, 1] + finite[:, 3] - finite[:, 0] - finite[:, 2]) / 2.0

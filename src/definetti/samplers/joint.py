@@ -1,7 +1,7 @@
 """Block moves: the variables of a connected part of the hard factors are drawn together, given all others.
 
-Parts with few legal states, which single moves do not connect (or may not), are blocks; every other variable is a block of its own.
-Blocks are parts of the model, so the moves commute with its symmetries.
+Parts with few legal states, which single moves do not connect (or may not), are blocks; every other variable is a
+block of its own. Blocks are parts of the model, so the moves commute with its symmetries.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Watching for frozen variables: after sweeps, which variables could have moved, until all have been seen to.
 
-A variable is frozen if it had no second possible value given all others at any look in any chain and never changed. In a model without
-hard factors nothing is; in a healthy one the list is empty after a few sweeps, and the watch costs nothing from then on. In debug mode
-(the environment variable DEFINETTI_DEBUG) every sweep's states are also checked to be legal.
+A variable is frozen if it had no second possible value given all others at any look in any chain and never changed.
+In a model without hard factors nothing is; in a healthy one the list is empty after a few sweeps, and the watch costs
+nothing from then on. In debug mode (the environment variable DEFINETTI_DEBUG) every sweep's states are also checked
+to be legal.
 """
 
 from __future__ import annotations
@@ -88,7 +89,9 @@ class Watch:
         if broken >= 0:
             over = self._model.variables(int(hard_factors(self._model)[broken]))
             names = ", ".join(self._model.names[i] for i in over.tolist())
-            raise Illegal(f"a chain is in an impossible state: the hard factor over ({names}) is violated; please report")
+            raise Illegal(
+                f"a chain is in an impossible state: the hard factor over ({names}) is violated; please report"
+            )
 
 
 def truly_frozen(model: FactorGraph, stuck: np.ndarray, states: np.ndarray) -> np.ndarray:

@@ -1,8 +1,8 @@
 """Starts of chains: each free variable from its own unary factor, then the legal state that a solver finds near it.
 
-The law of such a start is left alone by the group, which the theory needs (`docs/architecture.md`): unary factors are carried along by
-symmetries, and the solver numbers its variables in a random order. Where there are hard factors, the first chains prefer each value in turn
-(all 0, all 1, …), so that separate regions of what is possible are seen.
+The law of such a start is left alone by the group, which the theory needs (`docs/architecture.md`): unary factors are
+carried along by symmetries, and the solver numbers its variables in a random order. Where there are hard factors, the
+first chains prefer each value in turn (all 0, all 1, …), so that separate regions of what is possible are seen.
 """
 
 from __future__ import annotations

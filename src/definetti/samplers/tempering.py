@@ -1,8 +1,10 @@
-"""Parallel tempering over any sampler: a ladder of flatter and flatter versions of the model, exchanging states with each other.
+"""Parallel tempering over any sampler: a ladder of flatter and flatter versions of the model, exchanging states with
+each other.
 
-Level 0 is uniform, level 1 the model. In between, logarithms are multiplied by the level, and what is impossible costs a penalty that
-grows without bound towards level 1: hot chains walk through states that the model forbids, so every legal state can be reached.
-Only the chain at level 1 is folded. The ladder is found by annealing a few chains: each step is as long as half of them can bear.
+Level 0 is uniform, level 1 the model. In between, logarithms are multiplied by the level, and what is impossible
+costs a penalty that grows without bound towards level 1: hot chains walk through states that the model forbids, so
+every legal state can be reached. Only the chain at level 1 is folded. The ladder is found by annealing a few chains:
+each step is as long as half of them can bear.
 """
 
 from __future__ import annotations
@@ -90,11 +92,8 @@ class TemperingEngine:
     engines: tuple[Engine, ...]  # the last is that of the model itself
     levels: np.ndarray
     parts: Any
+    width: int
     name: str = "tempering"
-
-    @property
-    def width(self) -> int:
-        return min(engine.width for engine in self.engines)
 
     def block(
         self, starts: np.ndarray, seed: np.random.SeedSequence, visits_too: bool, conditionals: bool = True
@@ -107,7 +106,8 @@ class TemperingEngine:
 
 def build(model: FactorGraph, over: Any, slots: Slots, levels: tuple[float, ...]) -> TemperingEngine:
     engines = tuple(over.engine(softened(model, level), slots) for level in levels)
-    return TemperingEngine(engines, np.array(levels, dtype=np.float64), all_parts(model))
+    width = min(engine.width for engine in engines)
+    return TemperingEngine(engines, np.array(levels, dtype=np.float64), all_parts(model), width)
 
 
 class TemperingBlock:
@@ -201,7 +201,9 @@ def ladder(model: FactorGraph, over: Any, slots: Slots) -> tuple[float, ...]:
         if level >= 1.0:
             break
         states = states[rng.choice(PILOTS, PILOTS, p=_shares(levels[-2], level, soft, broken))]
-        block = over.engine(softened(model, level), slots).block(states.astype(np.uint8), seeds.spawn(1)[0], False, False)
+        block = over.engine(softened(model, level), slots).block(
+            states.astype(np.uint8), seeds.spawn(1)[0], False, False
+        )
         block.run(orders.next(PILOT_SWEEPS), 0)
         states = (block.state[: model.n, :PILOTS] & np.uint8(block.mask)).T.astype(np.int64)
     return tuple(levels)

@@ -1,8 +1,8 @@
 """Can moves of one variable at a time lead from every legal state to every other? Decided where that is cheap.
 
-Two ways. A variable has a *safe* value if changing it to that value never breaks a hard factor: if all variables have one, perhaps after
-others have been put at theirs, every state leads to the same one. And the connected parts of the hard factors are independent of each
-other, so that a part with few states is decided by listing them.
+Two ways. A variable has a *safe* value if changing it to that value never breaks a hard factor: if all variables have
+one, perhaps after others have been put at theirs, every state leads to the same one. And the connected parts of the
+hard factors are independent of each other, so that a part with few states is decided by listing them.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def legal_tuples(model: FactorGraph, parts: list[Part], most: int) -> tuple[list
             if i in scope:
                 later = tuple(axis for axis, v in enumerate(scope) if v not in place)
                 seen = [place[v] for v in scope if v in place]
-                tuples = tuples[allowed.any(axis=later)[tuple(tuples[:, seen].T)]]
+                tuples = tuples[np.asarray(allowed.any(axis=later))[tuple(tuples[:, seen].T)]]
     return (variables, tuples) if len(tuples) <= most else None
 
 

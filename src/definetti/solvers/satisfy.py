@@ -1,8 +1,9 @@
-"""Satisfiability of the hard factors: legal states near wished-for values, whether a value is possible, and what clashes.
+"""Satisfiability of the hard factors: legal states near wished-for values, whether a value is possible, and what
+clashes.
 
-A variable with two values is one Boolean of the solver (true = value 1); one with more values has a Boolean for each. Forbidden combinations
-are clauses (`model/hard.py`). Only `x is not v` occurs for variables with more values, so that a solver's answer with several values true
-is a choice among legal ones.
+A variable with two values is one Boolean of the solver (true = value 1); one with more values has a Boolean for each.
+Forbidden combinations are clauses (`model/hard.py`). Only `x is not v` occurs for variables with more values, so that
+a solver's answer with several values true is a choice among legal ones.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ SHOWN = 12  # factors and observations of a clash that are named
 class Encoding:
     """Numbers of the solver's Booleans, and the clauses of the hard factors.
 
-    Booleans are numbered in a random order if `rng` is given, so that a solver that takes the lowest number first favours no variable.
+    Booleans are numbered in a random order if `rng` is given: a solver that takes the lowest number first then favours
+    no variable.
     """
 
     def __init__(self, model: FactorGraph, rng: np.random.Generator | None = None) -> None:
@@ -103,7 +105,7 @@ class Encoding:
         two = self.variables[self.model.cards[self.variables] == 2]
         state[two] = true[self.first[two]]
         for i in self.variables[self.model.cards[self.variables] != 2].tolist():
-            values = true[self.first[i] + np.arange(self.model.cards[i])]
+            values = true[self.first[i] + np.arange(int(self.model.cards[i]))]
             if not values[state[i]]:
                 state[i] = int(np.argmax(values))
 
@@ -148,7 +150,7 @@ def possible(model: FactorGraph, variables: np.ndarray, states: np.ndarray) -> n
             if len(met) > 1 or not encoding.first[i]:
                 out[k] = model.cards[i] > 1
                 continue
-            others = np.setdiff1d(np.arange(model.cards[i]), met)
+            others = np.setdiff1d(np.arange(int(model.cards[i])), met)
             literals = [int(encoding.literal(np.array([i]), int(v))[0]) for v in others]
             out[k] = any(solver.solve(assumptions=[literal]) for literal in literals)
     return out
@@ -224,7 +226,7 @@ def clash(model: FactorGraph, seconds: float = SHRINKING) -> tuple[list[int], li
 
 
 def _shrunk(solver: Any, core: list[int], seconds: float) -> list[int]:
-    """Leave out one after the other what the contradiction does not need; evidence is tried last, so it stays the longest."""
+    """Leave out one after the other what the contradiction does not need; factors are tried first."""
     until = time.monotonic() + seconds
     core = sorted(core)
     for candidate in list(core):

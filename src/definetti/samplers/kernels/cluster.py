@@ -1,8 +1,8 @@
 """Swendsen–Wang: neighbours that agree are bonded at random, and each cluster of bonded variables is drawn as one.
 
-The weight of a pair is e^c if satisfied, e^-c if not: a satisfied pair is bonded with probability 1 - e^-2c (1 where the other way is
-impossible). Given the bonds a cluster has two states, as it is and all flipped; their odds are those of its fields. One lane at a time:
-clusters differ from chain to chain.
+The weight of a pair is e^c if satisfied, e^-c if not: a satisfied pair is bonded with probability 1 - e^-2c (1 where
+the other way is impossible). Given the bonds a cluster has two states, as it is and all flipped; their odds are those
+of its fields. One lane at a time: clusters differ from chain to chain.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def step_lane(model, state, lane, streams, scratch, sums, folded):
     """One update of all variables of one chain; F and G are those of this update."""
     site, first = model.site, model.first
     root, _, keep, flips = scratch
-    final, conditional, visits = sums
+    final, conditional, _ = sums
     join_bonded(model, state, lane, streams, root)
     draw_clusters(model, state, lane, streams, scratch)
     for k in range(site.shape[0]):

@@ -1,4 +1,6 @@
-"""Joint draws of blocks: every legal tuple of a block's variables is weighed given all other variables, and one is drawn."""
+"""Joint draws of blocks: every legal tuple of a block's variables is weighed given all other variables, and one is
+drawn.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ UNIT = 2.0**-53
 
 
 class Joint(NamedTuple):
-    """A compiled model. Block b has the variables start[b] : start[b + 1]; its tuples are rows of `values` from row[b] on."""
+    """A compiled model. Block b has the variables start[b] : start[b + 1], its tuples begin at values[place[b]]."""
 
     start: np.ndarray  # int64[B + 1]
     variable: np.ndarray  # int32
@@ -122,7 +124,7 @@ def draw_block(model, factors, b, state, lane, streams, weight, conditional, fol
 
 @njit(nogil=True, cache=True)
 def run_sweeps(model, factors, state, orders, streams, weight, done, sums, cards, folded):
-    """One sweep per row of `orders`: a block is drawn when the first of its variables comes. -1, or a block that is stuck."""
+    """One sweep per row of `orders`: a block is drawn when its first variable comes. -1, or a block that is stuck."""
     final, conditional, visits = sums
     for s in range(orders.shape[0]):
         done[:] = False
