@@ -16,6 +16,7 @@ from definetti.model.factors import FREE, FactorGraph, factor_graph
 from definetti.model.queries import parse_query
 from definetti.model.simplify import simplify
 from definetti.model.ties import connected, untie
+from definetti.solvers.choose import exact
 
 
 @st.composite
@@ -145,3 +146,24 @@ def test_connected() -> None:
 def test_a_contradiction_is_told() -> None:
     with pytest.raises(Unsatisfiable):
         untie(factor_graph([2] * 3, [([0, 1], DIFFER), ([1, 2], DIFFER), ([0, 2], DIFFER)]))
+
+
+@settings(max_examples=80)
+@given(hard_models())
+def test_exact_answers_by_the_core_are_those_of_enumeration(model: FactorGraph) -> None:
+    queries = [f"X0=1 ^ X{model.n - 1}=0", "X1"]
+    try:
+        by_core = exact(model, queries)
+    except Unsatisfiable:
+        assert not brute_force(model)[1].any()
+        return
+    listed = exact(model, queries, method="enumerate")
+    assert by_core.log_z == pytest.approx(listed.log_z, abs=1e-7)
+    for name in [*model.names, *queries]:
+        np.testing.assert_allclose(by_core[name].probability, listed[name].probability, atol=1e-7)
+
+
+def test_the_colouring_grid_is_solved_exactly() -> None:
+    found = exact(hard_grid(101, 101), ["X0=1 ^ X1=0 v X0=0 ^ X1=1"])
+    assert found.log_z == pytest.approx(np.log(2)) and found["X7"].probability == 0.5
+    assert found["X0=1 ^ X1=0 v X0=0 ^ X1=1"].probability == 1.0
