@@ -24,6 +24,9 @@ _HOMES = {
     "Marginals": "definetti.model.marginals",
     "Estimate": "definetti.model.marginals",
     "Gibbs": "definetti.samplers.gibbs",
+    "Blocks": "definetti.samplers.joint",
+    "SwendsenWang": "definetti.samplers.cluster",
+    "Tempering": "definetti.samplers.tempering",
 }
 
 __all__ = [*_HOMES, "errors", "__version__"]  # pyright: ignore[reportUnsupportedDunderAll]
@@ -38,6 +41,9 @@ if TYPE_CHECKING:
     from definetti.model.marginals import Estimate as Estimate
     from definetti.model.marginals import Marginals as Marginals
     from definetti.readers.reading import read as read
+    from definetti.samplers.cluster import SwendsenWang as SwendsenWang
+    from definetti.samplers.joint import Blocks as Blocks
+    from definetti.samplers.tempering import Tempering as Tempering
     from definetti.samplers.gibbs import Gibbs as Gibbs
     from definetti.solvers.choose import exact as exact
     from definetti.symmetry.factors import symmetries as symmetries

@@ -1,145 +1,169 @@
-"""Tied atoms as one site: the kernel's conditionals against the plain log-density with the whole class flipped."""
+"""The core of a model and its variables as functions of the core's carry the same distribution."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from itertools import combinations
+import time
 
 import numpy as np
 import pytest
-import relational_theories as th
-from relational_worlds import chances
+from hard_models import DIFFER, NOT_BOTH, SAME, hard_grid, independent_sets, one_of, parity
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from random_models import brute_force, models
 
 from definetti.errors import Unsatisfiable
-from definetti.model.settle import settled
-from definetti.model.ties import Image, ties
-from definetti.readers.mln import read_mln_text
-from definetti.samplers.kernels.relational_known import pack, unpack
-from definetti.samplers.relational import compile_model
-from definetti.samplers.relational_tied import spread
-from definetti.symmetry.logic import renaming
-
-GRAPH = "E(node,node)\nP(node)\nE(x,y) => E(y,x).\n"
-TRIANGLES = "-0.4 E(x,y)\n0.3 E(x,y) ^ E(y,z) ^ E(z,x)\n"
-THEORIES = {
-    "graph": GRAPH + "!E(x,x).\n" + TRIANGLES,
-    "unequal": GRAPH + "!E(x,x).\n0.3 E(x,y) ^ E(y,z) ^ E(x,z) ^ x != y ^ y != z ^ x != z\n-0.2 E(x,y) ^ E(x,z)\n",
-    "loops": GRAPH + TRIANGLES + "0.7 E(x,x) v P(x)\n",
-    "mixed": GRAPH + "!E(x,x).\n0.5 P(x) ^ E(x,y) => P(y)\n0.2 EXIST y E(x,y)\n0.3 E(x,N2) ^ !P(x)\n-0.4 E(N1,N2)\n",
-    "pairs": GRAPH + "0.2 E(x,y) ^ E(z,w) ^ P(x) ^ P(w)\n0.1 !E(x,y) v E(y,z) v E(x,z)\n",
-    "guarded": "E(node,node)\nx != y ^ E(x,y) => E(y,x).\n" + TRIANGLES,
-    "two": "P(node)\nQ(node)\nR(node,node)\nP(x) <=> Q(x).\n0.3 P(x) ^ R(x,y) => Q(y)\n-0.5 Q(x)\n0.2 P(x) ^ Q(y)\n",
-    "opposite": "P(node)\nQ(node)\nP(x) <=> !Q(x).\n0.3 P(x) ^ P(y) ^ x != y\n0.4 Q(x) v P(y)\n-0.2 Q(x)\n",
-    "turned": "R(node,node)\nS(node,node)\nR(x,y) <=> S(y,x).\n0.3 R(x,y) ^ S(x,z)\n-0.2 S(x,y) ^ R(y,x)\n0.1 S(x,x)\n",
-    "three": "T(node,node,node)\nT(x,y,z) => T(y,x,z).\n0.3 T(x,y,z) ^ T(z,y,x)\n-0.2 T(x,x,z)\n",
-    "ring": "P(node)\nQ(node)\nR(node)\nP(x) => Q(x).\nQ(x) => R(x).\nR(x) => P(x).\n0.4 P(x) ^ Q(y) => R(x)\n-0.3 R(x)\n",
-}
+from definetti.model.factors import FREE, FactorGraph, factor_graph
+from definetti.model.queries import parse_query
+from definetti.model.simplify import simplify
+from definetti.model.ties import connected, untie
+from definetti.solvers.choose import exact
 
 
-def theory(name: str, n: int = 4):
-    return settled(read_mln_text("node = {" + ",".join(f"N{i + 1}" for i in range(n)) + "}\n" + THEORIES[name]))
+@st.composite
+def hard_models(draw: st.DrawFn) -> FactorGraph:
+    """Ties, exclusions, parities and one-of-k among up to six variables, some soft factors, some evidence."""
+    cards = draw(st.lists(st.sampled_from([2, 2, 2, 3]), min_size=2, max_size=6))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    factors = []
+    for _ in range(draw(st.integers(1, 6))):
+        scope = rng.permutation(len(cards))[: rng.integers(1, min(len(cards), 4) + 1)].tolist()
+        shape = [cards[i] for i in scope]
+        kept = rng.random(shape) < rng.choice([0.3, 0.5, 0.8, 1.1])
+        if len(scope) == 2 and rng.random() < 0.6:
+            kept = np.zeros(shape, dtype=bool)
+            kept[np.arange(min(shape)), rng.permutation(min(shape))] = True
+        factors.append((scope, kept * np.exp(rng.normal(size=shape))))
+    model = factor_graph(cards, factors)
+    return model.condition({i: int(rng.integers(cards[i])) for i in range(len(cards)) if rng.random() < 0.1})
 
 
-def soft(model):
-    return replace(model, formulas=tuple(f for f in model.formulas if not f.hard))
+def check_core(model: FactorGraph) -> None:
+    states, weights = brute_force(model)
+    try:
+        found = untie(model)
+    except Unsatisfiable:
+        assert not weights.any()
+        return
+    core_states, core_weights = brute_force(found.core)
+    if not weights.any():
+        assert not core_weights.any()
+        return
+    images = found.states(core_states)
+    possible = core_weights > 0
+    assert len(np.unique(images[possible], axis=0)) == possible.sum()  # one to one
+    carried = {tuple(state): w for state, w in zip(images[possible].tolist(), core_weights[possible], strict=True)}
+    given = {tuple(state): w for state, w in zip(states.tolist(), weights, strict=True) if w > 0}
+    assert carried.keys() == given.keys()
+    np.testing.assert_allclose([carried[s] for s in given], list(given.values()), rtol=1e-7)
+    _, own = brute_force(found.model)  # the model with what is forced as evidence
+    np.testing.assert_allclose(own, weights, rtol=1e-7, atol=1e-300)
 
 
-def tied_state(model, r, rng, density: float = 0.4) -> dict[str, np.ndarray]:
-    words = {}
-    for name in model.predicates:
-        tensor = rng.random(model.shape(name)) < density
-        known = r.known[name]
-        if known.mask is not None:
-            tensor = (tensor & ~unpack(known.mask, tensor.shape)) | unpack(known.truth, tensor.shape)
-        words[name] = pack(tensor)
-    return {name: unpack(w, model.shape(name)) for name, w in spread(model, r.tied, words).items()}
+@settings(max_examples=150)
+@given(hard_models())
+def test_hard_models_keep_their_distribution(model: FactorGraph) -> None:
+    check_core(model)
 
 
-def flipped(r, state: dict[str, np.ndarray], name: str, at: tuple[int, ...], value: bool) -> dict[str, np.ndarray]:
-    new = {p: tensor.copy() for p, tensor in state.items()}
-    new[name][at] = value
-    for image in r.tied.get(name, ()):
-        new[image.predicate][tuple(at[j] for j in image.places)] = value == image.sign
-    return new
+@settings(max_examples=100)
+@given(models())
+def test_random_models_keep_their_distribution(model: FactorGraph) -> None:
+    check_core(model)
 
 
-def test_what_is_tied():
-    assert ties(theory("graph")) == {"E": (Image("E", (0, 1)), Image("E", (1, 0)))}
-    assert ties(theory("opposite")) == {"P": (Image("P", (0,)), Image("Q", (0,), False))}
-    assert ties(theory("turned")) == {"R": (Image("R", (0, 1)), Image("S", (1, 0)))}
-    assert ties(theory("ring")) == {"P": (Image("P", (0,)), Image("Q", (0,)), Image("R", (0,)))}
-    assert ties(theory("guarded")) == ties(theory("graph"))
-    one_way = read_mln_text("P(node)\nQ(node)\nR(node,node)\nnode={A,B}\nP(x) => Q(x).\nx != y ^ R(x,y) => R(y,x) v P(x).\n")
-    assert ties(one_way) == {}
+@settings(max_examples=60)
+@given(hard_models())
+def test_events_keep_their_probability(model: FactorGraph) -> None:
+    states, weights = brute_force(model)
+    if not weights.any() or model.n < 2:
+        return
+    found = untie(model)
+    query = parse_query(f"X0=1 v X{model.n - 1}=0", model)
+    carried = found.query(query)
+    core_states, core_weights = brute_force(found.core)
+    holds = (core_states[:, None, list(carried.variables)] == carried.satisfying[None]).all(axis=2).any(axis=1)
+    truth = (states[:, 0] == 1) | (states[:, -1] == 0)
+    assert core_weights[holds].sum() / core_weights.sum() == pytest.approx(
+        weights[truth].sum() / weights.sum(), abs=1e-9
+    )
 
 
-@pytest.mark.parametrize("name", THEORIES)
-@pytest.mark.parametrize("short", [0, 4])
-def test_conditionals_of_classes(name, short):
-    model = theory(name)
-    r = compile_model(model, {}, plain=True, short=short)
-    assert r.tied
-    rng = np.random.default_rng(5)
-    for _ in range(3):
-        state = tied_state(model, r, rng)
-        for p in model.predicates:
-            if not r.known[p].free:
-                continue
-            known = r.known[p].mask
-            barred = np.zeros(model.shape(p), bool) if known is None else unpack(known, model.shape(p))
-            for at in np.argwhere(~barred).tolist():
-                fields = [th.dense_log_density(soft(model), flipped(r, state, p, tuple(at), v)) for v in (False, True)]
-                expected = 1 / (1 + np.exp(fields[0] - fields[1]))
-                assert chances(r, state, p, tuple(at))[0] == pytest.approx(expected, abs=1e-12)
+@pytest.mark.parametrize("side", [100, 101])
+def test_the_colouring_grid_is_one_variable(side: int) -> None:
+    began = time.perf_counter()
+    found = untie(hard_grid(side, side))
+    assert time.perf_counter() - began < 5
+    assert (found.core.n, found.core.factor_count, found.merged) == (1, 0, True)
+    board = np.indices((side, side)).sum(axis=0).ravel() % 2
+    np.testing.assert_array_equal(found.states(np.array([[0], [1]])), [board, 1 - board])
 
 
-def test_equal_places_are_one():
-    r = compile_model(theory("graph"), {}, plain=True)
-    assert sorted(place.times for place in r.written.places[0]) == [2, 6]
-    r = compile_model(theory("unequal"), {}, plain=True)
-    assert max(place.times for place in r.written.places[0]) == 6
+def test_what_is_forced_becomes_evidence() -> None:
+    chain = [([i, i + 1], SAME) for i in range(2000)]
+    found = untie(factor_graph([2] * 2001, [*chain, ([0], [0.0, 1.0])]))
+    assert (found.model.evidence == 1).all()
+    implied = factor_graph([2] * 3, [([0, 1], [[1, 1], [0, 1]]), ([1, 2], [[1, 1], [0, 1]]), ([0, 2], NOT_BOTH)])
+    assert untie(implied).model.evidence.tolist() == [0, FREE, FREE]  # 0 implies 1 implies 2, and not both 0 and 2
 
 
-@pytest.mark.parametrize("name", THEORIES)
-@pytest.mark.parametrize("scan", ["symmetric", "random", "fixed"])
-def test_a_sweep_visits_each_class_once(name, scan):
-    model = theory(name, 5)
-    group = renaming(model)
-    r = compile_model(model, group.atom_orbits, plain=True, scan=scan)
-    chain = r.start(3)
-    assert r.advance(chain, 10**9, 1) == r.free_sites
-    for p, images in r.tied.items():
-        for image in images:
-            expected = r.atoms(chain, p) == image.sign
-            assert (r.atoms(chain, image.predicate) == expected.transpose(image.places)).all()
-    if scan != "random":
-        total = sum(r.atoms(chain, p)[group.orbit_grid(p) >= 0].sum() for p in model.predicates)
-        assert chain.sum_f[1, 1:].sum() == total  # F at the sweep's end, every image counted once
+def test_implications_around_a_ring_are_equalities() -> None:
+    ring = factor_graph([2] * 5, [([i, (i + 1) % 5], [[1, 1], [0, 1]]) for i in range(5)])
+    assert untie(ring).core.n == 1
 
 
-def test_marginals_match_enumeration():
-    """Six nodes, 15 edges: all 2^15 graphs."""
-    from definetti.estimators.run import marginals
-
-    text = "node = {1,...,6}\n" + GRAPH.replace("P(node)\n", "") + "!E(x,x).\n-0.5 E(x,y)\n0.1 E(x,y) ^ E(y,z) ^ E(z,x)\n"
-    model = read_mln_text(text)
-    edges = {pair: k for k, pair in enumerate(combinations(range(6), 2))}
-    x = (np.arange(1 << 15)[:, None] >> np.arange(15)) & 1
-    triangles = sum(x[:, edges[a, b]] * x[:, edges[b, c]] * x[:, edges[a, c]] for a, b, c in combinations(range(6), 3))
-    weight = np.exp(-1.0 * x.sum(1) + 0.6 * triangles)
-    weight /= weight.sum()
-    found = marginals(model, ["E(1,2)", "E(1,2) ^ E(2,3) ^ E(3,1)"], seed=4, sweeps=4000)
-    assert not found.notices
-    edge, triangle = found.queries.values()
-    assert abs(edge.probability - weight @ x[:, 0]) < 4 * edge.mcse < 0.02
-    assert abs(triangle.probability - weight @ triangles / 20) < 4 * triangle.mcse < 0.02
+@pytest.mark.parametrize("count", [2, 3, 5, 8])
+def test_one_of_k_is_one_variable(count: int) -> None:
+    found = untie(factor_graph([2] * count, [one_of(count)]))
+    assert found.core.cards.tolist() == [count]
 
 
-def test_a_given_start_must_respect_ties():
-    model = theory("graph")
-    r = compile_model(model, {}, plain=True)
-    wrong = np.zeros((4, 4), bool)
-    wrong[0, 1] = True
-    with pytest.raises(Unsatisfiable, match="given start"):
-        r.start(1, atoms={"E": wrong})
-    assert r.atoms(r.start(1, atoms={"E": wrong | wrong.T}), "E").sum() == 2
+def test_parities_that_overlap() -> None:
+    model = factor_graph([2] * 5, [([0, 1, 2], parity(3)), ([2, 3, 4], parity(3)), ([0, 4], [[1, 2], [3, 4]])])
+    check_core(model)
+    assert untie(model).core.n == 1
+
+
+def test_what_single_moves_connect_is_left_alone() -> None:
+    for model in (independent_sets(3, 3), hard_grid(3, 3, [[1, 2], [2, 1]])):
+        found = untie(model)
+        assert not found.merged and found.core is found.model
+        np.testing.assert_array_equal(found.model.tables, simplify(model).tables)
+
+
+def test_no_table_grows_beyond_its_limit() -> None:
+    """Rows and columns of a permutation matrix of size 7: a column would become a table of 7^7 entries."""
+    rows = [one_of(7, 7 * r) for r in range(7)]
+    columns = [([7 * r + c for r in range(7)], one_of(7)[1]) for c in range(7)]
+    found = untie(factor_graph([2] * 49, [*rows, *columns]))
+    assert np.diff(found.core.table_start).max() <= 2**14
+
+
+def test_connected() -> None:
+    assert connected(np.array([[0, 0], [0, 1], [1, 1]]))
+    assert not connected(np.array([[0, 0], [1, 1]]))
+
+
+def test_a_contradiction_is_told() -> None:
+    with pytest.raises(Unsatisfiable):
+        untie(factor_graph([2] * 3, [([0, 1], DIFFER), ([1, 2], DIFFER), ([0, 2], DIFFER)]))
+
+
+@settings(max_examples=80)
+@given(hard_models())
+def test_exact_answers_by_the_core_are_those_of_enumeration(model: FactorGraph) -> None:
+    queries = [f"X0=1 ^ X{model.n - 1}=0", "X1"]
+    try:
+        by_core = exact(model, queries)
+    except Unsatisfiable:
+        assert not brute_force(model)[1].any()
+        return
+    listed = exact(model, queries, method="enumerate")
+    assert by_core.log_z == pytest.approx(listed.log_z, abs=1e-7)
+    for name in [*model.names, *queries]:
+        np.testing.assert_allclose(by_core[name].probability, listed[name].probability, atol=1e-7)
+
+
+def test_the_colouring_grid_is_solved_exactly() -> None:
+    found = exact(hard_grid(101, 101), ["X0=1 ^ X1=0 v X0=0 ^ X1=1"])
+    assert found.log_z == pytest.approx(np.log(2)) and found["X7"].probability == 0.5
+    assert found["X0=1 ^ X1=0 v X0=0 ^ X1=1"].probability == 1.0

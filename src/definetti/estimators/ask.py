@@ -1,4 +1,4 @@
-"""What is to be estimated of a factor graph: rows or single variables, joint events, and the statistics that serve both."""
+"""What is to be estimated of a factor graph: rows or single variables, joint events, and what serves both."""
 
 from __future__ import annotations
 
@@ -8,18 +8,23 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from definetti.diagnose import Diagnosis
 from definetti.errors import Notice
 from definetti.estimators import ESTIMATORS
 from definetti.estimators.assemble import assemble, judge, with_events
 from definetti.estimators.certain import certain_statistics
-from definetti.estimators.events import Event, build_event, observer
-from definetti.model.factors import FREE
+from definetti.estimators.events import Event, build_event, observer, settled
+from definetti.estimators.lift import Lift, lift
+from definetti.estimators.stuck import alarms, once, with_forced
+from definetti.estimators.values import Estimates
+from definetti.model.factors import FREE, FactorGraph
 from definetti.model.marginals import Marginals
 from definetti.model.queries import Query, parse_query
+from definetti.model.ties import Untied
 from definetti.samplers.blocks import Slots, slots_of
 from definetti.samplers.chains import Plan, Sampling, Statistics
+from definetti.samplers.choose import Sampler
 from definetti.samplers.draws import Draws
-from definetti.samplers.gibbs import Gibbs
 from definetti.symmetry.factors import Symmetries, none
 
 CONDITIONALS_MEMORY = 1 << 30  # bytes: conditionals that nobody asked for may take so much
@@ -28,7 +33,7 @@ CONDITIONALS_MEMORY = 1 << 30  # bytes: conditionals that nobody asked for may t
 class Question(Protocol):
     """A model, what is asked of it and the group to average over."""
 
-    def sampling(self, sampler: Gibbs, plan: Plan, method: str) -> Any:
+    def sampling(self, sampler: Sampler, plan: Plan, method: str) -> Any:
         """A run ready to start, its kernels loaded or compiled."""
         ...
 
@@ -52,8 +57,10 @@ class GraphQuestion:
     statistics: Statistics
     names: Mapping[str, Any]
     notices: tuple[Notice, ...]
+    shown: FactorGraph  # the model whose variables are answered for: the sampled one, or the one it is the core of
+    lift: Lift | None = None
 
-    def sampling(self, sampler: Gibbs, plan: Plan, method: str) -> Sampling:
+    def sampling(self, sampler: Sampler, plan: Plan, method: str) -> Sampling:
         engine = sampler.engine(self.group.model, self.slots)
         if method != "conditional" and engine.memory(plan.chains, True) > CONDITIONALS_MEMORY:
             plan = replace(plan, conditionals=False)
@@ -62,31 +69,44 @@ class GraphQuestion:
         return made
 
     def largest_error(self, draws: Draws, method: str) -> float | None:
-        draws = with_events(draws, self.events, self.names["singles"])
-        errors = judge(ESTIMATORS[method](draws), draws, self.names["certain"]).mcse[self._asked()]
+        _, found, _, names = self._estimated(draws, method)
+        errors = found.mcse[self._asked(names)]
         return None if np.isnan(errors).any() else float(errors.max(initial=0.0))
 
-    def _asked(self) -> np.ndarray:
+    def _estimated(self, draws: Draws, method: str) -> tuple[Estimates, Diagnosis, Draws, Mapping[str, Any]]:
+        """Estimates and their errors, in terms of the model that is asked about."""
+        draws = with_events(draws, self.events, self.names["singles"])
+        estimates, names = ESTIMATORS[method](draws), self.names
+        certain = with_forced(names["certain"], names["statistic_of"], self.group.model, draws.forced)
+        if self.lift is not None:
+            estimates, draws, names = self.lift.estimates(estimates), self.lift.draws(draws), self.lift.names
+            certain = self.lift.columns(certain)
+        return estimates, judge(estimates, draws, certain), draws, names
+
+    def _asked(self, names: Mapping[str, Any]) -> np.ndarray:
         """The statistics that the queries, or all rows, are made of."""
-        model, singles = self.group.model, self.names["singles"]
+        model, singles = self.shown, names["singles"]
         if not self.queries:
             return np.arange(singles)
         joint = singles + np.flatnonzero([bool(event.tuples) for event in self.events])
         single = [
-            self.names["statistic_of"][model.literal_start[i] : model.literal_start[i + 1]]
+            names["statistic_of"][self._literals(names, i)]
             for query in self.queries
             if query.kind == "variable" and model.evidence[i := query.variables[0]] == FREE
         ]
         return np.concatenate([*single, joint]).astype(np.int64)
 
+    def _literals(self, names: Mapping[str, Any], variable: int) -> slice:
+        """The literals of the variable that stands for this one's row."""
+        i = names["row_representative"][names["row_of"][variable]]
+        return slice(int(self.shown.literal_start[i]), int(self.shown.literal_start[i + 1]))
+
     def conclude(self, draws: Draws, method: str, run: Mapping[str, Any], interrupted: bool) -> Marginals:
-        draws = with_events(draws, self.events, self.names["singles"])
-        estimates = ESTIMATORS[method](draws)
+        estimates, found, draws, names = self._estimated(draws, method)
         notices = [*self.notices, *fallback_notices(estimates.fallback, method)]
-        found = judge(estimates, draws, self.names["certain"])
-        return assemble(
-            self.group.model, self.names, estimates, found, self.queries, self.events, run, notices, interrupted
-        )
+        notices += alarms(self.group.model, draws.frozen, found)
+        made = assemble(self.shown, names, estimates, found, self.queries, self.events, run, notices, interrupted)
+        return once(made, "frozen")
 
 
 def fallback_notices(fallback: np.ndarray, method: str) -> list[Notice]:
@@ -95,20 +115,33 @@ def fallback_notices(fallback: np.ndarray, method: str) -> list[Notice]:
     return [Notice("fallback", f"the estimator {method!r} does not apply to joint queries; 'orbit' was used for them")]
 
 
-def ask(group: Symmetries, queries: Sequence[str | Query], method: str, seed: int) -> GraphQuestion:
-    """Parse the queries and lay out the statistics for an estimator."""
+def ask(
+    group: Symmetries,
+    queries: Sequence[str | Query],
+    method: str,
+    seed: int,
+    untied: Untied | None = None,
+    more_notices: Sequence[Notice] = (),
+) -> GraphQuestion:
+    """Parse the queries and lay out the statistics for an estimator; `untied` if the group is of a model's core."""
     model = group.model
-    parsed = tuple(query if isinstance(query, Query) else parse_query(query, model) for query in queries)
+    shown = model if untied is None else untied.model
+    parsed = tuple(query if isinstance(query, Query) else parse_query(query, shown) for query in queries)
     over_orbit = method != "standard"
     used = group if over_orbit else none(model)
     events: list[Event] = []
-    notices = list(group.notices)
+    notices = [*group.notices, *more_notices]
     rng = np.random.default_rng([seed, 1])
-    for query in parsed:
-        if query.kind == "event" and all(query.text != event.query.text for event in events):
-            event, more = build_event(query, group, over_orbit, rng)
-            events.append(event)
-            notices += more
+    carried = [query if untied is None else untied.query(query) for query in parsed]
+    for query, event_query in zip(parsed, settled(model, carried), strict=True):
+        if query.kind != "event" or any(query.text == event.query.text for event in events):
+            continue
+        if isinstance(event_query, bool):
+            events.append(Event(query, (), int(event_query), 1))
+            continue
+        event, more = build_event(event_query, group, over_orbit, rng)
+        events.append(event)
+        notices += more
     slots = slots_of(model, used.row_of)
     representative = used.row_representative
     first = model.literal_start[representative]
@@ -127,4 +160,5 @@ def ask(group: Symmetries, queries: Sequence[str | Query], method: str, seed: in
         "certain": certain_statistics(model, slots, of_slot, statistic_of, events),
     }
     statistics = Statistics(of_slot, sizes, watch, event_sizes)
-    return GraphQuestion(used, parsed, tuple(events), slots, statistics, names, tuple(notices))
+    lifted = None if untied is None else lift(untied, names)
+    return GraphQuestion(used, parsed, tuple(events), slots, statistics, names, tuple(notices), shown, lifted)

@@ -9,10 +9,12 @@ import numpy as np
 
 from definetti.errors import Notice
 from definetti.model.factors import FREE, FactorGraph
+from definetti.model.possible import hard_factors
 from definetti.model.queries import Query
 from definetti.samplers.blocks import Block
 from definetti.symmetry.factors import Symmetries
 
+MOST_ASKED = 4096  # tuples of one query that the solver is asked about
 RANDOM_IMAGES = 4096  # tuples that stand for an orbit too large to list
 
 
@@ -27,6 +29,55 @@ class Event:
     tuples: tuple[np.ndarray, ...]
     certain: int
     orbit_size: int
+
+
+def settled(model: FactorGraph, queries: Sequence[Query]) -> list[Query | bool]:
+    """Events without the tuples that hard factors rule out; true or false where these decide the event."""
+    out: list[Query | bool] = [True if _always(model, query) else query for query in queries]
+    events = [k for k, query in enumerate(out) if isinstance(query, Query) and len(query.satisfying)]
+    if not events or not len(hard_factors(model)):
+        return out
+    from definetti.solvers.satisfy import possible_tuples
+
+    asked = []
+    for k in events:
+        shape = [int(c) for c in model.cards[list(queries[k].variables)]]
+        small = np.prod(np.array(shape, dtype=np.float64)) <= MOST_ASKED
+        tuples = np.indices(shape).reshape(len(shape), -1).T if small else queries[k].satisfying[:MOST_ASKED]
+        asked.append((queries[k].variables, tuples))
+    for k, (variables, tuples), can in zip(events, asked, possible_tuples(model, asked), strict=True):
+        wanted = {tuple(row) for row in queries[k].satisfying.tolist()}
+        true = np.array([tuple(row) in wanted for row in tuples.tolist()], dtype=bool)
+        if len(tuples) < len(wanted):  # too many to look at all
+            continue
+        if not (can & true).any():
+            out[k] = False
+        elif len(tuples) > len(wanted) and not (can & ~true).any():
+            out[k] = True
+        else:
+            out[k] = _shortest(queries[k].text, variables, tuples[can], tuples[can & true])
+    return out
+
+
+def _shortest(text: str, variables: Sequence[int], possible: np.ndarray, wanted: np.ndarray) -> Query:
+    """A conjunction without the literals that hard factors imply from its others: then more may be known of it."""
+    kept = list(range(len(variables)))
+    if len(wanted) == 1 and len(possible) > 1:
+        for column in range(len(variables)):
+            rest = [c for c in kept if c != column]
+            agree = (possible[:, rest] == wanted[0, rest]).all(axis=1)
+            if rest and int(agree.sum()) == 1:
+                kept = rest
+    return Query(text, tuple(variables[c] for c in kept), "event", wanted[:, kept].astype(np.int32))
+
+
+def _always(model: FactorGraph, query: Query) -> bool:
+    """Every tuple that agrees with the evidence satisfies the event, as in `X0=0 v X0=1`."""
+    if query.kind != "event":
+        return False
+    seen = model.evidence[list(query.variables)]
+    every = np.prod(model.cards[list(query.variables)][seen == FREE].astype(np.float64))
+    return int(((seen == FREE) | (query.satisfying == seen)).all(axis=1).sum()) == every
 
 
 def build_event(

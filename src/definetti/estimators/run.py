@@ -16,12 +16,14 @@ from definetti.errors import ModelError
 from definetti.estimators import choose
 from definetti.estimators.ask import Question, ask
 from definetti.estimators.logic_ask import logic_question
+from definetti.estimators.prepare import prepare
 from definetti.model.factors import FactorGraph
 from definetti.model.logic import MarkovLogic
 from definetti.model.marginals import Marginals
 from definetti.model.simplify import simplify
 from definetti.readers.logic_queries import ground_queries
 from definetti.samplers.chains import Plan, Progress, Sampling
+from definetti.samplers.choose import Sampler, named
 from definetti.samplers.gibbs import Gibbs
 from definetti.samplers.relational_sampling import RelationalSampling
 from definetti.symmetry.factors import Symmetries
@@ -42,7 +44,7 @@ def marginals(
     *,
     model: FactorGraph | None = None,
     symmetries: Any = "auto",
-    sampler: str | Gibbs = "auto",
+    sampler: str | Sampler = "auto",
     estimator: str = "auto",
     scan: str = "symmetric",
     chains: int | None = None,
@@ -65,20 +67,26 @@ def marginals(
 
         return from_samples(source, queries, model, symmetries, estimator, burn_in or 0, time_limit, seed)
     method = choose(estimator)
-    kernel = _sampler(sampler, scan)
+    wanted = named(sampler, scan) if isinstance(sampler, str) else sampler
     _check_counts(chains=chains, sweeps=sweeps, workers=workers)
     _check_length(sweeps, seconds, until, burn_in)
     seed = _seed(seed)
     began = time.perf_counter()
-    group = resolve(source, symmetries, time_limit)
+    given = check(source, symmetries)
+    group = resolve(source, given, time_limit) if isinstance(source, MarkovLogic) else given
     relational = isinstance(group, RenamingSymmetries)
     plan = _plan(chains or (LOGIC_CHAINS if relational else CHAINS), sweeps, seconds, until, burn_in, seed, workers)
     question: Question
     if relational:
+        kernel: Any = wanted or Gibbs(scan)
+        if not isinstance(kernel, Gibbs):
+            raise ModelError(f"the sampler {kernel.name!r} is for factor graphs; ask for the symmetries 'literals' too")
         question = logic_question(group, queries, method)
     else:
+        ready = prepare(source, group, wanted, scan, time_limit)  # type: ignore[arg-type]
         asked = ground_queries(source, queries) if isinstance(source, MarkovLogic) else queries
-        question = ask(group, asked, method, seed)
+        kernel, group = ready.sampler, ready.group
+        question = ask(group, asked, method, seed, ready.untied, ready.notices)
     found = time.perf_counter()
     sampling = question.sampling(kernel, plan, method)
     compiled = time.perf_counter()
@@ -100,7 +108,8 @@ def marginals(
         "workers": plan.workers,
         "seed": seed,
     }
-    result = question.conclude(draws, method, run, interrupted)
+    ladder = getattr(sampling, "ladder", None)  # of parallel tempering
+    result = question.conclude(draws, method, run | ({"tempering": ladder} if ladder else {}), interrupted)
     if isinstance(sampling, RelationalSampling):
         result = replace(result, notices=(*result.notices, *sampling.notices()))
     return result
@@ -112,15 +121,22 @@ def world(model: FactorGraph | MarkovLogic) -> str:
     return f"closed: {','.join(closed)}" if closed else "open"
 
 
+def check(model: FactorGraph | MarkovLogic, wanted: Any) -> Any:
+    """A group that was given must belong to the model."""
+    if isinstance(wanted, RenamingSymmetries):
+        fits = isinstance(model, MarkovLogic) and _same_logic(model, wanted.source or wanted.model)
+    else:
+        fits = not (isinstance(wanted, Symmetries) and isinstance(model, FactorGraph)) or _same(
+            simplify(model), wanted.model
+        )
+    if not fits:
+        raise ModelError("these symmetries belong to another model, or to other evidence; find them for this one")
+    return wanted
+
+
 def resolve(model: FactorGraph | MarkovLogic, wanted: Any, time_limit: float) -> Symmetries | RenamingSymmetries:
     """The group to average over: found, given, or none."""
-    if isinstance(wanted, RenamingSymmetries):
-        if not isinstance(model, MarkovLogic) or not _same_logic(model, wanted.source or wanted.model):
-            raise ModelError("these symmetries belong to another model, or to other evidence; find them for this one")
-        return wanted
-    if isinstance(wanted, Symmetries):
-        if isinstance(model, FactorGraph) and not _same(simplify(model), wanted.model):
-            raise ModelError("these symmetries belong to another model, or to other evidence; find them for this one")
+    if isinstance(check(model, wanted), RenamingSymmetries | Symmetries):
         return wanted
     return find_symmetries(model, "none" if wanted is None else wanted, None, time_limit)
 
@@ -164,14 +180,6 @@ def _follow(
     except KeyboardInterrupt:
         return True
     return False
-
-
-def _sampler(sampler: str | Gibbs, scan: str) -> Gibbs:
-    if isinstance(sampler, Gibbs):
-        return sampler
-    if sampler not in ("auto", "gibbs"):
-        raise ModelError(f"sampler {sampler!r} is not known; choose one of auto, gibbs")
-    return Gibbs(scan)
 
 
 def _seed(seed: int | None) -> int:

@@ -1,104 +1,339 @@
-"""Atoms that hard pairs tie to each other, found from the formulas alone: `E(x,y) => E(y,x).`, `P(x) <=> !Q(x).`
+"""untie: variables that hard factors hold together become one variable; what they force becomes evidence.
 
-A hard clause of two literals over the same variables is an implication between atoms, for all constants. Atoms that imply each other are
-tied: given the site P(a₀, …), the atom Q(a_σ(0), …) has the same value (or the opposite one). Nothing is grounded.
+The result is a *core*, an ordinary simplified factor graph over fewer variables, and for every variable of the model
+the core variable that it is a function of. Three things are done until nothing changes:
+
+1. values that the hard factors force are put in as evidence (`consistency.py`);
+2. variables whose values imply each other, along chains of hard pairs, become one variable (x = y, x ≠ y, any one-to-
+   one relation);
+3. a hard factor whose possible entries cannot be connected by changing one variable at a time (one-of-k, parity, y =
+   f(x)) becomes one variable whose values are these entries, if they are few and no table grows too large.
+
+Single-site moves on the core are moves of whole classes on the model, and symmetries of the core carry more than
+those of the model.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+import numpy as np
 
 from definetti.errors import TooLarge
-from definetti.model.formulas import quantified, substitute
-from definetti.model.hard_clauses import clause_templates
-from definetti.model.logic import Atom, Equal, Formula, MarkovLogic, Not, Variable
+from definetti.model.consistency import contradicted, equivalent, implications, possible_entries, possible_values
+from definetti.model.factors import FREE, FactorGraph, frozen
+from definetti.model.possible import hard_factors
+from definetti.model.queries import Query
+from definetti.model.simplify import simplify
 
-Literal = tuple[str, bool]
-Node = tuple[str, tuple[int, ...], bool]
-
-
-@dataclass(frozen=True)
-class Image:
-    """The atom of `predicate` whose j-th argument is the site's argument `places[j]`; its value is the site's, or the
-    opposite where `sign` is false."""
-
-    predicate: str
-    places: tuple[int, ...]
-    sign: bool = True
+MOST_VALUES = 64  # of a variable made of several
+MOST_ENTRIES = 2**14  # of a table that gets such a variable
+MOST_TUPLES = 1_000_000  # of core values that a query is looked up in
 
 
-def ties(model: MarkovLogic) -> dict[str, tuple[Image, ...]]:
-    """leading predicate → the images of its atoms, itself first; predicates that are tied to nothing are left out."""
-    implied = _implications(model)
-    found: dict[str, tuple[Image, ...]] = {}
-    taken: set[str] = set()
-    for name, predicate in model.predicates.items():
-        if name in taken or (name, True) not in implied:
+@dataclass(frozen=True, eq=False)
+class Links:
+    """Variables as functions of others: x_i = maps[map_of[i]][y] with y the value of `parent[i]`."""
+
+    parent: np.ndarray  # int64[n]
+    map_of: np.ndarray  # int64[n]
+    maps: tuple[np.ndarray, ...]
+
+    def function(self, variable: int) -> np.ndarray:
+        """int64: the variable's value for each value of its parent."""
+        return self.maps[self.map_of[variable]]
+
+    def then(self, other: Links) -> Links:
+        """Where the parents are in turn functions of variables further on."""
+        pairs = np.stack([self.map_of, other.map_of[self.parent]], axis=1)
+        distinct, which = np.unique(pairs, axis=0, return_inverse=True)
+        maps = tuple(self.maps[a][other.maps[b]] for a, b in distinct.tolist())
+        return Links(other.parent[self.parent], which.ravel(), maps)
+
+
+def identity(model: FactorGraph) -> Links:
+    cards, map_of = np.unique(model.cards, return_inverse=True)
+    return Links(np.arange(model.n), map_of.ravel(), tuple(np.arange(card) for card in cards.tolist()))
+
+
+@dataclass(frozen=True, eq=False)
+class Untied:
+    """A model, with all that is forced as evidence; its core; and its variables as functions of the core's."""
+
+    model: FactorGraph
+    core: FactorGraph
+    links: Links
+
+    @property
+    def merged(self) -> bool:
+        return self.core.n < self.model.n
+
+    def states(self, core_states: np.ndarray) -> np.ndarray:
+        """States of the model [..., n] from states of the core."""
+        width = max(len(m) for m in self.links.maps) if self.links.maps else 1
+        table = np.zeros((len(self.links.maps), width), dtype=np.int64)
+        for k, values in enumerate(self.links.maps):
+            table[k, : len(values)] = values
+        return table[self.links.map_of, core_states[..., self.links.parent]]
+
+    def query(self, query: Query) -> Query:
+        """An event over variables of the model as one over variables of the core; the text stays."""
+        if query.kind != "event" or not self.merged:
+            return query
+        parents, which = np.unique(self.links.parent[list(query.variables)], return_inverse=True)
+        shape = [int(c) for c in self.core.cards[parents]]
+        size = int(np.prod(shape, dtype=np.float64))
+        if size > MOST_TUPLES:
+            raise TooLarge(
+                "the number of states of a query's variables", size, MOST_TUPLES, "ask about fewer at a time"
+            )
+        grid = np.indices(shape).reshape(len(shape), -1)
+        values = np.stack(
+            [self.links.function(i)[grid[p]] for i, p in zip(query.variables, which.ravel().tolist(), strict=True)],
+            axis=1,
+        )
+        wanted = {tuple(row) for row in query.satisfying.tolist()}
+        holds = np.array([tuple(row) in wanted for row in values.tolist()], dtype=bool)
+        return Query(query.text, tuple(parents.tolist()), "event", grid.T[holds].astype(np.int32))
+
+
+def untie(model: FactorGraph) -> Untied:
+    """See above. A model without hard factors is its own core."""
+    simple = core = simplify(model)
+    links = identity(simple)
+    while len(hard_factors(core)):
+        core, step = _tightened(core)
+        if step is None:
+            break
+        core, links = simplify(_substituted(core, step)), links.then(step)
+    known = core.evidence[links.parent]
+    forced = np.flatnonzero((known != FREE) & (simple.evidence == FREE))
+    if len(forced):
+        evidence = simple.evidence.copy()
+        evidence[forced] = [links.function(i)[known[i]] for i in forced.tolist()]
+        simple = simplify(replace(simple, evidence=frozen(evidence)))
+    return Untied(simple, simple if core.n == simple.n else core, links)
+
+
+def _tightened(core: FactorGraph) -> tuple[FactorGraph, Links | None]:
+    """The core with what is forced as evidence, and the next merging, if any."""
+    while True:
+        domain = possible_values(core)
+        fixed = _with_forced(core, domain)
+        if fixed is not core:
+            core = fixed
             continue
-        itself: Node = (name, tuple(range(len(predicate.sorts))), True)
-        images = [node for node in _reached(implied, itself) if itself in _reached(implied, node)]
-        others = sorted(node for node in images if node != itself)
-        if others and not any(q == name and not sign for q, _, sign in others):  # P(x) <=> !P(x) is a contradiction
-            found[name] = tuple(Image(*node) for node in (itself, *others))
-            taken |= {q for q, _, _ in others}
-    return found
-
-
-def _reached(implied: Mapping[Literal, set[Node]], start: Node) -> set[Node]:
-    seen, waiting = {start}, [start]
-    while waiting:
-        name, places, sign = waiting.pop()
-        for other, inner, value in implied.get((name, sign), ()):
-            node = (other, tuple(places[j] for j in inner), value)
-            if node not in seen:
-                seen.add(node)
-                waiting.append(node)
-    return seen
-
-
-def _implications(model: MarkovLogic) -> dict[Literal, set[Node]]:
-    """What each literal implies: (predicate, places of its arguments among the literal's, value)."""
-    found: dict[Literal, set[Node]] = defaultdict(set)
-    for formula in model.formulas:
-        if not formula.hard or any(quantified(formula.body)):
+        arcs = implications(core, domain)
+        classes = _equivalence_classes(core, domain, *arcs)
+        if classes:
+            return core, _linked(core, classes)
+        impossible = contradicted(core, *arcs)
+        if impossible:
+            core = _without(core, impossible)
             continue
-        try:
-            templates = clause_templates(model, formula)
-        except TooLarge:
-            continue
-        for template in templates:
-            for (p, xs, s), (q, ys, t) in _pairs(model, template):
-                found[p, not s].add((q, tuple(xs.index(y) for y in ys), t))
-    return found
+        classes = _entangled(core, domain)
+        return core, _linked(core, classes) if classes else None
 
 
-def _pairs(model: MarkovLogic, template: tuple[Formula, ...]) -> Iterator[tuple[tuple, tuple]]:
-    """A clause of two atoms over the same, all different variables, both ways round."""
-    equal = [x for x in template if isinstance(x, Equal)]
-    rest = [x for x in template if not isinstance(x, Equal)]
-    if len(rest) != 2:
-        return
-    literals = []
-    for x in rest:
-        sign, atom = not isinstance(x, Not), x.part if isinstance(x, Not) else x
-        if not isinstance(atom, Atom) or model.predicates[atom.predicate].exclusive:
-            return
-        names = tuple(t.name for t in atom.args if isinstance(t, Variable))
-        if len(set(names)) != len(atom.args):
-            return
-        literals.append((atom.predicate, names, sign))
-    (p, xs, s), (q, ys, t) = literals
-    if set(xs) != set(ys) or not all(_idle(e, p, xs, s, q, ys, t) for e in equal):
-        return
-    yield literals[0], literals[1]
-    yield literals[1], literals[0]
+def _with_forced(core: FactorGraph, domain: list[int]) -> FactorGraph:
+    """Variables with one value left are observed from now on."""
+    single = [i for i in core.free.tolist() if domain[i] & (domain[i] - 1) == 0]
+    if not single:
+        return core
+    evidence = core.evidence.copy()
+    evidence[single] = [domain[i].bit_length() - 1 for i in single]
+    return simplify(replace(core, evidence=frozen(evidence)))
 
 
-def _idle(e: Equal, p: str, xs: tuple[str, ...], s: bool, q: str, ys: tuple[str, ...], t: bool) -> bool:
-    """Whether the clause says nothing where e holds: then the exception that e makes is none."""
-    if not isinstance(e.left, Variable) or not isinstance(e.right, Variable):
-        return False
-    atoms = [substitute(Atom(r, tuple(map(Variable, names))), {e.left.name: e.right}) for r, names in ((p, xs), (q, ys))]
-    return s != t and atoms[0] == atoms[1]
+def _without(core: FactorGraph, literals: list[int]) -> FactorGraph:
+    """The model with these literals impossible: one more unary factor each."""
+    start = core.literal_start
+    scopes, tables = [core.scope], [core.tables]
+    for literal in literals:
+        i = int(np.searchsorted(start, literal, side="right")) - 1
+        table = np.zeros(int(core.cards[i]))
+        table[literal - start[i]] = -np.inf
+        scopes.append(np.array([i]))
+        tables.append(table)
+    more = len(literals)
+    sizes = np.cumsum([len(t) for t in tables[1:]])
+    return simplify(
+        replace(
+            core,
+            scope_start=frozen(np.append(core.scope_start, len(core.scope) + np.arange(1, more + 1))),
+            scope=frozen(np.concatenate(scopes), np.int32),
+            table_of=frozen(np.append(core.table_of, len(core.table_start) - 1 + np.arange(more)), np.int32),
+            table_start=frozen(np.append(core.table_start, len(core.tables) + sizes)),
+            tables=frozen(np.concatenate(tables)),
+        )
+    )
+
+
+# --- what belongs together -----------------------------------------------------------------------------------------
+
+Class = tuple[list[int], np.ndarray]  # variables, and their values together: int64[values, variables]
+
+
+def _equivalence_classes(core: FactorGraph, domain: list[int], sources: np.ndarray, targets: np.ndarray) -> list[Class]:
+    """Rule 2: variables whose possible values are the same classes of equivalent literals."""
+    if not len(sources):
+        return []
+    label = equivalent(core, sources, targets).tolist()
+    start = core.literal_start.tolist()
+    sharing: dict[tuple[int, ...], list[int]] = {}
+    labels: dict[int, dict[int, int]] = {}
+    for i in np.unique(np.searchsorted(core.literal_start, sources, side="right") - 1).tolist():
+        mine = {label[start[i] + v]: v for v in range(int(core.cards[i])) if domain[i] >> v & 1}
+        if len(mine) == domain[i].bit_count():  # else two values imply each other: rule 1 will strike them out
+            labels[i] = mine
+            sharing.setdefault(tuple(sorted(mine)), []).append(i)
+    out = []
+    for key, members in sharing.items():
+        if len(members) > 1:
+            first = sorted(key, key=labels[members[0]].__getitem__)  # values in the order of the first member's
+            out.append((members, np.array([[labels[i][k] for i in members] for k in first], dtype=np.int64)))
+    return out
+
+
+def _entangled(core: FactorGraph, domain: list[int]) -> list[Class]:
+    """Rule 3: disjoint hard factors, the smallest first, whose possible entries single moves do not connect."""
+    factors = hard_factors(core)
+    known: dict[tuple[int, ...], np.ndarray | None] = {}
+    candidates = []
+    for k in factors.tolist():
+        scope = core.variables(k).tolist()
+        key = (int(core.table_of[k]), *(domain[i] for i in scope))
+        if len(scope) > 1 and key not in known:
+            entries = np.argwhere(possible_entries(core.table(k), key[1:]))
+            known[key] = entries if len(entries) <= MOST_VALUES and not connected(entries) else None
+        entries = known.get(key)
+        if entries is not None:
+            candidates.append((len(entries), k, scope, entries))
+    size = dict(enumerate(_table_sizes(core))) if candidates else {}
+    touching = _touching(core) if candidates else {}
+    taken: set[int] = set()
+    out = []
+    for count, _, scope, entries in sorted(candidates, key=lambda c: c[:2]):
+        if taken.isdisjoint(scope) and _grow(core, scope, count, size, touching):
+            taken.update(scope)
+            out.append((scope, entries.astype(np.int64)))
+    return out
+
+
+def connected(entries: np.ndarray) -> bool:
+    """Whether changing one variable at a time leads from every entry to every other."""
+    reached, left = [entries[0]], list(entries[1:])
+    while reached and left:
+        at = reached.pop()
+        near = (np.array(left) != at).sum(axis=1) == 1
+        reached += [e for e, n in zip(left, near, strict=True) if n]
+        left = [e for e, n in zip(left, near, strict=True) if not n]
+    return not left
+
+
+def _table_sizes(core: FactorGraph) -> list[int]:
+    return np.diff(core.table_start)[core.table_of].tolist()
+
+
+def _touching(core: FactorGraph) -> dict[int, list[int]]:
+    factor = np.repeat(np.arange(core.factor_count), np.diff(core.scope_start)).tolist()
+    out: dict[int, list[int]] = {}
+    for i, k in zip(core.scope.tolist(), factor, strict=True):
+        out.setdefault(i, []).append(k)
+    return out
+
+
+def _grow(
+    core: FactorGraph, scope: list[int], count: int, size: dict[int, int], touching: dict[int, list[int]]
+) -> bool:
+    """Enter the sizes of tables after a merging, unless one would be too large."""
+    after = {}
+    for k in {k for i in scope for k in touching[i]}:
+        gone = np.prod([core.cards[i] for i in set(scope) & set(core.variables(k).tolist())], dtype=np.int64)
+        after[k] = size[k] // int(gone) * count
+        if after[k] > max(MOST_ENTRIES, size[k]):
+            return False
+    size.update(after)
+    return True
+
+
+# --- the smaller model ---------------------------------------------------------------------------------------------
+
+
+def _linked(core: FactorGraph, classes: list[Class]) -> Links:
+    """Each class becomes one variable, in the place of its first member; the others keep their order."""
+    keep = np.ones(core.n, dtype=bool)
+    head = np.arange(core.n)
+    maps: dict[bytes, int] = {}
+    made: list[np.ndarray] = []
+
+    def number(values: np.ndarray) -> int:
+        key = values.tobytes()
+        if key not in maps:
+            maps[key] = len(made)
+            made.append(values)
+        return maps[key]
+
+    map_of = np.array([number(np.arange(card)) for card in core.cards.tolist()], dtype=np.int64)
+    for members, values in classes:
+        first = min(members)
+        keep[members] = False
+        keep[first] = True
+        head[members] = first
+        map_of[members] = [number(np.ascontiguousarray(values[:, c])) for c in range(len(members))]
+    place = np.cumsum(keep) - 1
+    return Links(place[head], map_of, tuple(made))
+
+
+def _substituted(core: FactorGraph, links: Links) -> FactorGraph:
+    """The same distribution over the new variables: every table looked up through the functions."""
+    count = int(links.parent.max()) + 1
+    lead = np.full(count, -1, dtype=np.int64)
+    lead[links.parent[::-1]] = np.arange(core.n)[::-1]  # the first variable of each class
+    cards = np.array([len(links.maps[m]) for m in links.map_of[lead]], dtype=np.int32)
+    scopes: list[np.ndarray] = []
+    tables: list[np.ndarray] = []
+    table_of: list[np.ndarray] = []
+    arity = np.diff(core.scope_start)
+    for k in np.unique(arity).tolist():
+        factors = np.flatnonzero(arity == k)
+        scope = core.scope[core.scope_start[factors][:, None] + np.arange(k)].reshape(len(factors), k)
+        parent = links.parent[scope]
+        pattern = (parent[:, :, None] == parent[:, None, :]).argmax(axis=2)  # the first place with the same parent
+        kinds = np.column_stack([core.table_of[factors], links.map_of[scope], pattern])
+        _, first, which = np.unique(kinds, axis=0, return_index=True, return_inverse=True)
+        order = np.argsort(which.ravel(), kind="stable")
+        for at, mine in zip(
+            first.tolist(), np.split(order, np.flatnonzero(np.diff(which.ravel()[order])) + 1), strict=True
+        ):
+            table = _looked_up(core.table(int(factors[at])), [links.function(i) for i in scope[at]], pattern[at])
+            distinct = np.unique(pattern[at])
+            scopes += list(parent[mine][:, distinct])
+            table_of.append(np.full(len(mine), len(tables)))
+            tables.append(table)
+    evidence = np.full(count, FREE)
+    seen = np.flatnonzero(core.evidence != FREE)
+    evidence[links.parent[seen]] = core.evidence[seen]  # observed variables have no factors: they are never merged
+    names = [core.names[i] for i in lead]
+    return FactorGraph.from_arrays(
+        cards,
+        np.concatenate([[0], np.cumsum([len(s) for s in scopes], dtype=np.int64)]),
+        np.concatenate(scopes) if scopes else np.zeros(0),
+        np.concatenate(table_of) if table_of else np.zeros(0, np.int64),
+        tables,
+        names=names,
+        evidence=evidence,
+        log_constant=core.log_constant,
+        value_names={},
+    )
+
+
+def _looked_up(table: np.ndarray, functions: list[np.ndarray], pattern: np.ndarray) -> np.ndarray:
+    """The table over the distinct parents: entry = table[f_1(parent of 1), f_2(parent of 2), …]."""
+    distinct = np.unique(pattern).tolist()
+    index = []
+    for function, at in zip(functions, pattern.tolist(), strict=True):
+        shape = [1] * len(distinct)
+        shape[distinct.index(at)] = len(function)
+        index.append(function.reshape(shape))
+    return table[tuple(index)] if index else table

@@ -10,7 +10,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import repeat
 
@@ -18,10 +18,13 @@ import numpy as np
 
 from definetti.errors import TooLarge
 from definetti.model.factors import FactorGraph
+from definetti.model.possible import hard_factors
 from definetti.samplers.blocks import Block, Engine, Harvest
+from definetti.samplers.choose import Sampler
 from definetti.samplers.draws import Batch, Draws, draws_of, merge_pairs
-from definetti.samplers.gibbs import Gibbs
+from definetti.samplers.movable import Watch, hard_parts, truly_frozen
 from definetti.samplers.starts import starts
+from definetti.samplers.tempering import TemperingBlock
 
 CHUNK_SECONDS = 0.1  # how long one call of a kernel should take: progress, Ctrl-C and time limits wait for it
 BATCHES = 32  # of a run of known length; an open-ended run merges its batches in pairs when there are twice as many
@@ -76,7 +79,9 @@ class Plan:
 class Sampling:
     """A run under way. `steps()` advances it; `draws()` gives what there is so far, in whole batches."""
 
-    def __init__(self, model: FactorGraph, sampler: Gibbs, engine: Engine, statistics: Statistics, plan: Plan) -> None:
+    def __init__(
+        self, model: FactorGraph, sampler: Sampler, engine: Engine, statistics: Statistics, plan: Plan
+    ) -> None:
         _check_memory(statistics.count, plan, engine.memory(plan.chains, plan.conditionals))
         self.plan, self.statistics, self._sampler = plan, statistics, sampler
         seeds = np.random.SeedSequence(plan.seed).spawn(3)
@@ -89,12 +94,45 @@ class Sampling:
             engine.block(part, seed, not sampler.visits_once, plan.conditionals)
             for part, seed in zip(lanes, seeds[2].spawn(len(lanes)), strict=True)
         ]
+        self._watches = self._watch(model, [len(part) for part in lanes])
+        self._model, self._starts = model, states
+        self._known_stuck: tuple[int, np.ndarray | None, np.ndarray | None] = (-1, None, None)
         self._batches: list[Batch] = []  # changed by one assignment at a time: Ctrl-C may come anywhere
         self._hits = [np.zeros((len(statistics.event_sizes), block.state.shape[1]), np.int64) for block in self.blocks]
         self.burnt = 0  # sweeps of warm-up
         self.updates = 0
         self.seconds = 0.0
         self._sweeps_per_second = 0.0
+
+    def _watch(self, model: FactorGraph, lanes: list[int]) -> list[Watch]:
+        """Where there are hard factors, every block is watched for variables that cannot move."""
+        if not len(hard_factors(model)):
+            return []
+        parts = hard_parts(model)
+        held = np.intersect1d(parts.scope, self._sampler.alone(model))
+        return [Watch(model, parts, block, k, held) for block, k in zip(self.blocks, lanes, strict=True)]
+
+    def _stuck(self) -> tuple[np.ndarray | None, np.ndarray | None]:
+        """Variables that could not move in any chain: frozen, or forced (beside their values); None: not watched."""
+        if not self._watches:
+            return None, None
+        stuck = self._watches[0].stuck.copy()
+        for watch in self._watches[1:]:
+            stuck = np.intersect1d(stuck, watch.stuck)
+        if self._known_stuck[0] != len(stuck):
+            frozen = truly_frozen(self._model, stuck, self._starts)
+            forced = np.setdiff1d(stuck, frozen)
+            self._known_stuck = (len(stuck), frozen, np.stack([forced, self._starts[0, forced].astype(np.int64)]))
+        return self._known_stuck[1:]
+
+    @property
+    def ladder(self) -> dict[str, list[float]] | None:
+        """Of parallel tempering: the levels, and how often neighbours exchanged states (done / tried)."""
+        tempered = [block for block in self.blocks if isinstance(block, TemperingBlock)]
+        if not tempered:
+            return None
+        done, tried = np.sum([block.swaps for block in tempered], axis=0)
+        return {"levels": tempered[0].levels.tolist(), "swap_rates": (done / np.maximum(tried, 1)).tolist()}
 
     @property
     def batch_count(self) -> int:
@@ -159,13 +197,18 @@ class Sampling:
             yield done
 
     def _run_block(self, k: int, orders: np.ndarray, folded: int) -> None:
-        block, events = self.blocks[k], self.statistics.events
-        if not folded or events is None:
-            block.run(orders, folded)
-            return
-        for order in orders:  # joint events are looked at after every sweep
-            block.run(order[None], folded)
-            events(block, self._hits[k])
+        block, events = self.blocks[k], self.statistics.events if folded else None
+        watch = self._watches[k] if self._watches else None
+        at = 0
+        while at < len(orders):  # joint events, and variables that may be stuck, are looked at after every sweep
+            single = events is not None or (watch is not None and watch.every_sweep)
+            part = orders[at : at + 1] if single else orders[at:]
+            block.run(part, folded)
+            at += len(part)
+            if events is not None:
+                events(block, self._hits[k])
+            if watch is not None:
+                watch.look()
 
     def _progress(self, phase: str, done: int, total: int | None) -> Progress:
         return Progress(phase, done, total, self.updates / max(self.seconds, 1e-9), None, self.seconds)
@@ -217,7 +260,9 @@ class Sampling:
     def draws(self) -> Draws:
         """What has been folded so far (whole batches only)."""
         sizes = np.concatenate([self.statistics.sizes, self.statistics.event_sizes])
-        return draws_of(self._batches, sizes, self.plan.chains, self.burnt)
+        frozen, forced = self._stuck()
+        draws = draws_of(self._batches, sizes, self.plan.chains, self.burnt)
+        return replace(draws, frozen=frozen, forced=forced)
 
 
 def _sum(a: np.ndarray | None, b: np.ndarray | None) -> np.ndarray:

@@ -27,6 +27,8 @@ class Draws:
     last: np.ndarray | None = None  # float64[B, C, K]
     square: np.ndarray | None = None  # float64[B, C, K]
     burn_in: int = 0
+    frozen: np.ndarray | None = None  # int64: variables that could not move at any update of any chain
+    forced: np.ndarray | None = None  # int64[2, m]: variables that no chain could move because they have one value
     unfinished: bool = False  # states inside the first sweep, before anything was folded: no error can be told
 
     @property

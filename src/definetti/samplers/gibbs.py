@@ -34,6 +34,10 @@ class Gibbs:
     def name(self) -> str:
         return "gibbs"
 
+    def alone(self, model: FactorGraph) -> np.ndarray:
+        """The variables that move one at a time: with hard factors the others may hold them for ever."""
+        return model.free
+
     @property
     def visits_once(self) -> bool:
         """Each site once per sweep: then its value at the sweep's end is the one drawn."""

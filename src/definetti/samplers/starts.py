@@ -1,18 +1,18 @@
-"""Starts of chains: each free variable from its own unary factor, then repaired to a legal state.
+"""Starts of chains: each free variable from its own unary factor, then the legal state that a solver finds near it.
 
-The law of such a start is left alone by the group, which the theory needs (`docs/architecture.md`): unary factors are carried along by
-symmetries, and repair breaks ties at random.
+The law of such a start is left alone by the group, which the theory needs (`docs/architecture.md`): unary factors are
+carried along by symmetries, and the solver numbers its variables in a random order. Where there are hard factors, the
+first chains prefer each value in turn (all 0, all 1, …), so that separate regions of what is possible are seen.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from definetti.errors import Unsatisfiable
 from definetti.model.factors import FREE, FactorGraph
 from definetti.model.possible import hard_factors
 
-REPAIRS = 20  # repair moves per variable before giving up
+TURNS = 4  # at most one chain in so many prefers one value everywhere
 CHUNK = 1 << 22  # uniform numbers drawn at once
 
 
@@ -30,10 +30,21 @@ def starts(model: FactorGraph, chains: int, rng: np.random.Generator) -> np.ndar
             states[lo : lo + step, sites] = np.minimum((draws[..., None] >= reach).sum(axis=-1), card - 1)
     hard = hard_factors(model)
     if len(hard):
-        repair = Repair(model, hard)
-        for state in states:
-            repair(state, rng)
+        from definetti.solvers.satisfy import legalise
+
+        _prefer_in_turn(model, states, hard)
+        legalise(model, states, rng)
     return states
+
+
+def _prefer_in_turn(model: FactorGraph, states: np.ndarray, hard: np.ndarray) -> None:
+    """Chain v wishes for value v at every variable of a hard factor (the last value of those that have fewer)."""
+    spread = [k for k in hard.tolist() if len(model.variables(k)) > 1]
+    sites = np.unique(np.concatenate([model.variables(k) for k in spread] or [np.zeros(0, np.int64)])).astype(np.int64)
+    if not len(sites):
+        return
+    for value in range(min(int(model.cards[sites].max()), len(states) // TURNS)):
+        states[value, sites] = np.minimum(value, model.cards[sites] - 1)
 
 
 def _unary(model: FactorGraph, card: int) -> np.ndarray:
@@ -45,62 +56,3 @@ def _unary(model: FactorGraph, card: int) -> np.ndarray:
         model.table_start[model.table_of[own]][:, None] + np.arange(card)
     ]
     return np.exp(logs - logs.max(axis=1, keepdims=True))
-
-
-class Repair:
-    """Min-conflicts: while a hard factor is violated, one of its variables moves to a value with fewest violations."""
-
-    def __init__(self, model: FactorGraph, hard: np.ndarray) -> None:
-        self.model, self.hard = model, hard
-        self.impossible = np.isneginf(model.tables).tolist()
-        self.first = model.table_start[model.table_of[hard]].tolist()
-        scopes = [(int(model.scope_start[k]), int(model.scope_start[k + 1])) for k in hard]
-        self.scope = [model.scope[a:b].tolist() for a, b in scopes]
-        self.stride = [model._strides[a:b].tolist() for a, b in scopes]
-        self.touching: dict[int, list[int]] = {}
-        for k, scope in enumerate(self.scope):
-            for i in scope:
-                self.touching.setdefault(i, []).append(k)
-
-    def violated(self, k: int, state: list[int]) -> bool:
-        entry = self.first[k]
-        for i, stride in zip(self.scope[k], self.stride[k], strict=True):
-            entry += stride * state[i]
-        return self.impossible[entry]
-
-    def __call__(self, start: np.ndarray, rng: np.random.Generator) -> None:
-        """Make a state legal, in place; `Unsatisfiable` where that takes too many moves."""
-        state: list[int] = start.tolist()
-        broken = [k for k in range(len(self.hard)) if self.violated(k, state)]
-        place = {k: at for at, k in enumerate(broken)}  # so that a factor leaves the list in no time
-        for _ in range(REPAIRS * max(len(self.model.free), 10)):
-            if not broken:
-                break
-            scope = self.scope[broken[rng.integers(len(broken))]]
-            i = scope[rng.integers(len(scope))]
-            state[i] = self._value(i, state, rng)
-            for k in self.touching[i]:
-                if self.violated(k, state):
-                    if k not in place:
-                        place[k] = len(broken)
-                        broken.append(k)
-                elif k in place:
-                    at, last = place.pop(k), broken.pop()
-                    if last != k:
-                        broken[at], place[last] = last, at
-        if broken:
-            names = ", ".join(self.model.names[i] for i in self.scope[min(broken)])
-            raise Unsatisfiable(
-                f"no state of positive probability was found; the factor over {names} stayed violated. "
-                "The model or its evidence may contradict itself"
-            )
-        start[:] = state
-
-    def _value(self, i: int, state: list[int], rng: np.random.Generator) -> int:
-        """A value with fewest violations, ties broken at random; now and then any value."""
-        costs = []
-        for v in range(int(self.model.cards[i])):
-            state[i] = v
-            costs.append(sum(self.violated(k, state) for k in self.touching[i]))
-        best = [v for v, cost in enumerate(costs) if cost == min(costs)] if rng.random() > 0.1 else range(len(costs))
-        return best[rng.integers(len(best))]

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
 
-from definetti.errors import ModelError, TooLarge
+from definetti.errors import ModelError, TooLarge, Unsatisfiable
 from definetti.model.factors import FREE, FactorGraph
 from definetti.model.logic import MarkovLogic
 from definetti.model.marginals import Estimate, Marginals, OrbitRow, Variables
 from definetti.model.queries import Query, parse_query
-from definetti.model.simplify import simplify
+from definetti.model.ties import Untied, untie
 from definetti.solvers.eliminate import MOST_ENTRIES, eliminate
 from definetti.solvers.enumerate import MOST_STATES, enumerate_states, enumerated, show_count, state_bits
 from definetti.solvers.order import Order, min_fill
+from definetti.solvers.satisfy import explain
 from definetti.solvers.solution import Solution, open_events
 
 METHODS = ("auto", "enumerate", "eliminate")
@@ -51,7 +52,10 @@ def exact(
         graph, asked, symmetries = _ground(model, queries)
     else:
         graph, asked = model, [q if isinstance(q, Query) else parse_query(q, model) for q in queries]
-    solution, used = _solve(graph, asked, method)
+    try:
+        solution, used = _solve(graph, asked, method)
+    except Unsatisfiable:
+        raise explain(graph) from None  # which factors and evidence clash, as they were given
     return _marginals(graph, asked, solution, used, symmetries)
 
 
@@ -93,7 +97,25 @@ def _solve(model: FactorGraph, queries: Sequence[Query], method: str) -> tuple[S
         return enumerate_states(model, queries), method
     if method == "eliminate":
         return eliminate(model, queries), method
-    simple = simplify(model)
+    untied = untie(model)
+    if not untied.merged:
+        return _cheaper(untied.model, queries)
+    solution, used = _cheaper(untied.core, [untied.query(query) for query in queries])
+    return replace(solution, literals=_lifted(untied, solution)), used
+
+
+def _lifted(untied: Untied, solution: Solution) -> np.ndarray:
+    """P(x_i = v) is the sum over the values of the core variable that mean it."""
+    core, links, model = untied.core, untied.links, untied.model
+    parts = [
+        np.bincount(links.function(i), weights=solution.marginal(core, int(links.parent[i])), minlength=int(card))
+        for i, card in enumerate(model.cards.tolist())
+    ]
+    return np.concatenate(parts) if parts else np.zeros(0)
+
+
+def _cheaper(simple: FactorGraph, queries: Sequence[Query]) -> tuple[Solution, str]:
+    """By enumeration or elimination of a simplified model."""
     bits = state_bits(simple, enumerated(simple, open_events(simple, queries)))
     order = _order(simple)
     if isinstance(order, Order) and order.total < 2.0 ** min(bits, 1000):

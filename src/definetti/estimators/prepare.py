@@ -1,0 +1,54 @@
+"""Before sampling a factor graph: what is forced, what is tied, the group, and the sampler.
+
+A sampler that is named runs on the model's own variables, with what is forced as evidence. `auto` first merges what
+hard factors hold together (`model/ties.py`) and then picks a sampler for the core: so plain Gibbs can be asked for
+and is told to be frozen where it is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from definetti.errors import Notice, Unsatisfiable
+from definetti.estimators.lift import induced
+from definetti.model.factors import FactorGraph
+from definetti.model.ties import Untied, untie
+from definetti.samplers.choose import Sampler, choose
+from definetti.symmetry.factors import Symmetries
+from definetti.symmetry.factors import symmetries as find_symmetries
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """The group of the model that is sampled; `untied` if that is the core of a model that is asked about."""
+
+    group: Symmetries
+    untied: Untied | None
+    sampler: Sampler
+    notices: tuple[Notice, ...]
+
+
+def prepare(model: FactorGraph, wanted: Any, sampler: Sampler | None, scan: str, time_limit: float) -> Prepared:
+    """`wanted`: a group of the model, the kind of symmetries to look for, or None for none."""
+    untied = _untied(wanted.model if isinstance(wanted, Symmetries) else model)
+    target = untied.core if sampler is None else untied.model
+    if not isinstance(wanted, Symmetries):
+        group = find_symmetries(target, "none" if wanted is None else wanted, None, time_limit)
+    elif target.n == wanted.model.n and (target.evidence == wanted.model.evidence).all():
+        group = wanted
+    else:
+        group = induced(untied, target, wanted)
+    notices: list[Notice] = []
+    if sampler is None:
+        sampler, notices = choose(target, scan)
+    return Prepared(group, untied if target is not untied.model else None, sampler, tuple(notices))
+
+
+def _untied(model: FactorGraph) -> Untied:
+    try:
+        return untie(model)
+    except Unsatisfiable:
+        from definetti.solvers.satisfy import explain
+
+        raise explain(model) from None  # in terms of the factors and the evidence as they were given

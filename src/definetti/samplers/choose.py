@@ -1,0 +1,74 @@
+"""Samplers by name, and which one `auto` takes: the table where they register.
+
+`auto` runs on the core of a model (`model/ties.py`). It takes Gibbs sampling if moves of one variable at a time reach
+every state; else block moves, if the parts of the hard factors that they do not connect have few legal states; else,
+if it is known that they do not connect, tempering, whose hot chains pass through states that are impossible at the
+end of the ladder. Where nothing could be decided it takes Gibbs sampling, says so, and the chains' own alarms speak.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+
+from definetti.errors import ModelError, Notice
+from definetti.model.factors import FactorGraph
+from definetti.samplers.blocks import Engine, Slots
+from definetti.samplers.cluster import SwendsenWang
+from definetti.samplers.gibbs import Gibbs, Orders
+from definetti.samplers.joint import Blocks
+from definetti.samplers.tempering import Tempering
+from definetti.solvers.connectivity import single_moves_connect
+
+
+class Sampler(Protocol):
+    """A way to advance chains, as a frozen value."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def scan(self) -> str: ...
+
+    @property
+    def visits_once(self) -> bool: ...
+
+    def alone(self, model: FactorGraph) -> np.ndarray:
+        """The variables that move one at a time."""
+        ...
+
+    def engine(self, model: FactorGraph, slots: Slots) -> Engine: ...
+
+    def orders(self, sites: np.ndarray, seed: np.random.SeedSequence) -> Orders: ...
+
+
+NAMES = ("auto", "gibbs", "blocks", "swendsen-wang", "tempering")
+
+
+def named(name: str, scan: str) -> Sampler | None:
+    """The sampler of this name; None for `auto`."""
+    if name == "auto":
+        return None
+    if name == "gibbs":
+        return Gibbs(scan)
+    if name == "blocks":
+        return Blocks(scan)
+    if name == "swendsen-wang":
+        return SwendsenWang()
+    if name == "tempering":
+        return Tempering(Gibbs(scan))
+    raise ModelError(f"sampler {name!r} is not known; choose one of {', '.join(NAMES)}")
+
+
+def choose(core: FactorGraph, scan: str) -> tuple[Sampler, list[Notice]]:
+    """What `auto` takes for the core of a model, and what there is to say about it."""
+    connected = single_moves_connect(core)
+    if connected:
+        return Gibbs(scan), []
+    if scan != "random" and Blocks(scan).covers(core):
+        return Blocks(scan), []
+    if connected is False:
+        return Tempering(Gibbs(scan)), []
+    text = "it could not be decided whether moves of one variable at a time reach every state; the chains are watched"
+    return Gibbs(scan), [Notice("note", text)]

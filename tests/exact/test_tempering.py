@@ -1,0 +1,199 @@
+"""Parallel tempering: exchanges leave the product of the levels alone, level by level kernels are those tested
+elsewhere.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hard_models import NOT_BOTH, SAME, one_of, parity
+from random_models import brute_force
+from uncompiled import uncompiled
+
+import definetti as dft
+from definetti.errors import ModelError
+from definetti.model.factors import FactorGraph, factor_graph
+from definetti.model.simplify import simplify
+from definetti.model.ties import untie
+from definetti.samplers import tempering
+from definetti.samplers.blocks import slots_of
+from definetti.samplers.choose import choose
+from definetti.samplers.gibbs import Gibbs
+from definetti.samplers.kernels import tempering as kernels
+from definetti.samplers.tempering import Tempering, TemperingBlock, build, ladder, penalty, softened
+from definetti.solvers.connectivity import regions, single_moves_connect
+from definetti.symmetry.factors import none
+
+TOLERANCE = 1e-12
+MODELS = {
+    "tie": factor_graph([2, 2], [([0, 1], SAME), ([0], [1.0, 2.0])]),
+    "not both": factor_graph([2, 2], [([0, 1], NOT_BOTH), ([0], [1.0, 3.0])]),
+    "three values": factor_graph([3, 2], [([0, 1], [[1.0, 0.0], [2.0, 3.0], [0.0, 5.0]])]),
+    "soft": factor_graph([2, 2], [([0, 1], [[1.0, 4.0], [2.0, 0.5]])]),
+}
+LEVELS = (0.0, 0.6, 1.0)
+
+
+def densities(model: FactorGraph) -> tuple[np.ndarray, list[np.ndarray]]:
+    """All states, and the normalised density on every level."""
+    states, _ = brute_force(model)
+    out = []
+    for level in LEVELS:
+        weights = brute_force(softened(model, level))[1]
+        out.append(weights / weights.sum())
+    return states, out
+
+
+def exchange_error(model: FactorGraph, parity_: int, *changes: tuple[str, str]) -> float:
+    """max |πP - π| of one round of exchanges on the product of the levels, all branches followed."""
+    model = simplify(model)
+    states, level_density = densities(model)
+    source = uncompiled(kernels, *changes)
+    engine = build(model, Gibbs(), slots_of(model, none(model).row_of), LEVELS)
+    flow: dict[tuple[int, ...], float] = {}
+    number = {tuple(s): k for k, s in enumerate(states.tolist())}
+    for joint in itertools.product(range(len(states)), repeat=len(LEVELS)):
+        chance = float(np.prod([level_density[k][s] for k, s in enumerate(joint)]))
+        if not chance:
+            continue
+        for outcome in (True, False):
+            weight = [1.0]
+
+            def happens(p: float, stream: object, outcome: bool = outcome, weight: list[float] = weight) -> bool:
+                weight[0] *= p if outcome else 1.0 - p
+                return outcome
+
+            source.happens = happens
+            block = TemperingBlock(
+                engine, states[joint[-1]][None].astype(np.uint8), np.random.SeedSequence(0), False, True
+            )
+            block._kernels, block._parity = source, parity_
+            for level, s in enumerate(joint):
+                block._blocks[level].state[: model.n, 0] = states[s]
+            block._exchange()
+            after = [part.state[: model.n, 0] & np.uint8(part.mask) for part in block._blocks]
+            key = tuple(number[tuple(s.tolist())] for s in after)
+            flow[key] = flow.get(key, 0.0) + chance * weight[0]
+    return max(
+        abs(flow.get(joint, 0.0) - float(np.prod([level_density[k][s] for k, s in enumerate(joint)])))
+        for joint in itertools.product(range(len(states)), repeat=len(LEVELS))
+    )
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("which", [0, 1])
+def test_exchanges_leave_the_levels_alone(name: str, which: int) -> None:
+    assert exchange_error(MODELS[name], which) < TOLERANCE
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        ("return 1.0 if swap >= stay else np.exp(swap - stay)", "return 1.0"),
+        ("level * soft - (penalty * broken if broken > 0 else 0.0)", "level * soft"),
+        ("stay = level_density(levels[k], penalties[k]", "stay = level_density(levels[k + 1], penalties[k + 1]"),
+    ],
+)
+def test_planted_bugs_are_seen(change: tuple[str, str]) -> None:
+    with np.errstate(invalid="ignore"):
+        assert max(exchange_error(MODELS["tie"], 0, change), exchange_error(MODELS["three values"], 1, change)) > 1e-3
+
+
+def test_hot_levels_allow_what_is_impossible() -> None:
+    assert (brute_force(softened(MODELS["tie"], 0.6))[1] > 0).all()
+    assert penalty(1.0) == np.inf and penalty(0.0) == 0.0
+    np.testing.assert_allclose(brute_force(softened(MODELS["tie"], 0.0))[1], 1.0)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_ladders_rise_from_0_to_1(name: str) -> None:
+    model = simplify(MODELS[name])
+    levels = ladder(model, Gibbs(), slots_of(model, none(model).row_of))
+    assert levels[0] == 0.0 and levels[-1] == 1.0 and (np.diff(levels) > 0).all() and len(levels) < 12
+
+
+@pytest.mark.parametrize("levels", [(1.0,), (0.5, 0.4, 1.0), (0.0, 0.9)])
+def test_wrong_ladders_are_refused(levels: tuple[float, ...]) -> None:
+    with pytest.raises(ModelError, match="rise to 1"):
+        Tempering(Gibbs(), levels)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_tempering_agrees_with_enumeration(name: str) -> None:
+    found = dft.marginals(MODELS[name], sampler=Tempering(), sweeps=600, seed=5, symmetries=None)
+    assert found.trusted, found.notices
+    comparison = found.compare(dft.exact(MODELS[name]))
+    assert comparison.agrees
+    rates = found.run["tempering"]["swap_rates"]
+    assert len(rates) == len(found.run["tempering"]["levels"]) - 1 and min(rates) > 0.2
+
+
+def test_tempering_composes_with_clusters() -> None:
+    model = MODELS["soft"]
+    found = dft.marginals(model, sampler=Tempering(dft.SwendsenWang()), sweeps=400, seed=6, symmetries=None)
+    assert found.compare(dft.exact(model)).agrees
+
+
+# --- what auto takes -------------------------------------------------------------------------------------------------
+
+
+def permutations(size: int) -> FactorGraph:
+    rows = [one_of(size, size * r) for r in range(size)]
+    columns = [([size * r + c for r in range(size)], one_of(size)[1]) for c in range(size)]
+    fields = np.random.default_rng(3).exponential(size=(size * size, 2)) + 0.5
+    return factor_graph([2] * size**2, [*rows, *columns, *(([i], f) for i, f in enumerate(fields))])
+
+
+def test_permutations_by_tempering() -> None:
+    model = permutations(5)
+    core = untie(model).core
+    assert single_moves_connect(core) is False
+    assert choose(core, "random")[0] == Tempering(Gibbs("random"))
+    found = dft.marginals(core, sampler="tempering", sweeps=1200, seed=1)
+    assert found.run["sampler"] == "tempering" and found.trusted, found.notices
+    assert found.compare(dft.exact(core)).agrees
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_connectivity_is_that_of_the_listed_states(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    cards = rng.integers(2, 4, size=4).tolist()
+    factors = []
+    for _ in range(3):
+        scope = rng.permutation(4)[: rng.integers(2, 4)].tolist()
+        factors.append((scope, (rng.random([cards[i] for i in scope]) < 0.6).astype(float)))
+    model = factor_graph(cards, factors)
+    states, weights = brute_force(model)
+    if not weights.any():
+        return
+    legal = (weights > 0).reshape(cards)
+    assert single_moves_connect(simplify(model)) == (regions(legal) == 1)
+    assert regions(legal) == _regions(states[weights > 0])
+
+
+def _regions(states: np.ndarray) -> int:
+    """By walking."""
+    left, count = {tuple(s) for s in states.tolist()}, 0
+    while left:
+        count, walk = count + 1, [left.pop()]
+        while walk:
+            at = walk.pop()
+            near = {s for s in left if sum(a != b for a, b in zip(s, at, strict=True)) == 1}
+            left -= near
+            walk += near
+    return count
+
+
+def test_large_models_with_safe_values_are_connected() -> None:
+    pairs = [([i, i + 1], NOT_BOTH) for i in range(500)]
+    assert single_moves_connect(simplify(factor_graph([2] * 501, pairs))) is True
+    chain = [([i, i + 1, i + 2], parity(3)) for i in range(60)]
+    assert single_moves_connect(simplify(factor_graph([2] * 62, chain))) is None
+
+
+def test_tempering_over_tempering_is_refused() -> None:
+    with pytest.raises(ModelError):
+        Tempering(Tempering())
+    assert tempering.Tempering().name == "tempering"

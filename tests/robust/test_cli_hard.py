@@ -1,0 +1,76 @@
+"""Hard constraints on the command line: exit codes, kinds of warnings, and errors that name what clashes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hard_models import hard_grid
+
+from definetti.cli.main import run
+from definetti.model.ties import untie
+from definetti.readers.reading import read
+from definetti.readers.writing import write_uai
+from definetti.solvers.connectivity import single_moves_connect
+
+EDGE = "X0=1 ^ X1=0 v X0=0 ^ X1=1"
+
+
+@pytest.fixture
+def grid(tmp_path: Path) -> Any:
+    def make(side: int) -> str:
+        path = tmp_path / f"grid{side}.uai"
+        write_uai(hard_grid(side, side), path)
+        return str(path)
+
+    return make
+
+
+def ask(capfd: pytest.CaptureFixture[str], *words: str) -> tuple[int, dict[str, Any]]:
+    code = run([*words, "--json"])
+    return code, json.loads(capfd.readouterr().out)
+
+
+@pytest.mark.parametrize("side", [6, 7])
+def test_plain_gibbs_fails_where_it_is_frozen(grid: Any, side: int, capfd: pytest.CaptureFixture[str]) -> None:
+    code, got = ask(capfd, "marginals", grid(side), "--sampler", "gibbs", "--sweeps", "50", "--seed", "1")
+    assert code == 1 and "frozen" in {w["kind"] for w in got["warnings"]}
+
+
+@pytest.mark.parametrize("sampler", ["auto", "swendsen-wang", "blocks"])
+@pytest.mark.parametrize("side", [6, 7])
+def test_moves_that_cross_solve_it(grid: Any, side: int, sampler: str, capfd: pytest.CaptureFixture[str]) -> None:
+    words = ["--sampler", sampler, "--sweeps", "100", "--seed", "1", "--query", EDGE, "--query", "X0"]
+    code, got = ask(capfd, "marginals", grid(side), *words, "--symmetries", "none")
+    assert code == 0, got["warnings"]
+    assert got["queries"][EDGE]["probability"] == 1.0 and got["queries"][EDGE]["mcse"] == 0.0
+    assert abs(got["queries"]["X0"]["probability"] - 0.5) < 5 * got["queries"]["X0"]["mcse"]
+    assert sum(row["size"] for row in got["orbits"]) == side**2
+
+
+def test_tempering_reports_its_ladder(grid: Any, capfd: pytest.CaptureFixture[str]) -> None:
+    code, got = ask(capfd, "marginals", grid(2), "--sampler", "tempering", "--sweeps", "300", "--seed", "1")
+    assert code == 0 and len(got["run"]["tempering"]["swap_rates"]) == len(got["run"]["tempering"]["levels"]) - 1
+
+
+@pytest.mark.parametrize("command", ["marginals", "exact"])
+def test_a_clash_is_named(grid: Any, command: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    evidence = tmp_path / "clash.evid"
+    evidence.write_text("2 0 1 1 1\n")
+    assert run([command, grid(3), "--evidence", str(evidence)]) == 2
+    out, err = capfd.readouterr()
+    assert out == "" and "the factor over (X0, X1) and the evidence X0=1, X1=1 contradict each other" in err
+
+
+def test_unknown_sampler(grid: Any, capfd: pytest.CaptureFixture[str]) -> None:
+    assert run(["marginals", grid(2), "--sampler", "magic"]) == 2
+    assert "auto, gibbs, blocks, swendsen-wang, tempering" in capfd.readouterr().err
+
+
+def test_auto_reaches_every_state_of_every_example(examples: Path) -> None:
+    found = sorted([*examples.glob("*.uai"), *examples.glob("*.fg")])
+    assert found
+    for path in found:
+        assert single_moves_connect(untie(read(path)).core) is True  # type: ignore[arg-type]
