@@ -78,8 +78,13 @@ class Block(Protocol):
 class Engine(Protocol):
     """A compiled model that can make blocks."""
 
-    name: str
-    width: int  # the largest number of lanes of a block
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def width(self) -> int:
+        """The largest number of lanes of a block."""
+        ...
 
     def block(
         self, starts: np.ndarray, seed: np.random.SeedSequence, visits_too: bool, conditionals: bool = True

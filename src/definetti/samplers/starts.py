@@ -1,16 +1,16 @@
-"""Starts of chains: each free variable from its own unary factor, then repaired to a legal state.
+"""Starts of chains: each free variable from its own unary factor, then made legal by repair, or by search.
 
-The law of such a start is left alone by the group, which the theory needs (`docs/architecture.md`): unary factors are carried along by
-symmetries, and repair breaks ties at random.
+The law of such a start is left alone by the group, which the theory needs (`docs/architecture.md`): unary factors are
+carried along by symmetries, and repair and search break ties at random.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from definetti.errors import Unsatisfiable
 from definetti.model.factors import FREE, FactorGraph
 from definetti.model.possible import hard_factors
+from definetti.samplers.search import Search
 
 REPAIRS = 20  # repair moves per variable before giving up
 CHUNK = 1 << 22  # uniform numbers drawn at once
@@ -30,10 +30,17 @@ def starts(model: FactorGraph, chains: int, rng: np.random.Generator) -> np.ndar
             states[lo : lo + step, sites] = np.minimum((draws[..., None] >= reach).sum(axis=-1), card - 1)
     hard = hard_factors(model)
     if len(hard):
-        repair = Repair(model, hard)
-        for state in states:
-            repair(state, rng)
+        _make_legal(model, states, hard, rng)
     return states
+
+
+def _make_legal(model: FactorGraph, states: np.ndarray, hard: np.ndarray, rng: np.random.Generator) -> None:
+    """By repair; where that fails, by a search that wishes for the values that repair came to."""
+    repair, search = Repair(model, hard), None
+    for state in states:
+        if not repair(state, rng):
+            search = search or Search(model, hard)
+            search(state, rng)
 
 
 def _unary(model: FactorGraph, card: int) -> np.ndarray:
@@ -68,8 +75,8 @@ class Repair:
             entry += stride * state[i]
         return self.impossible[entry]
 
-    def __call__(self, start: np.ndarray, rng: np.random.Generator) -> None:
-        """Make a state legal, in place; `Unsatisfiable` where that takes too many moves."""
+    def __call__(self, start: np.ndarray, rng: np.random.Generator) -> bool:
+        """Make a state legal, in place; false where that takes too many moves."""
         state: list[int] = start.tolist()
         broken = [k for k in range(len(self.hard)) if self.violated(k, state)]
         place = {k: at for at, k in enumerate(broken)}  # so that a factor leaves the list in no time
@@ -88,13 +95,8 @@ class Repair:
                     at, last = place.pop(k), broken.pop()
                     if last != k:
                         broken[at], place[last] = last, at
-        if broken:
-            names = ", ".join(self.model.names[i] for i in self.scope[min(broken)])
-            raise Unsatisfiable(
-                f"no state of positive probability was found; the factor over {names} stayed violated. "
-                "The model or its evidence may contradict itself"
-            )
         start[:] = state
+        return not broken
 
     def _value(self, i: int, state: list[int], rng: np.random.Generator) -> int:
         """A value with fewest violations, ties broken at random; now and then any value."""
