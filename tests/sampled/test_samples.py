@@ -201,6 +201,34 @@ def test_refusals() -> None:
         dft.marginals(odd, chains=2, sweeps=2, seed=1)
 
 
+def checkerboard(side: int, values: int) -> dft.FactorGraph:
+    """Neighbours on a grid differ, hard."""
+    place = np.arange(side * side).reshape(side, side)
+    across = np.stack([place[:, :-1].ravel(), place[:, 1:].ravel()], axis=1)
+    pairs = [*across.tolist(), *np.stack([place[:-1].ravel(), place[1:].ravel()], axis=1).tolist()]
+    return dft.factor_graph([values] * side**2, [(pair, 1 - np.eye(values)) for pair in pairs])
+
+
+def test_two_colours_are_found() -> None:
+    """Repair by single moves is lost between domains; search finds both solutions, in different chains.
+
+    Single-site moves cannot leave them: on an even grid the orbit mean is exact all the same, the standard one is not.
+    """
+    model = checkerboard(10, 2)
+    standard = dft.marginals(model, chains=20, sweeps=50, seed=4, estimator="standard")
+    assert "not-mixed" in {notice.kind for notice in standard.notices}
+    orbit = dft.marginals(model, chains=20, sweeps=50, seed=4)
+    assert (orbit["X0"].probability, orbit["X0"].mcse) == (0.5, 0.0)
+
+
+def test_contradiction_is_proved() -> None:
+    """Three colours for four that all differ: no state, and the search says that it is sure."""
+    apart = 1 - np.eye(3)
+    four = dft.factor_graph([3] * 4, [([i, j], apart) for i in range(4) for j in range(i)])
+    with pytest.raises(dft.errors.Unsatisfiable, match="contradict each other"):
+        dft.marginals(four, chains=2, sweeps=2, seed=1)
+
+
 def test_starts_are_legal() -> None:
     """Three colours on a ladder, hard: every chain starts, and stays, where neighbours differ."""
     apart = 1 - np.eye(3)

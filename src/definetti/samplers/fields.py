@@ -125,9 +125,8 @@ def _unary(model: FactorGraph) -> np.ndarray:
     """float64[n, 2]: log weights of the variables' own factors."""
     own = np.flatnonzero(np.diff(model.scope_start) == 1)
     out = np.zeros((model.n, 2))
-    np.add.at(
-        out, model.scope[model.scope_start[own]], model.tables[model.table_start[model.table_of[own]][:, None] + [0, 1]]
-    )
+    entries = model.table_start[model.table_of[own]][:, None] + np.arange(2)
+    np.add.at(out, model.scope[model.scope_start[own]], model.tables[entries])
     return out
 
 
@@ -206,7 +205,7 @@ def _neighbours(
     neighbour[start[site] + position] = other
     coefficient[start[site] + position] = coefficients[table[site], position]
     lead = coefficient[start[:-1, None] + np.arange(4)]
-    return start, neighbour, coefficient, (lead <= 1).all(axis=1)
+    return start, neighbour, coefficient, np.asarray((lead <= 1).all(axis=1))
 
 
 class FieldsBlock:

@@ -191,8 +191,8 @@ class TablesBlock:
             np.zeros((self.lanes, int(engine.model.pad.max(initial=4)))), np.zeros(self.lanes, np.int32),
             np.zeros(self.lanes), np.zeros(self.lanes, np.int32), np.zeros(self.lanes),
         )  # fmt: skip
-        sums = [np.zeros((slots.count, self.lanes)) for _ in range(3)]
-        self._sums = kernels.Sums(*sums, np.zeros(slots.count, np.int64))
+        shape = (slots.count, self.lanes)
+        self._sums = kernels.Sums(np.zeros(shape), np.zeros(shape), np.zeros(shape), np.zeros(slots.count, np.int64))
 
     def run(self, orders: np.ndarray, folded: int) -> None:
         stuck = self._kernels.run_sweeps(
