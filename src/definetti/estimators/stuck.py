@@ -36,7 +36,7 @@ def alarms(model: FactorGraph, frozen: np.ndarray | None, found: Diagnosis) -> l
     if apart:
         out.append(
             Notice(
-                "divided", f"the chains see different parts of what is possible in {apart} numbers; use --sampler auto"
+                "divided", f"the chains see different parts of what is possible in {apart} numbers; moves that cross may help (--sampler auto, blocks, tempering)"
             )
         )
     return out
