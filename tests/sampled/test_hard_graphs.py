@@ -141,7 +141,7 @@ def test_every_sweep_is_legal(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("side", [100, 101])
 def test_the_large_colouring_grid(side: int) -> None:
-    """Plain Gibbs is frozen; clusters give 1/2 everywhere within their error, edges exactly 1; auto is exact or as good."""
+    """Plain Gibbs is frozen; clusters and auto give 1/2 everywhere within their error, edges exactly 1."""
     model = hard_grid(side, side)
     edges = [f"X{a}=1 ^ X{a + 1}=0 v X{a}=0 ^ X{a + 1}=1" for a in (0, side // 2, side * (side - 1))]
     frozen = dft.marginals(model, sampler="gibbs", symmetries=None, chains=4, sweeps=4, burn_in=1, seed=1)
