@@ -17,6 +17,7 @@ from uncompiled import uncompiled
 import definetti as dft
 from definetti.errors import ModelError, Unsatisfiable
 from definetti.model.factors import FactorGraph, factor_graph
+from definetti.model.hard import legal_tuples
 from definetti.model.simplify import simplify
 from definetti.samplers import joint
 from definetti.samplers.blocks import slots_of
@@ -24,7 +25,7 @@ from definetti.samplers.choose import choose
 from definetti.samplers.joint import Blocks
 from definetti.samplers.kernels import joint as kernels
 from definetti.samplers.tables import Stuck
-from definetti.solvers.connectivity import hard_tables, legal_tuples, regions
+from definetti.solvers.connectivity import hard_tables, regions
 from definetti.symmetry.factors import none, symmetries
 
 TOLERANCE = 1e-12

@@ -134,3 +134,22 @@ def test_every_sweep_is_legal(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in MODELS:
         dft.marginals(MODELS[name], sampler="gibbs", sweeps=20, seed=6)
         dft.marginals(MODELS[name], sampler="auto", sweeps=20, seed=6)
+
+
+# --- the figures of the paper's grid ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("side", [100, 101])
+def test_the_large_colouring_grid(side: int) -> None:
+    """Plain Gibbs is frozen; clusters and auto give 1/2 everywhere within their error, edges exactly 1."""
+    model = hard_grid(side, side)
+    edges = [f"X{a}=1 ^ X{a + 1}=0 v X{a}=0 ^ X{a + 1}=1" for a in (0, side // 2, side * (side - 1))]
+    frozen = dft.marginals(model, sampler="gibbs", symmetries=None, chains=4, sweeps=4, burn_in=1, seed=1)
+    notice = next(n for n in frozen.notices if n.kind == "frozen")
+    assert notice.message.startswith(f"{side**2} of {side**2} variables") and not frozen.trusted
+    for sampler in ("swendsen-wang", "auto"):
+        found = dft.marginals(model, edges, sampler=sampler, symmetries=None, chains=16, sweeps=20, burn_in=2, seed=1)
+        assert found.trusted, found.notices
+        assert all((found[edge].probability, found[edge].mcse) == (1.0, 0.0) for edge in edges)
+        assert all(abs(row.probability - 0.5) < 5 * row.mcse for row in found.orbits)  # type: ignore[operator]
+        assert sum(row.size for row in found.orbits) == side**2

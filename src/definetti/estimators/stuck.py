@@ -34,11 +34,8 @@ def alarms(model: FactorGraph, frozen: np.ndarray | None, found: Diagnosis) -> l
     with np.errstate(invalid="ignore"):
         apart = int((found.rhat > APART).sum())
     if apart:
-        out.append(
-            Notice(
-                "divided", f"the chains see different parts of what is possible in {apart} numbers; use --sampler auto"
-            )
-        )
+        text = f"the chains see different parts of what is possible in {apart} numbers"
+        out.append(Notice("divided", f"{text}; moves that cross may help (--sampler auto, blocks, tempering)"))
     return out
 
 

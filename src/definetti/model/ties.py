@@ -22,6 +22,7 @@ import numpy as np
 from definetti.errors import TooLarge
 from definetti.model.consistency import contradicted, equivalent, implications, possible_entries, possible_values
 from definetti.model.factors import FREE, FactorGraph, frozen
+from definetti.model.hard import Part, components, legal_tuples
 from definetti.model.possible import hard_factors
 from definetti.model.queries import Query
 from definetti.model.simplify import simplify
@@ -196,25 +197,36 @@ def _equivalence_classes(core: FactorGraph, domain: list[int], sources: np.ndarr
 
 
 def _entangled(core: FactorGraph, domain: list[int]) -> list[Class]:
-    """Rule 3: disjoint hard factors, the smallest first, whose possible entries single moves do not connect."""
-    factors = hard_factors(core)
+    """Rule 3: hard factors whose possible entries single moves do not connect.
+
+    Those that share variables are taken together, which every symmetry respects, if their legal tuples are few; else
+    one factor after the other, the smallest first, as long as they share no variables.
+    """
     known: dict[tuple[int, ...], np.ndarray | None] = {}
-    candidates = []
-    for k in factors.tolist():
-        scope = core.variables(k).tolist()
+    found: list[tuple[int, Part]] = []
+    for k in hard_factors(core).tolist():
+        scope = tuple(core.variables(k).tolist())
         key = (int(core.table_of[k]), *(domain[i] for i in scope))
         if len(scope) > 1 and key not in known:
-            entries = np.argwhere(possible_entries(core.table(k), key[1:]))
-            known[key] = entries if len(entries) <= MOST_VALUES and not connected(entries) else None
-        entries = known.get(key)
-        if entries is not None:
-            candidates.append((len(entries), k, scope, entries))
-    size = dict(enumerate(_table_sizes(core))) if candidates else {}
-    touching = _touching(core) if candidates else {}
+            allowed = possible_entries(core.table(k), key[1:])
+            few = int(allowed.sum()) <= MOST_VALUES
+            known[key] = allowed if few and not connected(np.argwhere(allowed)) else None
+        allowed = known.get(key)
+        if allowed is not None:
+            found.append((int(allowed.sum()), (scope, allowed)))
+    if not found:
+        return []
+    candidates: list[Class] = []
+    for part in components([part for _, part in found]):
+        together = legal_tuples(core, part, MOST_VALUES) if len(part) > 1 else None
+        candidates += [together] if together else []
+    alone = sorted(found, key=lambda each: (each[0], each[1][0]))
+    candidates += [(list(scope), np.argwhere(allowed)) for _, (scope, allowed) in alone]
+    size, touching = dict(enumerate(_table_sizes(core))), _touching(core)
     taken: set[int] = set()
     out = []
-    for count, _, scope, entries in sorted(candidates, key=lambda c: c[:2]):
-        if taken.isdisjoint(scope) and _grow(core, scope, count, size, touching):
+    for scope, entries in candidates:
+        if taken.isdisjoint(scope) and _grow(core, scope, len(entries), size, touching):
             taken.update(scope)
             out.append((scope, entries.astype(np.int64)))
     return out

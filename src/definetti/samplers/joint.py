@@ -13,10 +13,11 @@ import numpy as np
 
 from definetti.errors import ModelError
 from definetti.model.factors import FactorGraph
+from definetti.model.hard import legal_tuples
 from definetti.samplers.blocks import Harvest, Slots, words
 from definetti.samplers.gibbs import Orders
 from definetti.samplers.tables import Stuck
-from definetti.solvers.connectivity import legal_tuples, unconnected_parts
+from definetti.solvers.connectivity import unconnected_parts
 
 MOST_TUPLES = 4096  # legal states of one block
 

@@ -10,11 +10,10 @@ from __future__ import annotations
 import numpy as np
 
 from definetti.model.factors import FREE, FactorGraph
+from definetti.model.hard import Part, components
 from definetti.model.possible import hard_factors
 
 MOST_STATES = 2**18  # of one connected part
-MOST_FACTORS = 500  # of a part whose legal tuples are listed
-WIDEST = 2**18  # tuples looked at while the legal ones are listed
 
 
 def single_moves_connect(model: FactorGraph, limit: int = MOST_STATES) -> bool | None:
@@ -23,7 +22,7 @@ def single_moves_connect(model: FactorGraph, limit: int = MOST_STATES) -> bool |
     left = _peeled(model, parts)
     if not left:
         return True
-    known = [_listed(model, part, limit) for part in _components(left)]
+    known = [_listed(model, part, limit) for part in components(left)]
     if any(answer is False for answer in known):
         return False
     return None if any(answer is None for answer in known) else True
@@ -31,44 +30,8 @@ def single_moves_connect(model: FactorGraph, limit: int = MOST_STATES) -> bool |
 
 def unconnected_parts(model: FactorGraph, limit: int = MOST_STATES) -> list[list[Part]]:
     """The connected parts of the hard factors that single moves do not connect, or for which that was not decided."""
-    whole = _components(hard_tables(model))
+    whole = components(hard_tables(model))
     return [part for part in whole if _peeled(model, part) and not _listed(model, part, limit)]
-
-
-def legal_tuples(model: FactorGraph, parts: list[Part], most: int) -> tuple[list[int], np.ndarray] | None:
-    """The variables of these hard factors and their legal tuples; None if there are more than `most`.
-
-    Variables are added one after the other; what no possible entry of some factor continues is dropped at once.
-    """
-    if len(parts) > MOST_FACTORS:
-        return None
-    variables = _along_factors(parts)
-    tuples = np.zeros((1, 0), dtype=np.int64)
-    for count, i in enumerate(variables, start=1):
-        card = int(model.cards[i])
-        if len(tuples) * card > WIDEST:
-            return None
-        tuples = np.column_stack([np.repeat(tuples, card, axis=0), np.tile(np.arange(card), len(tuples))])
-        place = {v: c for c, v in enumerate(variables[:count])}
-        for scope, allowed in parts:
-            if i in scope:
-                later = tuple(axis for axis, v in enumerate(scope) if v not in place)
-                seen = [place[v] for v in scope if v in place]
-                tuples = tuples[np.asarray(allowed.any(axis=later))[tuple(tuples[:, seen].T)]]
-    return (variables, tuples) if len(tuples) <= most else None
-
-
-def _along_factors(parts: list[Part]) -> list[int]:
-    """The variables such that each factor's follow closely on one another."""
-    out: dict[int, None] = {}
-    waiting = sorted((scope for scope, _ in parts), key=lambda scope: (len(scope), scope))
-    while waiting:
-        at = max(range(len(waiting)), key=lambda k: (sum(i in out for i in waiting[k]), -len(waiting[k])))
-        out.update(dict.fromkeys(waiting.pop(at)))
-    return list(out)
-
-
-Part = tuple[tuple[int, ...], np.ndarray]  # variables, and which of their entries are possible
 
 
 def hard_tables(model: FactorGraph) -> list[Part]:
@@ -105,25 +68,6 @@ def _safe_values(allowed: np.ndarray, axis: int) -> int:
     rows = np.moveaxis(allowed, axis, 0).reshape(allowed.shape[axis], -1)
     some = rows.any(axis=0)
     return sum(1 << v for v, row in enumerate(rows) if row[some].all())
-
-
-def _components(parts: list[Part]) -> list[list[Part]]:
-    """Hard factors that share variables, directly or through others."""
-    head: dict[int, int] = {}
-
-    def find(i: int) -> int:
-        while head.setdefault(i, i) != i:
-            head[i] = head[head[i]]
-            i = head[i]
-        return i
-
-    for scope, _ in parts:
-        for i in scope[1:]:
-            head[find(i)] = find(scope[0])
-    together: dict[int, list[Part]] = {}
-    for part in parts:
-        together.setdefault(find(part[0][0]), []).append(part)
-    return list(together.values())
 
 
 def _listed(model: FactorGraph, parts: list[Part], limit: int) -> bool | None:
