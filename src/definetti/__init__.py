@@ -24,6 +24,7 @@ _HOMES = {
     "Marginals": "definetti.model.marginals",
     "Estimate": "definetti.model.marginals",
     "Gibbs": "definetti.samplers.gibbs",
+    "MCSat": "definetti.samplers.mcsat",
 }
 
 __all__ = [*_HOMES, "errors", "__version__"]  # pyright: ignore[reportUnsupportedDunderAll]
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from definetti.model.marginals import Marginals as Marginals
     from definetti.readers.reading import read as read
     from definetti.samplers.gibbs import Gibbs as Gibbs
+    from definetti.samplers.mcsat import MCSat as MCSat
     from definetti.solvers.choose import exact as exact
     from definetti.symmetry.factors import symmetries as symmetries
 

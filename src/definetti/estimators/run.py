@@ -20,6 +20,7 @@ from definetti.readers.logic_queries import ground_queries
 from definetti.samplers.chains import Plan, Progress, Sampling
 from definetti.samplers.draws import Draws
 from definetti.samplers.gibbs import Gibbs
+from definetti.samplers.mcsat import MCSat
 from definetti.samplers.relational_sampling import RelationalSampling
 from definetti.symmetry.factors import Symmetries
 from definetti.symmetry.factors import symmetries as find_symmetries
@@ -39,7 +40,7 @@ def marginals(
     *,
     model: FactorGraph | None = None,
     symmetries: Any = "auto",
-    sampler: str | Gibbs = "auto",
+    sampler: str | Gibbs | MCSat = "auto",
     estimator: str = "auto",
     scan: str = "symmetric",
     chains: int | None = None,
@@ -71,6 +72,10 @@ def marginals(
     relational = isinstance(group, RenamingSymmetries)
     plan = _plan(chains or (LOGIC_CHAINS if relational else CHAINS), sweeps, seconds, until, burn_in, seed, workers)
     question: Question
+    if isinstance(kernel, MCSat):
+        if not relational:
+            raise ModelError("MC-SAT samples Markov logic with symmetries by renaming; leave symmetries at auto or none")
+        method = "orbit" if method in ("conditional", "control") else method
     if relational:
         question = logic_question(group, queries, method)
     else:
@@ -98,7 +103,7 @@ def marginals(
         "seed": seed,
     }
     result = question.conclude(draws, method, run, interrupted)
-    if isinstance(sampling, RelationalSampling):
+    if hasattr(sampling, "notices"):
         result = replace(result, notices=(*result.notices, *sampling.notices()))
     return result
 
@@ -158,12 +163,12 @@ def _worst(question: Question, draws: Draws, method: str) -> float | None:
     return None if any(e is None for e in errors) else max((float(e) for e in errors if e is not None), default=0.0)
 
 
-def _sampler(sampler: str | Gibbs, scan: str) -> Gibbs:
-    if isinstance(sampler, Gibbs):
+def _sampler(sampler: str | Gibbs | MCSat, scan: str) -> Gibbs | MCSat:
+    if isinstance(sampler, Gibbs | MCSat):
         return sampler
-    if sampler not in ("auto", "gibbs"):
-        raise ModelError(f"sampler {sampler!r} is not known; choose one of auto, gibbs")
-    return Gibbs(scan)
+    if sampler not in ("auto", "gibbs", "mcsat"):
+        raise ModelError(f"sampler {sampler!r} is not known; choose one of auto, gibbs, mcsat")
+    return MCSat() if sampler == "mcsat" else Gibbs(scan)
 
 
 def _check_counts(**counts: int | None) -> None:

@@ -50,27 +50,46 @@ def graph_of(model: FactorGraph, orbit: np.ndarray) -> Graph:
     if widths.max(initial=0) > WIDEST:
         raise TooLarge("the number of atoms of one ground formula", int(widths.max()), WIDEST, "use the Gibbs sampler")
     levels = [_levels(model.tables[a:b]) for a, b in zip(model.table_start[:-1], model.table_start[1:], strict=True)]
-    wide = np.repeat(widths > 1, widths)
-    factor = np.repeat(np.arange(len(widths)), widths)[wide]
-    order = np.argsort(model.scope[wide], kind="stable")
-    starts = np.searchsorted(model.scope[wide][order], np.arange(model.n + 1))
+    start, records = _records(model, widths)
     joined = [np.concatenate([np.zeros(0, t), *(level[k] for level in levels)]) for k, t in enumerate((int, np.uint64, float))]
     return Graph(
-        model.scope_start.astype(np.int64),
-        model.scope.astype(np.int32),
-        model.table_of.astype(np.int32),
+        len(widths),
         model.table_start.astype(np.int64),
         joined[0].astype(np.int64),
         np.concatenate([[0], np.cumsum([len(level[1]) for level in levels])]).astype(np.int64),
         joined[1].astype(np.uint64),
         joined[2].astype(np.float64),
         _halves(),
-        starts.astype(np.int64),
-        factor[order].astype(np.int32),
+        start,
+        records,
         _loose(model, widths),
         model.free.astype(np.int32),
         orbit.astype(np.int64),
     )
+
+
+def _records(model: FactorGraph, widths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """What the kernel reads at each variable, in one stream: number, table, width, variables of each of its factors."""
+    blocks = [(w, j, np.flatnonzero(widths == w).astype(np.int32)) for w in range(2, WIDEST + 1) for j in range(w)]
+    blocks = [(w, j, factor) for w, j, factor in blocks if len(factor)]
+    start = np.zeros(model.n + 1, dtype=np.int64)
+    for w, j, factor in blocks:
+        start[1:] += (3 + w) * np.bincount(model.scope[model.scope_start[factor] + j], minlength=model.n)
+    np.cumsum(start, out=start)
+    records, used = np.zeros(int(start[-1]), dtype=np.int32), start[:-1].copy()
+    for w, j, factor in blocks:
+        owner = model.scope[model.scope_start[factor] + j]
+        order = np.argsort(owner, kind="stable").astype(np.int32)
+        factor, owner = factor[order], owner[order]
+        counts = np.bincount(owner, minlength=model.n)
+        rank = np.arange(len(owner)) - np.repeat(np.cumsum(counts) - counts, counts)
+        at = used[owner] + rank * (3 + w)
+        for k, column in enumerate((factor, model.table_of[factor], w)):
+            records[at + k] = column
+        for k in range(w):
+            records[at + 3 + k] = model.scope[model.scope_start[factor] + k]
+        used += (3 + w) * counts
+    return start, records
 
 
 def _levels(table: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -109,7 +128,7 @@ def state_of(graph: Graph, x: np.ndarray, seed: int, chain: int, orbits: int) ->
     """A chain at a legal state."""
     from definetti.samplers.kernels.mcsat import EXACT, State
 
-    n, factors = len(x), len(graph.table_of)
+    n, factors = len(x), graph.factors
     capacity = max(1, min(factors, MOST_ACTIVE))
     words = np.concatenate([seed_words(seed, chain), seed_words(seed, -2 - chain)[:1]])
     fixed = np.ones(n, dtype=np.int8)
@@ -122,7 +141,7 @@ def state_of(graph: Graph, x: np.ndarray, seed: int, chain: int, orbits: int) ->
         np.zeros(n, np.int32),
         np.zeros(n, np.int64),
         np.zeros(factors, np.int64),
-        np.zeros(capacity, np.int32),
+        np.zeros(capacity, np.int64),
         np.zeros(capacity, np.uint64),
         np.zeros(n + 1, np.int64),
         np.zeros(WIDEST * capacity, np.int32),

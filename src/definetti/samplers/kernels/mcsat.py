@@ -19,20 +19,19 @@ U = np.uint64
 EXACT = 10  # variables of a component whose solutions are listed
 SAMPLE, FAILED, LARGEST, UPDATES, WALKED = 0, 1, 2, 3, 4  # places of the clock
 helper = njit(cache=True, nogil=True, error_model="numpy")
+inlined = njit(inline="always", error_model="numpy")  # a call would count references of every array it is given
 
 
 class Graph(NamedTuple):
-    scope_start: np.ndarray  # int64[F + 1]
-    scope: np.ndarray  # int32
-    table_of: np.ndarray  # int32[F]
+    factors: int
     table_start: np.ndarray  # int64[T + 1]
     entry_level: np.ndarray  # int64: the level of each table entry among its table's, lowest first; -1 is impossible
     level_start: np.ndarray  # int64[T + 1]
     level_mask: np.ndarray  # uint64: entries at least as high
     level_drop: np.ndarray  # float64: the chance to fall to the level below
     halves: np.ndarray  # uint64[7, 6]: entries in which the j-th of w variables is 1
-    occurrence_start: np.ndarray  # int64[n + 1]
-    occurrence: np.ndarray  # int32: factors of two or more variables
+    start: np.ndarray  # int64[n + 1]: where a variable's records start
+    records: np.ndarray  # int32: number, table, width and variables of each of its factors of two or more variables
     loose: np.ndarray  # float64[n, 2]: the chance that the factors of a variable alone let it change, by its value
     free: np.ndarray  # int32
     orbit: np.ndarray  # int64[n]: place of a variable's statistic; 0 belongs to none
@@ -47,7 +46,7 @@ class State(NamedTuple):
     place: np.ndarray  # int32[n]: their places in it
     seen: np.ndarray  # int64[n]: the sample in which a variable was put into a component
     stamp: np.ndarray  # int64[F]: the same for factors
-    active: np.ndarray  # int32[capacity]: a component's factors
+    active: np.ndarray  # int64[capacity]: the records of a component's factors
     masks: np.ndarray  # uint64[capacity]: their allowed entries
     starts: np.ndarray  # int64[n + 1]: by place: where its factors start in `touching`
     touching: np.ndarray  # int32[6 capacity]
@@ -58,7 +57,7 @@ class State(NamedTuple):
     sums: np.ndarray  # float64[3, orbits + 1]: counts of this sample, of the batch, sum of squares
 
 
-@helper
+@inlined
 def mixed(z):
     """The finaliser of SplitMix64."""
     z = (z ^ (z >> U(30))) * U(0xBF58476D1CE4E5B9)
@@ -66,7 +65,7 @@ def mixed(z):
     return z ^ (z >> U(31))
 
 
-@helper
+@inlined
 def keeps(key, item, level, chance):
     """A draw keyed by the sample (in `key`), the factor and the level: the same whenever it is asked for."""
     z = mixed(mixed(key + U(item) * U(0x9E3779B97F4A7C15)) + U(level) * U(0xD1B54A32D192ED03))
@@ -96,58 +95,49 @@ def pick(streams, count):
     return int(uniform(streams) * count)
 
 
-@helper
-def entry_of(g, x, f):
-    """The entry of a factor's table in a state."""
+@inlined
+def entry_of(records, x, r):
+    """The entry of a factor's table in a state; `r` is where one of its records starts."""
     e = 0
-    for k in range(g.scope_start[f], g.scope_start[f + 1]):
-        e = 2 * e + x[g.scope[k]]
+    for k in range(r + 3, r + 3 + records[r + 2]):
+        e = 2 * e + x[records[k]]
     return e
 
 
-@helper
-def allowed(g, x, f, key):
-    """The entries that the slice allows a factor."""
-    t = g.table_of[f]
-    level = g.entry_level[g.table_start[t] + entry_of(g, x, f)]
-    first = g.level_start[t]
-    while level > 0 and keeps(key, f, level, g.level_drop[first + level]):
-        level -= 1
-    return g.level_mask[first + level]
-
-
-@helper
-def full(g, f):
-    """All entries of a factor's table."""
-    entries = U(1) << U(g.scope_start[f + 1] - g.scope_start[f])
-    return U(0xFFFFFFFFFFFFFFFF) if entries == U(64) else (U(1) << entries) - U(1)
-
-
-@helper
-def restricted(g, s, f, mask):
-    """The entries of a mask that agree with what is fixed."""
-    start, stop = g.scope_start[f], g.scope_start[f + 1]
-    for j in range(stop - start):
-        v = g.scope[start + j]
+@inlined
+def room_of(g, s, r):
+    """The entries of a factor's table that agree with what is fixed."""
+    w = g.records[r + 2]
+    room = U(0xFFFFFFFFFFFFFFFF) >> U(64 - (1 << w))
+    for j in range(w):
+        v = g.records[r + 3 + j]
         if s.fixed[v] != 0:
-            half = g.halves[stop - start, j]
-            mask &= half if s.x[v] != 0 else ~half
+            room &= g.halves[w, j] if s.x[v] != 0 else ~g.halves[w, j]
+    return room
+
+
+@inlined
+def allowed(g, s, r, key, room):
+    """The entries among `room` that the slice allows a factor. Most allow all, whatever the draw."""
+    t = g.records[r + 1]
+    first, level = g.level_start[t], g.entry_level[g.table_start[t] + entry_of(g.records, s.x, r)]
+    mask = g.level_mask[first + level] & room
+    while mask != room and level > 0 and keeps(key, g.records[r], level, g.level_drop[first + level]):
+        level -= 1
+        mask = g.level_mask[first + level] & room
     return mask
 
 
-@helper
-def examine(g, s, f, key, top):
+@inlined
+def examine(g, s, r, key, top):
     """Unit propagation at one factor: a variable without an allowed alternative is fixed and put into the queue."""
-    mask = allowed(g, s.x, f, key)
-    if mask == full(g, f):
-        return top
-    mask = restricted(g, s, f, mask)
-    start, stop = g.scope_start[f], g.scope_start[f + 1]
-    for j in range(stop - start):
-        v = g.scope[start + j]
-        if s.fixed[v] == 0:
-            half = g.halves[stop - start, j]
-            if mask & (half if s.x[v] == 0 else ~half) == U(0):
+    room = room_of(g, s, r)
+    mask = allowed(g, s, r, key, room)
+    if mask != room:
+        w = g.records[r + 2]
+        for j in range(w):
+            v = g.records[r + 3 + j]
+            if s.fixed[v] == 0 and mask & (g.halves[w, j] if s.x[v] == 0 else ~g.halves[w, j]) == U(0):
                 s.fixed[v] = 1
                 s.queue[top] = v
                 top += 1
@@ -157,17 +147,17 @@ def examine(g, s, f, key, top):
 @helper
 def propagate(g, s, key):
     """Fix what the factors of one variable and unit propagation fix."""
-    factors, top, at = g.table_of.shape[0], 0, 0
+    top, at = 0, 0
     for i in g.free:
-        s.fixed[i] = 0 if keeps(key, factors + i, 1, g.loose[i, s.x[i]]) else 1
-    for i in g.free:
-        if s.fixed[i] == 0:
-            for k in range(g.occurrence_start[i], g.occurrence_start[i + 1]):
-                top = examine(g, s, g.occurrence[k], key, top)
-    while at < top:
-        v = s.queue[at]
-        for k in range(g.occurrence_start[v], g.occurrence_start[v + 1]):
-            top = examine(g, s, g.occurrence[k], key, top)
+        s.fixed[i] = 0 if keeps(key, g.factors + i, 1, g.loose[i, s.x[i]]) else 1
+    initial = g.free.shape[0]
+    while at < initial + top:
+        v = g.free[at] if at < initial else s.queue[at - initial]
+        if at >= initial or s.fixed[v] == 0:
+            r = g.start[v]
+            while r < g.start[v + 1]:
+                top = examine(g, s, r, key, top)
+                r += 3 + g.records[r + 2]
         at += 1
 
 
@@ -179,32 +169,32 @@ def gather(g, s, first, key, sample):
     while at < size:
         v = s.members[at]
         s.place[v] = at
-        for k in range(g.occurrence_start[v], g.occurrence_start[v + 1]):
-            f = g.occurrence[k]
-            if s.stamp[f] == sample:
-                continue
-            s.stamp[f] = sample
-            mask = restricted(g, s, f, allowed(g, s.x, f, key))
-            if mask == restricted(g, s, f, full(g, f)):
-                continue
-            if factors >= 0 and factors < s.active.shape[0]:
-                s.active[factors], s.masks[factors] = f, mask
-                factors += 1
-            else:
-                factors = -1
-            for m in range(g.scope_start[f], g.scope_start[f + 1]):
-                w = g.scope[m]
-                if s.fixed[w] == 0 and s.seen[w] != sample:
-                    s.seen[w] = sample
-                    s.members[size] = w
-                    size += 1
+        r = g.start[v]
+        while r < g.start[v + 1]:
+            room = room_of(g, s, r)
+            mask = allowed(g, s, r, key, room)
+            if mask != room and s.stamp[g.records[r]] != sample:
+                s.stamp[g.records[r]] = sample
+                if factors >= 0 and factors < s.active.shape[0]:
+                    s.active[factors], s.masks[factors] = r, mask
+                    factors += 1
+                else:
+                    factors = -1
+                for k in range(r + 3, r + 3 + g.records[r + 2]):
+                    w = g.records[k]
+                    if s.fixed[w] == 0 and s.seen[w] != sample:
+                        s.seen[w] = sample
+                        s.members[size] = w
+                        size += 1
+            r += 3 + g.records[r + 2]
         at += 1
     return size, factors
 
 
-@helper
-def satisfied(g, s, a):
-    return (s.masks[a] >> U(entry_of(g, s.y, s.active[a]))) & U(1) != U(0)
+@inlined
+def satisfied(records, masks, active, y, a):
+    """Whether the next state satisfies a component's a-th factor."""
+    return (masks[a] >> U(entry_of(records, y, active[a]))) & U(1) != U(0)
 
 
 @helper
@@ -221,7 +211,7 @@ def solve_exactly(g, s, size, factors):
         put(s, size, code)
         legal = True
         for a in range(factors):
-            if not satisfied(g, s, a):
+            if not satisfied(g.records, s.masks, s.active, s.y, a):
                 legal = False
                 break
         if legal:
@@ -232,27 +222,23 @@ def solve_exactly(g, s, size, factors):
 
 @helper
 def index_factors(g, s, size, factors):
-    """Which factors touch each variable of a component."""
+    """Which factors touch each variable of a component: counted, summed up, then filled in."""
     for j in range(size + 1):
         s.starts[j] = 0
     for a in range(factors):
-        for m in range(g.scope_start[s.active[a]], g.scope_start[s.active[a] + 1]):
-            if s.fixed[g.scope[m]] == 0:
-                s.starts[s.place[g.scope[m]] + 1] += 1
+        r = s.active[a]
+        for k in range(r + 3, r + 3 + g.records[r + 2]):
+            if s.fixed[g.records[k]] == 0:
+                s.starts[s.place[g.records[k]]] += 1
     for j in range(size):
         s.starts[j + 1] += s.starts[j]
-    for a in range(factors - 1, -1, -1):
-        for m in range(g.scope_start[s.active[a]], g.scope_start[s.active[a] + 1]):
-            if s.fixed[g.scope[m]] == 0:
-                j = s.place[g.scope[m]] + 1
+    for a in range(factors):
+        r = s.active[a]
+        for k in range(r + 3, r + 3 + g.records[r + 2]):
+            if s.fixed[g.records[k]] == 0:
+                j = s.place[g.records[k]]
                 s.starts[j] -= 1
                 s.touching[s.starts[j]] = a
-    for j in range(size):
-        s.starts[j] = s.starts[j + 1]
-    s.starts[size] = 0
-    for a in range(factors):
-        for m in range(g.scope_start[s.active[a]], g.scope_start[s.active[a] + 1]):
-            s.starts[size] += s.fixed[g.scope[m]] == 0
 
 
 @helper
@@ -260,10 +246,10 @@ def worse(g, s, j):
     """By how much the number of violated factors grows if the j-th variable flips."""
     v, change = s.members[j], 0
     for k in range(s.starts[j], s.starts[j + 1]):
-        change += satisfied(g, s, s.touching[k])
+        change += satisfied(g.records, s.masks, s.active, s.y, s.touching[k])
     s.y[v] ^= 1
     for k in range(s.starts[j], s.starts[j + 1]):
-        change -= satisfied(g, s, s.touching[k])
+        change -= satisfied(g.records, s.masks, s.active, s.y, s.touching[k])
     s.y[v] ^= 1
     return change
 
@@ -274,7 +260,7 @@ def flip(g, s, j, count):
     s.y[s.members[j]] ^= 1
     for k in range(s.starts[j], s.starts[j + 1]):
         a = s.touching[k]
-        at, legal = s.bad[1, a], satisfied(g, s, a)
+        at, legal = s.bad[1, a], satisfied(g.records, s.masks, s.active, s.y, a)
         if legal and at >= 0:
             count -= 1
             s.bad[0, at] = s.bad[0, count]
@@ -289,11 +275,11 @@ def flip(g, s, j, count):
 @helper
 def walk_step(g, s, count):
     """A WalkSAT move: a variable of a random violated factor, at random or the best one, ties broken at random."""
-    f = s.active[s.bad[0, pick(s.streams, count)]]
+    r = s.active[s.bad[0, pick(s.streams, count)]]
     chosen, best, ties, noise = -1, 1 << 30, 0, uniform(s.streams) < 0.5
-    for m in range(g.scope_start[f], g.scope_start[f + 1]):
-        if s.fixed[g.scope[m]] == 0:
-            j = s.place[g.scope[m]]
+    for k in range(r + 3, r + 3 + g.records[r + 2]):
+        if s.fixed[g.records[k]] == 0:
+            j = s.place[g.records[k]]
             cost = 0 if noise else worse(g, s, j)
             ties = ties + 1 if cost == best else 1 if cost < best else ties
             if cost < best or (cost == best and pick(s.streams, ties) == 0):
@@ -310,7 +296,7 @@ def sample_sat(g, s, size, factors, temperature):
         s.y[s.members[j]] = pick(s.streams, 2)
     for a in range(factors):
         s.bad[1, a] = -1
-        if not satisfied(g, s, a):
+        if not satisfied(g.records, s.masks, s.active, s.y, a):
             s.bad[0, count], s.bad[1, a] = a, count
             count += 1
     for _ in range(2000 + 100 * size):
