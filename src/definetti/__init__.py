@@ -27,6 +27,7 @@ _HOMES = {
     "Blocks": "definetti.samplers.joint",
     "SwendsenWang": "definetti.samplers.cluster",
     "Tempering": "definetti.samplers.tempering",
+    "MCSat": "definetti.samplers.mcsat",
 }
 
 __all__ = [*_HOMES, "errors", "__version__"]  # pyright: ignore[reportUnsupportedDunderAll]
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from definetti.samplers.joint import Blocks as Blocks
     from definetti.samplers.tempering import Tempering as Tempering
     from definetti.samplers.gibbs import Gibbs as Gibbs
+    from definetti.samplers.mcsat import MCSat as MCSat
     from definetti.solvers.choose import exact as exact
     from definetti.symmetry.factors import symmetries as symmetries
 

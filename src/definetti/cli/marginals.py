@@ -20,7 +20,13 @@ COUNT = click.IntRange(min=1)
 
 sampling = together(
     click.option("--samples", type=FILE, help="Use draws that another program made: CSV, a row per draw."),
-    click.option("--sampler", default="auto", show_default=True, metavar="NAME", help="auto, gibbs, blocks, swendsen-wang or tempering."),
+    click.option(
+        "--sampler",
+        default="auto",
+        show_default=True,
+        metavar="NAME",
+        help="auto, gibbs; blocks, swendsen-wang, tempering on factor graphs; mcsat on Markov logic.",
+    ),
     click.option(
         "--estimator",
         type=click.Choice(["auto", "standard", "orbit", "conditional", "control"]),

@@ -21,8 +21,8 @@ from definetti.model.marginals import Estimate, Marginals, OrbitRow, known
 from definetti.readers.logic_queries import parse_queries
 from definetti.samplers.chains import Plan
 from definetti.samplers.draws import Draws
-from definetti.samplers.gibbs import Gibbs
 from definetti.samplers.kernels.relational_queries import Query
+from definetti.samplers.mcsat import MCSat
 from definetti.samplers.relational import compile_model
 from definetti.samplers.relational_sampling import QueryCells, RelationalSampling
 from definetti.symmetry.atom_names import atom_text, find_atom
@@ -41,9 +41,13 @@ class LogicQuestion:
     cells: Mapping[str, QueryCells]  # which of `counted` make up a query
     notices: tuple[Notice, ...]
 
-    def sampling(self, sampler: Gibbs, plan: Plan, method: str) -> RelationalSampling:
+    def sampling(self, sampler: Any, plan: Plan, method: str) -> Any:
         """Hanging and loose atoms are drawn after the others: given those they are independent, and the sweep commutes."""
         group = self.group
+        if isinstance(sampler, MCSat):
+            from definetti.samplers.mcsat_sampling import MCSatSampling
+
+            return MCSatSampling(group, sampler, self.counted, list(self.cells.values()), plan)
         relational = compile_model(
             group.model, group.atom_orbits, queries=self.counted, scan=sampler.scan, late=self.late, source=group.source
         )

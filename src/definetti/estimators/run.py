@@ -25,6 +25,7 @@ from definetti.readers.logic_queries import ground_queries
 from definetti.samplers.chains import Plan, Progress, Sampling
 from definetti.samplers.choose import Sampler, named
 from definetti.samplers.gibbs import Gibbs
+from definetti.samplers.mcsat import MCSat
 from definetti.samplers.relational_sampling import RelationalSampling
 from definetti.symmetry.factors import Symmetries
 from definetti.symmetry.factors import symmetries as find_symmetries
@@ -44,7 +45,7 @@ def marginals(
     *,
     model: FactorGraph | None = None,
     symmetries: Any = "auto",
-    sampler: str | Sampler = "auto",
+    sampler: str | Sampler | MCSat = "auto",
     estimator: str = "auto",
     scan: str = "symmetric",
     chains: int | None = None,
@@ -77,9 +78,13 @@ def marginals(
     relational = isinstance(group, RenamingSymmetries)
     plan = _plan(chains or (LOGIC_CHAINS if relational else CHAINS), sweeps, seconds, until, burn_in, seed, workers)
     question: Question
+    if isinstance(wanted, MCSat):
+        if not relational:
+            raise ModelError("MC-SAT samples Markov logic with symmetries by renaming; leave symmetries at auto or none")
+        method = "orbit" if method in ("conditional", "control") else method
     if relational:
         kernel: Any = wanted or Gibbs(scan)
-        if not isinstance(kernel, Gibbs):
+        if not isinstance(kernel, Gibbs | MCSat):
             raise ModelError(f"the sampler {kernel.name!r} is for factor graphs; ask for the symmetries 'literals' too")
         question = logic_question(group, queries, method)
     else:
@@ -110,7 +115,7 @@ def marginals(
     }
     ladder = getattr(sampling, "ladder", None)  # of parallel tempering
     result = question.conclude(draws, method, run | ({"tempering": ladder} if ladder else {}), interrupted)
-    if isinstance(sampling, RelationalSampling):
+    if hasattr(sampling, "notices"):
         result = replace(result, notices=(*result.notices, *sampling.notices()))
     return result
 

@@ -1,0 +1,205 @@
+"""A run of MC-SAT chains under way: the same verbs as `RelationalSampling`, on the ground model of a Markov logic network.
+
+One sample is one step. Orbits are those of the renamings; formulas that are asked for are counted at each sample.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+
+from definetti.errors import Notice
+from definetti.model.formulas import atoms, equalities
+from definetti.model.ground import evaluate, ground
+from definetti.model.logic import Constant, MarkovLogic
+from definetti.model.satisfy import explain, legal
+from definetti.samplers.chains import BATCHES, Plan, Progress
+from definetti.samplers.draws import Batch, Draws, draws_of, merge_pairs
+from definetti.samplers.kernels.relational_queries import Query
+from definetti.samplers.mcsat import MCSat, graph_of, state_of
+from definetti.samplers.relational_sampling import QueryCells
+from definetti.symmetry.logic import RenamingSymmetries
+
+STRETCH = 0.1  # seconds between two looks at the clock
+
+
+class MCSatSampling:
+    """A run under way. `steps()` advances it; `draws()` gives what there is so far."""
+
+    def __init__(
+        self, group: RenamingSymmetries, sampler: MCSat, counted: Sequence[Query], asked: Sequence[QueryCells], plan: Plan
+    ) -> None:
+        self.group, self.sampler, self.plan = group, sampler, plan
+        self.counted, self.asked = tuple(counted), tuple(asked)
+        graph = ground(group.model)
+        orbit = np.concatenate([np.zeros(0, int), *(group.orbit_grid(name).ravel() for name in group.model.predicates)])
+        self._graph = graph_of(graph, orbit + 1)
+        self._sizes = np.concatenate([group.sizes, [q.size for q in asked]]).astype(np.int64)
+        starts = first_states(group.model, self._graph, graph.evidence, plan, group.source or group.model)
+        self._chains = [state_of(self._graph, x, plan.seed, k, len(group.sizes)) for k, x in enumerate(starts)]
+        self._joint = np.zeros((2, plan.chains, len(self.counted)))  # sums and squares of this batch
+        self._batches: list[Batch] = []
+        self.burnt = 0  # samples of warm-up
+        self._rate, self.seconds = 10.0, 0.0
+        self._run(self._chains[0], 0)  # compiles, or loads
+
+    @property
+    def updates(self) -> int:
+        from definetti.samplers.kernels.mcsat import UPDATES
+
+        return sum(int(s.clock[UPDATES]) for s in self._chains)
+
+    @property
+    def batch_count(self) -> int:
+        return len(self._batches)
+
+    @property
+    def can_stop(self) -> bool:
+        """Whether there is anything to show yet."""
+        return bool(self._batches)
+
+    def _run(self, state: Any, samples: int) -> None:
+        from definetti.samplers.kernels.mcsat import advance
+
+        advance(self._graph, state, samples, self.sampler.temperature)
+
+    # --- advancing ---------------------------------------------------------------------------------------------------
+
+    def steps(self) -> Iterator[Progress]:
+        """Run to the end of the plan, yielding after every stretch."""
+        plan = self.plan
+        with ThreadPoolExecutor(min(plan.workers, plan.chains)) as pool:
+            for burnt in self._advance(pool, plan.burn_in):
+                self.burnt = burnt
+                yield self._progress("warm-up", burnt, plan.burn_in)
+                if self.seconds >= plan.warm_seconds:
+                    break
+            self._clear()
+            kept = 0
+            while plan.sweeps is None or kept < plan.sweeps:
+                length = self._next_length(kept)
+                for done in self._advance(pool, length):
+                    yield self._progress("sampling", kept + done, plan.sweeps)
+                self._keep(length)
+                kept += length
+
+    def _next_length(self, kept: int) -> int:
+        if self.plan.sweeps is None:
+            return self._batches[0].length if self._batches else 1
+        batches = min(BATCHES, self.plan.sweeps)
+        return (self.plan.sweeps * (len(self._batches) + 1)) // batches - kept
+
+    def _advance(self, pool: ThreadPoolExecutor, samples: int) -> Iterator[int]:
+        done = 0
+        while done < samples:
+            some = min(samples - done, max(1, int(STRETCH * self._rate)))
+            began = time.perf_counter()
+            list(pool.map(lambda k: self._stretch(k, some), range(len(self._chains))))
+            took = max(time.perf_counter() - began, 1e-6)
+            self.seconds += took
+            self._rate = min(some / took, 4.0 * self._rate)
+            done += some
+            yield done
+
+    def _stretch(self, k: int, samples: int) -> None:
+        if not self.counted:
+            self._run(self._chains[k], samples)
+            return
+        for _ in range(samples):
+            self._run(self._chains[k], 1)
+            seen = np.array([count(self.group.model, query, self._chains[k].x) for query in self.counted])
+            self._joint[0, k] += seen
+            self._joint[1, k] += seen**2
+
+    def _progress(self, phase: str, done: int, total: int | None) -> Progress:
+        return Progress(phase, done, total, self.updates / max(self.seconds, 1e-9), None, self.seconds)
+
+    # --- folding -----------------------------------------------------------------------------------------------------
+
+    def _clear(self) -> None:
+        self._joint[:] = 0.0
+        for state in self._chains:
+            state.sums[:] = 0.0
+
+    def _keep(self, length: int) -> None:
+        means = np.stack([s.sums[1, 1:] for s in self._chains]) / (self.group.sizes * length)
+        squares = np.stack([s.sums[2, 1:] for s in self._chains]) / (self.group.sizes.astype(float) ** 2 * length)
+        seen, seen_square = self._joint[0] / length, np.sqrt(self._joint[1] / length)
+        joint = [seen[:, list(q.places)].sum(axis=1) / q.size for q in self.asked]
+        joint_square = [(seen_square[:, list(q.places)].sum(axis=1) / q.size) ** 2 for q in self.asked]
+        f, square = np.column_stack([means, *joint]), np.column_stack([squares, *joint_square])
+        batches = [*self._batches, Batch(length, f, None, square=square)]
+        full = self.plan.sweeps is None and len(batches) >= 2 * BATCHES
+        self._batches = merge_pairs(batches) if full else batches
+        self._clear()
+
+    def draws(self) -> Draws:
+        return draws_of(self._batches, self._sizes, self.plan.chains, self.burnt)
+
+    def notices(self) -> list[Notice]:
+        """Where components were too large to be drawn exactly, and where no solution was found for them."""
+        from definetti.samplers.kernels.mcsat import FAILED, LARGEST, SAMPLE, WALKED
+
+        clocks = np.stack([s.clock for s in self._chains])
+        walked, failed = int(clocks[:, WALKED].sum()), int(clocks[:, FAILED].sum())
+        if not walked:
+            return []
+        share = walked / max(1, int(clocks[:, SAMPLE].sum()))
+        text = f"{share:.2g} components a sample were too large to be drawn exactly (up to {int(clocks[:, LARGEST].max())} atoms)"
+        out = [Notice("note", f"{text}; SampleSAT's solutions of these are only nearly uniform")]
+        if 2 * failed > walked:
+            out.append(Notice("not-mixed", f"{failed} of {walked} times SampleSAT found no solution and the atoms stayed as they were"))
+        return out
+
+
+def first_states(
+    model: MarkovLogic, graph: Any, evidence: np.ndarray, plan: Plan, source: MarkovLogic
+) -> Iterator[np.ndarray]:
+    """Legal states: each atom from the formulas on it alone, made legal by a solver where there are hard formulas."""
+    with np.errstate(divide="ignore"):
+        field = np.log(graph.loose[:, 0]) - np.log(graph.loose[:, 1])
+    chance = 1 / (1 + np.exp(-np.clip(field, -700, 700)))
+    solver = legal(model) if any(f.hard for f in model.formulas) else None
+    for k in range(plan.chains):
+        x = np.random.default_rng([plan.seed, k + 1]).random(len(chance)) < chance
+        x = np.where(evidence >= 0, evidence == 1, x)
+        if solver is not None:
+            cuts = np.cumsum([int(np.prod(model.shape(name))) for name in model.predicates])[:-1]
+            parts = zip(model.predicates, np.split(x, cuts), strict=True)
+            found = solver.solve({name: part.reshape(model.shape(name)) for name, part in parts})
+            if found is None:
+                raise explain(source)
+            x = np.concatenate([found[name].ravel() for name in model.predicates])
+        yield x
+
+
+def count(model: MarkovLogic, query: Query, x: np.ndarray) -> int:
+    """How many tuples of constants satisfy a query in a state of the ground model."""
+    names = list(query.sorts)
+    grid = {}
+    for k, name in enumerate(names):
+        members = np.flatnonzero(query.members[name])
+        grid[name] = members.reshape([-1 if i == k else 1 for i in range(len(names))])
+
+    def place(term: Any) -> Any:
+        return term.index if isinstance(term, Constant) else grid[term.name]
+
+    truth: dict[Any, Any] = {}
+    offsets = dict(zip(model.predicates, np.cumsum([0, *(int(np.prod(model.shape(p))) for p in model.predicates)]), strict=False))
+    for atom in atoms(query.body):
+        flat: Any = 0
+        for size, term in zip(model.shape(atom.predicate), atom.args, strict=True):
+            flat = flat * size + place(term)
+        truth[atom] = x[offsets[atom.predicate] + flat] != 0
+    for equality in equalities(query.body):
+        truth[equality] = np.asarray(place(equality.left) == place(equality.right))
+    true = np.asarray(evaluate(query.body, truth))
+    for i, first in enumerate(names):
+        for second in names[i + 1 :]:
+            if query.sorts[first] == query.sorts[second]:
+                true = true & (grid[first] != grid[second])
+    return int(np.broadcast_to(true, np.broadcast_shapes(true.shape, *(g.shape for g in grid.values()))).sum())
