@@ -149,7 +149,7 @@ def _count(known: Known, bits: int, exact: bool) -> Lifted | None:
             plan = make_plan(scene)
             for way in ways_of(scene, plan):
                 part = _part(scene, plan, way, signed or exact, notes)
-                if not is_zero(part.z):
+                if signed or not is_zero(part.z):
                     parts.append(part)
         if not parts:
             return None
@@ -198,7 +198,7 @@ def _split(problem: Problem, signed: bool) -> Iterator[tuple[list[int], Problem]
         groups = [g for g in range(count) if label[g] == name]
         units = [k for k, u in enumerate(problem.units) if u.group in groups]
         number = {g: k for k, g in enumerate(groups)}
-        moved = tuple(type(u)(number[u.group], u.size, u.field) for u in (problem.units[k] for k in units))
+        moved = tuple(replace(u, group=number[u.group]) for u in (problem.units[k] for k in units))
         tables = {(number[g], number[h]): t for (g, h), t in problem.tables.items() if g in number and h in number}
         yield units, Problem(moved, tuple(problem.cells[g] for g in groups), tables)
 

@@ -16,7 +16,7 @@ from definetti.model.formulas import terms
 from definetti.model.logic import Constant, Formula
 from definetti.solvers.lifted import Lifted, Part, precision
 from definetti.solvers.lifted_condition import field_of
-from definetti.solvers.lifted_scene import Scene
+from definetti.solvers.lifted_scene import Scene, total_field
 from definetti.solvers.lifted_tables import PairTable, is_zero, pair_truth, proposition, single_truth
 
 WANTED = 1e-12  #: relative radius of a signed answer
@@ -100,8 +100,7 @@ def inside(lifted: Lifted, part: Part, c: int) -> np.ndarray:
         return lifted.memory[key]
     if unit:
         more = field_of(scene, c, part.way.counts)
-        scale = next(x for x in scene.fields[c] * more if not x == 0)
-        outer = np.full(len(scene.fields[c]), 1, dtype=object) * scene.outer[c] * more / scale
+        outer = np.full(len(scene.fields[c]), 1, dtype=object) * scene.outer[c] * more
         found = scene.inside[c] * outer[merged]
     else:
         sums = _sums(scene, c)
@@ -134,8 +133,7 @@ def _apart(lifted: Lifted, part: Part, c: int) -> np.ndarray:
         return found
     if c in part.way.counts:
         return part.way.counts[c] / scene.size(c)
-    total = sum(scene.fields[c][1:], scene.fields[c][0])
-    shares = scene.fields[c] / total
+    shares = scene.fields[c] / total_field(scene, c)
     return shares if lifted.signed else np.array([float(x.mid()) for x in shares])
 
 

@@ -31,6 +31,7 @@ class Unit:
     group: int
     size: int
     field: np.ndarray  # object[merged cell]: the weight of each
+    possible: np.ndarray  # bool[merged cell]: with signs a possible one's weight may vanish
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +87,7 @@ def term_count(problem: Problem, sets: Sequence[Sequence[Cells]]) -> int:
 
 def allowed(unit: Unit, sets: Sequence[Cells]) -> list[int]:
     """The supercells that a unit's constants may be in."""
-    return [k for k, cells in enumerate(sets) if any(not is_zero(unit.field[s]) for s in cells)]
+    return [k for k, cells in enumerate(sets) if unit.possible[list(cells)].any()]
 
 
 def _greedy(problem: Problem, sets: Sequence[tuple[Cells, ...]], rng: np.random.Generator | None) -> list:

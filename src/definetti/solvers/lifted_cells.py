@@ -85,7 +85,7 @@ def _proportional(a: np.ndarray, b: np.ndarray) -> bool:
     if True not in filled:
         return True
     k = filled.index(True)
-    return all(x is y or same(x * b[k], y * a[k]) for x, y in zip(a, b, strict=True))
+    return all(same(x * b[k], y * a[k]) for x, y in zip(a, b, strict=True))
 
 
 def _ratio(a: np.ndarray, b: np.ndarray) -> Any:

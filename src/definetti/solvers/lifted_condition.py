@@ -43,7 +43,6 @@ class Way:
     counts: dict[int, np.ndarray]
     constant: Any
     problem: Problem | None
-    scales: tuple[Any, ...]  # of each unit: its field was divided by this
 
 
 def make_plan(scene: Scene) -> Plan:
@@ -59,7 +58,7 @@ def make_plan(scene: Scene) -> Plan:
         if best is None or cost < best[0]:
             best = (cost, list(gone), groups, ways)
         special = _most_special(scene, left, size)
-        if special is None or ways > MOST_WAYS:
+        if special is None or ways > MOST_WAYS or not all(scene.clear(c) for c in by_role[special]):
             break
         left.remove(special)
         gone.append(special)
@@ -138,9 +137,9 @@ def _with_units(scene: Scene, gone: list[int], groups: list, by_role: dict[int, 
         for r in group:
             towards = tuple(scene.table[r, gone].tolist())
             for c in by_role[r]:
-                scale = next(x for x in scene.fields[c] if not x == 0)
+                scale = scale_of(scene, scene.fields[c], c)
                 ratio = tuple(text(x / scale) for x in scene.fields[c])
-                units.setdefault((g, ratio, towards), []).append(c)
+                units.setdefault((g, ratio, scene.masks[c].tobytes(), towards), []).append(c)
     return Plan(
         tuple(c for r in gone for c in by_role[r]),
         tuple(groups),
@@ -166,19 +165,24 @@ def ways_of(scene: Scene, plan: Plan) -> Iterator[Way]:
     for chosen in product(*choices):
         counts = dict(zip(plan.conditioned, chosen, strict=True))
         constant = _conditioned_weight(scene, counts)
-        units, scales = [], []
+        units = []
         for k, classes in enumerate(plan.units):
-            field = scene.fields[classes[0]] * field_of(scene, classes[0], counts)
-            scale = next((x for x in field if not x == 0), None)
+            more, lead = field_of(scene, classes[0], counts), classes[0]
+            field = scene.fields[lead] * more
             for c in classes:
-                first = next(m for m, x in enumerate(scene.fields[classes[0]]) if not x == 0)
-                times = scene.fields[c][first] / scene.fields[classes[0]][first]
-                if scale is not None:
-                    constant = constant * (scale * times) ** scene.size(c)
-            units.append(Unit(plan.group_of[k], sum(map(scene.size, classes)), field if scale is None else field / scale))
-            scales.append(scale)
-        if all(scale is not None for scale in scales) and not constant == 0:
-            yield Way(counts, constant, Problem(tuple(units), cells, tables) if units else None, tuple(scales))
+                constant = constant * scale_of(scene, scene.fields[c] * more, c) ** scene.size(c)
+            possible = scene.masks[lead] & np.array([not x == 0 for x in more * np.ones(len(field), dtype=object)])
+            field = field / scale_of(scene, field, lead)
+            units.append(Unit(plan.group_of[k], sum(map(scene.size, classes)), field, possible))
+        if all(u.possible.any() for u in units) and not constant == 0:
+            yield Way(counts, constant, Problem(tuple(units), cells, tables) if units else None)
+
+
+def scale_of(scene: Scene, field: np.ndarray, c: int) -> Any:
+    """What a class's field is divided by: its first entry that is not zero; with signs it is left as it is."""
+    if scene.known.theory.signed:
+        return 1
+    return next((x for x in field if not x == 0), 1)
 
 
 def _group_tables(scene: Scene, plan: Plan) -> dict[tuple[int, int], np.ndarray]:

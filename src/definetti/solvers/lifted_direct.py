@@ -17,6 +17,7 @@ import numpy as np
 
 from definetti.solvers.lifted_blocks import Blocks, Problem, allowed, count_vectors
 from definetti.solvers.lifted_logs import Logs, add_logs, factorials, logs_of, one, to_ball
+from definetti.solvers.lifted_tables import raise_to
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,13 +168,13 @@ def power(value: Any, counts: np.ndarray) -> np.ndarray:
     """value ** count for every count, each different power once."""
     different, back = np.unique(counts, return_inverse=True)
     table = np.empty(len(different), dtype=object)
-    table[:] = [value ** int(k) for k in different]
+    table[:] = [raise_to(value, int(k)) for k in different]
     return table[back.reshape(-1)]
 
 
 def _each_power(values: np.ndarray, counts: np.ndarray) -> np.ndarray:
     out = np.empty(len(values), dtype=object)
-    out[:] = [x ** int(k) for x, k in zip(values, np.maximum(counts, 0), strict=True)]
+    out[:] = [raise_to(x, int(k)) for x, k in zip(values, np.maximum(counts, 0), strict=True)]
     return out
 
 

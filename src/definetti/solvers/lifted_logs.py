@@ -91,6 +91,8 @@ def add_logs(terms: list[Logs]) -> tuple[Logs, list[np.ndarray]]:
     """log of the sum of numbers, elementwise, and each one's share of it."""
     if len(terms) == 1:
         return terms[0], [terms[0].some.astype(float)]
+    shape = np.broadcast_shapes(*(t.high.shape for t in terms))
+    terms = [Logs(*(np.broadcast_to(x, shape) for x in (t.high, t.low, t.some))) for t in terms]
     high = np.max([np.where(t.some, t.high, -(2**62)) for t in terms], axis=0)
     some = np.any([t.some for t in terms], axis=0)
     high = np.where(some, high, 0)

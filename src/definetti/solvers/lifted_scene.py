@@ -38,6 +38,7 @@ class Scene:
     constant: Any
     inside: list[np.ndarray]
     fields: list[np.ndarray]
+    masks: list[np.ndarray]  # which merged cells are possible; with signs the field of such a one may vanish
     outer: list[Any]  # what the settled add to each merged cell
     table: np.ndarray  # int32[role, role] → number of the table; -1: no pair
     settled: dict[int, int] = field(default_factory=dict)  # class → merged cell
@@ -54,7 +55,15 @@ class Scene:
         return int(self.table[self.known.role_of[c], self.known.role_of[d]])
 
     def allowed(self, c: int) -> list[int]:
-        return [m for m, x in enumerate(self.fields[c]) if not is_zero(x)]
+        return np.flatnonzero(self.masks[c]).tolist()
+
+    def clear(self, c: int) -> bool:
+        """Whether all fields of possible cells are known not to vanish: then they may be divided by."""
+        return all(is_clear(self.fields[c][m]) for m in self.allowed(c))
+
+
+def is_clear(x: Any) -> bool:
+    return not x.contains(0) if hasattr(x, "contains") else not x == 0
 
 
 def make_scene(known: Known, state: State, exact: bool) -> Scene | None:
@@ -70,7 +79,8 @@ def make_scene(known: Known, state: State, exact: bool) -> Scene | None:
     constant = weight * _pair_factors(known, reduced)
     inside = _inside(known, reduced, own)
     fields = [_summed(x, reduced.merged[s], reduced.counts[s]) for s, x in zip(known.classes.sort, inside, strict=True)]
-    scene = Scene(known, state, cells, pairs, reduced, constant, inside, fields, [1] * len(fields),
+    masks = [_possible(x, reduced.merged[s], reduced.counts[s]) for s, x in zip(known.classes.sort, inside, strict=True)]
+    scene = Scene(known, state, cells, pairs, reduced, constant, inside, fields, masks, [1] * len(fields),
                   numbers[known.kinds.of])  # fmt: skip
     scene.active = list(range(len(inside)))
     return scene if _settle(scene) else None
@@ -125,6 +135,12 @@ def _summed(inside: np.ndarray, merged: np.ndarray, count: int) -> np.ndarray:
     return out
 
 
+def _possible(inside: np.ndarray, merged: np.ndarray, count: int) -> np.ndarray:
+    out = np.zeros(count, dtype=bool)
+    out[merged[[not is_zero(x) for x in inside]]] = True
+    return out
+
+
 # --- settling ------------------------------------------------------------------------------------------------
 
 
@@ -134,7 +150,7 @@ def _settle(scene: Scene) -> bool:
         choices = {c: scene.allowed(c) for c in scene.active}
         if any(not some for some in choices.values()):
             return False
-        new = {c: some[0] for c, some in choices.items() if len(some) == 1}
+        new = {c: some[0] for c, some in choices.items() if len(some) == 1 and scene.clear(c)}
         if not new:
             break
         for c, m in new.items():
@@ -145,11 +161,15 @@ def _settle(scene: Scene) -> bool:
         _fields_from(scene, new)
         if is_zero(scene.constant):
             return False
-    scene.free = [c for c in scene.active if _alone(scene, c)]
+    scene.free = [c for c in scene.active if _alone(scene, c) and is_clear(total_field(scene, c))]
     scene.active = [c for c in scene.active if c not in scene.free]
     for c in scene.free:
-        scene.constant = scene.constant * sum(scene.fields[c][1:], scene.fields[c][0]) ** scene.size(c)
+        scene.constant = scene.constant * total_field(scene, c) ** scene.size(c)
     return not is_zero(scene.constant)
+
+
+def total_field(scene: Scene, c: int) -> Any:
+    return sum(scene.fields[c][1:], scene.fields[c][0])
 
 
 def _by_cell(scene: Scene, classes: dict[int, int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -196,6 +216,7 @@ def _fields_from(scene: Scene, new: dict[int, int]) -> None:
         if memory[mine] is not None:
             scene.fields[c] = scene.fields[c] * memory[mine]
             scene.outer[c] = scene.outer[c] * memory[mine]
+            scene.masks[c] = scene.masks[c] & np.array([not is_zero(x) for x in memory[mine]])
 
 
 def _alone(scene: Scene, c: int) -> bool:

@@ -84,12 +84,20 @@ def is_zero(value: Any) -> bool:
     return bool(value == 0)
 
 
+def raise_to(x: Any, power: int) -> Any:
+    """x ** power for whole powers; a ball around zero is multiplied with itself (the library's power is undefined)."""
+    if power < 2 or not hasattr(x, "contains") or not x.contains(0) or is_zero(x):
+        return x if power == 1 else x**power
+    half = raise_to(x, power // 2)
+    return half * half * x if power % 2 else half * half
+
+
 @dataclass
 class _Tally:
     """Counts of each letter, entry by entry; `legal` where no hard rule is broken."""
 
     legal: np.ndarray
-    counts: dict[Letter, np.ndarray]
+    counts: dict[tuple[type, Letter], np.ndarray]  # the logarithm -1.0 and the factor -1 are equal as keys
 
     @classmethod
     def of(cls, shape: tuple[int, ...]) -> _Tally:
@@ -99,7 +107,7 @@ class _Tally:
         if letter is None:
             self.legal &= truth
         elif letter != (1 if isinstance(letter, Fraction) else 0.0):
-            found = self.counts.setdefault(letter, np.zeros(self.legal.shape, dtype=np.int64))
+            found = self.counts.setdefault((type(letter), letter), np.zeros(self.legal.shape, dtype=np.int64))
             found += truth
 
     def numbers(self, exact: bool) -> tuple[np.ndarray, np.ndarray]:
@@ -110,7 +118,7 @@ class _Tally:
             ids, found = np.zeros(self.legal.size, dtype=np.int64), [number((), (), exact)]
         else:
             unique, ids = np.unique(rows, axis=0, return_inverse=True)
-            found = [number(letters, row, exact) for row in unique.tolist()]
+            found = [number([x for _, x in letters], row, exact) for row in unique.tolist()]
         ids = np.where(self.legal.reshape(-1), ids.reshape(-1), -1).reshape(self.legal.shape)
         values = np.empty(len(found) + 1, dtype=object)
         values[:] = [*found, zero(exact)]
