@@ -20,6 +20,7 @@ from definetti.solvers.lifted_blocks import Problem, find_blocks, term_count
 from definetti.solvers.lifted_classes import Known, known_of
 from definetti.solvers.lifted_condition import Plan, Way, make_plan, ways_of
 from definetti.solvers.lifted_direct import Counted, count_positive, count_signed
+from definetti.solvers.lifted_poly import count_polynomial, polynomial_cost
 from definetti.solvers.lifted_scene import Scene, make_scene
 from definetti.solvers.lifted_tables import global_states, is_zero
 from definetti.solvers.lifted_theory import Theory, theory_of
@@ -206,6 +207,10 @@ def _split(problem: Problem, signed: bool) -> Iterator[tuple[list[int], Problem]
 def _solve(problem: Problem, signed: bool, notes: list[str]) -> Counted:
     blocks = find_blocks(problem)
     count = term_count(problem, blocks.sets)
+    cost = None if signed else polynomial_cost(problem)
+    if cost is not None and (count > MOST_TERMS or cost < count * len(problem.units)):
+        notes.append(f"generating polynomials of {max(problem.sizes)} constants with {len(problem.units)} fields")
+        return count_polynomial(problem)
     limit = MOST_SIGNED_TERMS if signed else MOST_TERMS
     if count > limit:
         raise TooLarge("lifted counting: the number of vectors of counts", count, limit, "sample instead")

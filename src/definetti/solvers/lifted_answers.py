@@ -102,11 +102,13 @@ def inside(lifted: Lifted, part: Part, c: int) -> np.ndarray:
         more = field_of(scene, c, part.way.counts)
         outer = np.full(len(scene.fields[c]), 1, dtype=object) * scene.outer[c] * more
         found = scene.inside[c] * outer[merged]
+    elif lifted.signed and c in scene.free:
+        outer = np.full(len(scene.fields[c]), 1, dtype=object) * scene.outer[c] / total_field(scene, c)
+        found = scene.inside[c] * outer[merged]
     else:
-        sums = _sums(scene, c)
-        found = np.array(
-            [x if is_zero(sums[m]) else x / sums[m] for x, m in zip(scene.inside[c], merged, strict=True)], dtype=object
-        )
+        sums, possible = _sums(scene, c), scene.masks[c]
+        shares = [x / sums[m] if possible[m] else x * 0 for x, m in zip(scene.inside[c], merged, strict=True)]
+        found = np.array(shares, dtype=object)
     if not lifted.signed:
         found = np.array([float(x.mid()) for x in found])
     lifted.memory[key] = found
@@ -133,8 +135,9 @@ def _apart(lifted: Lifted, part: Part, c: int) -> np.ndarray:
         return found
     if c in part.way.counts:
         return part.way.counts[c] / scene.size(c)
-    shares = scene.fields[c] / total_field(scene, c)
-    return shares if lifted.signed else np.array([float(x.mid()) for x in shares])
+    if lifted.signed:  # a cell's field may vanish: `inside` has the shares
+        return np.ones(len(scene.fields[c]))
+    return np.array([float(x.mid()) for x in scene.fields[c] / total_field(scene, c)])
 
 
 def marginal(lifted: Lifted, part: Part, c: int) -> np.ndarray:
