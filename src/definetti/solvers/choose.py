@@ -19,7 +19,7 @@ from definetti.solvers.enumerate import MOST_STATES, enumerate_states, enumerate
 from definetti.solvers.order import Order, min_fill
 from definetti.solvers.solution import Solution, open_events
 
-METHODS = ("auto", "enumerate", "eliminate")
+METHODS = ("auto", "lifted", "enumerate", "eliminate")
 
 
 class Rows(Protocol):
@@ -42,17 +42,67 @@ def exact(
 ) -> Marginals:
     """Exact marginals of all free variables, of queries, and log Z.
 
+    Markov logic is counted lifted where it can be (at most two logical variables in a formula), otherwise grounded.
     Without `symmetries` every variable is a row of its own. `TooLarge` names both sizes where neither engine fits,
     before memory is taken; `Unsatisfiable` where no state is possible.
     """
     if method not in METHODS:
         raise ModelError(f"no exact method is called {method!r}; there are {', '.join(METHODS)}")
     if isinstance(model, MarkovLogic):
-        graph, asked, symmetries = _ground(model, queries)
+        found, reason = _lifted(model, queries, method)
+        if found is not None:
+            return found
+        try:
+            graph, asked, symmetries = _ground(model, queries)
+            solution, used = _solve(graph, asked, method)
+        except TooLarge as refusal:
+            raise _refused(model, reason, refusal) from None
+        return _marginals(graph, asked, solution, used, symmetries)
+    if method == "lifted":
+        raise ModelError("lifted counting is for Markov logic; a factor graph has no logical variables")
     else:
         graph, asked = model, [q if isinstance(q, Query) else parse_query(q, model) for q in queries]
     solution, used = _solve(graph, asked, method)
     return _marginals(graph, asked, solution, used, symmetries)
+
+
+def _lifted(model: MarkovLogic, queries: Sequence[str | Query], method: str) -> tuple[Marginals | None, str]:
+    """The answer by lifted counting, or why there is none."""
+    from definetti.solvers.lifted_marginals import lifted_marginals
+    from definetti.solvers.lifted_theory import NotLiftable
+
+    if method not in ("auto", "lifted"):
+        return None, f"the method is {method}"
+    if any(isinstance(q, Query) for q in queries):
+        return None, "queries are about ground variables"
+    try:
+        return lifted_marginals(model, [q for q in queries if isinstance(q, str)]), ""
+    except NotLiftable as refusal:
+        if method == "lifted":
+            raise ModelError(f"this model cannot be counted lifted: {refusal}") from None
+        return None, str(refusal)
+    except TooLarge as refusal:
+        if method == "lifted":
+            raise
+        return None, f"{refusal.what} is {min(refusal.size, 1e300):.4g}"
+
+
+def _refused(model: MarkovLogic, reason: str, refusal: TooLarge) -> TooLarge:
+    """Nothing fits: why not lifted, how many states, and what grounding would need."""
+    states = _state_text(model)
+    what = f"the exact answer ({reason}; {states}; grounded: {refusal.what})"
+    return TooLarge(what, refusal.size, refusal.limit, "sample it: `marginals` needs no ground model")
+
+
+def _state_text(model: MarkovLogic) -> str:
+    """An upper bound of the number of states: every atom that is not observed is free."""
+    observed = sum(len(known.values) for name, known in model.evidence.items() if name not in model.closed)
+    for name in model.closed:
+        size = 1
+        for k in model.shape(name):
+            size *= k
+        observed += size - len(model.unknown.get(name, ()))
+    return f"{show_count((model.atom_count - observed))} states"
 
 
 def _ground(model: MarkovLogic, queries: Sequence[str | Query]) -> tuple[FactorGraph, list[Query], Rows | None]:

@@ -69,13 +69,21 @@ class Lifted:
     cost: str
     memory: dict[Any, Any] = field(default_factory=dict)
 
+    def _log_ball(self) -> Any:
+        from flint import arb
+
+        return arb(self.z).log() + arb(idle_atoms(self.known.theory)) * arb.const_log2()
+
     @property
     def log_z(self) -> float:
         """With the fair coins that no rule mentions."""
-        from flint import arb
-
         with precision(self.bits):
-            return float((arb(self.z).log() + arb(idle_atoms(self.known.theory)) * arb.const_log2()).mid())
+            return float(self._log_ball().mid())
+
+    def share_of(self, whole: Lifted) -> float:
+        """Z / Z of another model."""
+        with precision(max(self.bits, whole.bits)):
+            return min(1.0, float((self._log_ball() - whole._log_ball()).exp().mid()))
 
 
 def idle_atoms(theory: Theory) -> int:
@@ -96,11 +104,10 @@ def idle_atoms(theory: Theory) -> int:
     return total
 
 
-def lift(model: MarkovLogic) -> Lifted:
+def lift(model: MarkovLogic, bits: int = PRECISION) -> Lifted:
     """Count a model, with as many bits as its signs need. `NotLiftable`, `TooLarge` or `Unsatisfiable` otherwise."""
     theory = theory_of(model)
     known = known_of(theory)
-    bits = PRECISION
     while True:
         found = _count(known, bits, exact=False)
         if not theory.signed:
