@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import log10
 from typing import Any, Protocol
 
 import numpy as np
@@ -19,6 +20,7 @@ from definetti.solvers.enumerate import MOST_STATES, enumerate_states, enumerate
 from definetti.solvers.order import Order, min_fill
 from definetti.solvers.solution import Solution, open_events
 
+MOST_FACTORS = 300_000  #: of a ground model that elimination is tried on
 METHODS = ("auto", "lifted", "enumerate", "eliminate")
 
 
@@ -102,15 +104,19 @@ def _state_text(model: MarkovLogic) -> str:
         for k in model.shape(name):
             size *= k
         observed += size - len(model.unknown.get(name, ()))
-    return f"{show_count((model.atom_count - observed))} states"
+    bits = model.atom_count - observed
+    return f"{show_count(bits)} states" if bits < 20 else f"10^{int(bits * log10(2))} states"
 
 
 def _ground(model: MarkovLogic, queries: Sequence[str | Query]) -> tuple[FactorGraph, list[Query], Rows | None]:
     """The one place where Markov logic becomes a factor graph for exact solvers; its rows are orbits of atoms."""
-    from definetti.model.ground import ground
+    from definetti.model.ground import ground, ground_size
     from definetti.readers.logic_queries import ground_queries
     from definetti.symmetry.logic import renaming
 
+    size = ground_size(model)
+    if size.factors > MOST_FACTORS:
+        raise TooLarge("the number of ground formulas", size.factors, MOST_FACTORS, "sample it instead")
     graph = ground(model)
     asked = [*ground_queries(model, [q for q in queries if isinstance(q, str)])]
     asked += [q for q in queries if isinstance(q, Query)]

@@ -22,6 +22,8 @@ from definetti.solvers.lifted_scene import Scene, raised
 
 MOST_WAYS = 1 << 14
 MOST_STEPS = 40
+MOST_GROUPS = 12  #: that a problem too large by its groups alone has at least
+MOST_COST = 10**8
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,13 +65,13 @@ def make_plan(scene: Scene) -> Plan:
         left.remove(special)
         gone.append(special)
     assert best is not None
-    _, gone, groups, ways = best
-    if ways > MOST_WAYS:
-        raise too_many(scene, ways)
+    cost, gone, groups, ways = best
+    if ways > MOST_WAYS or (len(groups) > MOST_GROUPS and cost > MOST_COST):
+        raise too_many(max(ways, cost))
     return _with_units(scene, gone, groups, by_role, ways)
 
 
-def too_many(scene: Scene, ways: int) -> TooLarge:
+def too_many(ways: int) -> TooLarge:
     what = "lifted counting: the ways of the constants that binary evidence is about"
     return TooLarge(what, ways, MOST_WAYS, "sample instead, or leave out evidence on atoms of two constants")
 

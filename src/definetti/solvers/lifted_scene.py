@@ -69,10 +69,14 @@ def is_clear(x: Any) -> bool:
 def make_scene(known: Known, state: State, exact: bool) -> Scene | None:
     """None where no world is possible."""
     weight = state_weight(known.theory, state, exact)
+    if is_zero(weight):
+        return None
     cells = {sort: cells_of(known, sort, state) for sort in known.theory.model.sorts}
-    if is_zero(weight) or any(not len(c.bits) for c in cells.values()):
+    if any(not len(c.bits) for c in cells.values()):
         return None
     own = own_tables(known, cells, state, exact)
+    if any(all(is_zero(x) for x in weights) for weights in own):
+        return None
     pairs = pair_tables(known, cells, state, exact)
     reduced = reduce_cells(known.kinds.sorts, pairs, {sort: len(c.bits) for sort, c in cells.items()})
     numbers = np.array([reduced.table_of.get(k, -1) for k in range(len(known.kinds.sorts))] + [-1], dtype=np.int32)

@@ -19,7 +19,7 @@ from definetti.errors import TooLarge
 from definetti.model.formulas import atoms, equalities
 from definetti.model.ground import evaluate
 from definetti.model.known import UNKNOWN, evidence_relations
-from definetti.model.logic import Atom, Constant, Formula, Term
+from definetti.model.logic import Atom, Constant, Equal, Formula, Term
 from definetti.solvers.lifted_classes import ABSENT, Known
 from definetti.solvers.lifted_theory import Rule, Theory
 
@@ -150,14 +150,20 @@ def state_weight(theory: Theory, state: State, exact: bool) -> Any:
     return values[int(ids)]
 
 
+@lru_cache(maxsize=1000)
+def _leaves(body: Formula) -> tuple[tuple[Atom, ...], tuple[Equal, ...]]:
+    return tuple(dict.fromkeys(atoms(body))), tuple(dict.fromkeys(equalities(body)))
+
+
 def _truth(
     body: Formula, state: State, place: Mapping[Term, int], columns: Any, shape: tuple[int, ...] = ()
 ) -> np.ndarray:
     """The truth of a rule's body; `columns(predicate, places)` gives that of its atoms."""
     truth: dict[Formula, Any] = {}
-    for atom in atoms(body):
+    found, equal = _leaves(body)
+    for atom in found:
         truth[atom] = state[atom.predicate] if not atom.args else columns(atom.predicate, _places(atom, place))
-    for e in equalities(body):
+    for e in equal:
         truth[e] = place.get(e.left, e.left) == place.get(e.right, e.right)
     return np.broadcast_to(np.asarray(evaluate(body, truth), dtype=bool), shape)
 
