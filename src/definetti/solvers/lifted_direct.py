@@ -20,6 +20,10 @@ from definetti.solvers.lifted_logs import Logs, add_logs, factorials, logs_of, o
 from definetti.solvers.lifted_tables import raise_to
 
 
+PIECE = 128  #: terms that are multiplied at once
+TINY = 1e-250  #: of the probability of a term
+
+
 @dataclass(frozen=True, eq=False)
 class Counted:
     """Z, and for units u, v: P(cell of a constant), P(cells of two different constants).
@@ -132,23 +136,35 @@ def _log_terms(terms: Terms) -> tuple[Logs, list[list[np.ndarray]]]:
 
 def _expectations(terms: Terms, shares: list[list[np.ndarray]], p: np.ndarray) -> tuple:
     problem, where = terms.problem, [_set_of(terms.blocks, g) for g in range(len(terms.problem.cells))]
+    kept = np.flatnonzero(p > TINY)  # what is far smaller is slow to multiply and changes nothing
+    p, vectors = p[kept], [k[kept] for k in terms.counts]
+    shares = [[x if len(x) == 1 else x[kept] for x in mine] for mine in shares]
     counts = [
         np.stack([k[:, where[u.group][s]] * mine[s] for s in range(len(mine))], 1)
-        for u, k, mine in zip(problem.units, terms.counts, shares, strict=True)
+        for u, k, mine in zip(problem.units, vectors, shares, strict=True)
     ]
-    single = tuple(p @ x / u.size for u, x in zip(problem.units, counts, strict=True))
+    columns = np.concatenate(counts, axis=1)
+    first = (columns * p[:, None]).sum(axis=0)
+    second = np.zeros((columns.shape[1],) * 2)  # one product for all pairs of units, in pieces that stay in one thread
+    for k in range(0, len(p), PIECE):
+        piece = columns[k : k + PIECE]
+        second += (piece * p[k : k + PIECE, None]).T @ piece
+    ends = np.cumsum([0, *(x.shape[1] for x in counts)]).tolist()
+    span = [slice(*ends[i : i + 2]) for i in range(len(counts))]
+    single = tuple(first[span[i]] / u.size for i, u in enumerate(problem.units))
     pair = {}
     for i, u in enumerate(problem.units):
-        for j, v in enumerate(problem.units):
-            if i < j:
-                pair[i, j] = (counts[i] * p[:, None]).T @ counts[j] / (u.size * v.size)
+        for j in range(i + 1, len(counts)):
+            pair[i, j] = second[span[i], span[j]] / (u.size * problem.units[j].size)
         if u.size > 1:
-            table = (counts[i] * p[:, None]).T @ counts[i]
-            for cells in range(len(terms.blocks.sets[u.group])):
+            table = second[span[i], span[i]]
+            for cells in range(len(terms.blocks.sets[u.group])):  # k (k - 1), not k² - k: no digits are lost
                 inside = np.flatnonzero(where[u.group] == cells)
-                k = terms.counts[i][:, cells]
+                k = vectors[i][:, cells]
+                ways = p * k * (k - 1)
                 own = np.stack([np.broadcast_to(shares[i][s], k.shape) for s in inside], 1)
-                table[np.ix_(inside, inside)] = (own * (p * k * (k - 1))[:, None]).T @ own
+                table[np.ix_(inside, inside)] = [[float((own[:, a] * own[:, b] * ways).sum()) for b in range(len(inside))]
+                                                 for a in range(len(inside))]  # fmt: skip
             pair[i, i] = table / (u.size * (u.size - 1))
     return single, pair
 

@@ -10,15 +10,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import reduce
+from typing import Any
 
 import numpy as np
 
 from definetti.solvers.lifted_blocks import Problem, Unit
 from definetti.solvers.lifted_direct import Counted
 from definetti.solvers.lifted_logs import Logs, factorials, logs_of, one
-from definetti.solvers.lifted_scaled import NOTHING, Scaled, convolve, correlate, of_logs, ones, ratio
+from definetti.solvers.lifted_scaled import NOTHING, Scaled, as_plain, convolve, correlate, of_logs, ones, ratio, span
 
 MOST_BOX = 3_000_000  #: entries of the box of counts
+PLAIN = 900  #: powers of two that ordinary numbers may span
 EAGER = 100  #: units whose pairs are computed at once; pairs of more are computed when asked for
 
 
@@ -40,7 +42,15 @@ def count_polynomial(problem: Problem) -> Counted:
     kept = [min(u.size, 2) for u in units]
     bulk = _product([_power(u, u.size - k, cells) for u, k in zip(units, kept, strict=True) if u.size > k], cells)
     functional = correlate(weight, bulk, (sum(kept) + 1,) * (cells - 1))
-    return _Core(units, kept, cells, functional).counted()
+    fields = [of_logs(logs_of(u.field)) for u in units]
+    low, high = span(functional)
+    spread = high - low + sum(k * (b - a + 1) for k, (a, b) in zip(kept, map(span, fields), strict=True))
+    if spread > PLAIN:
+        return _Core(units, kept, cells, functional, fields).counted()
+    tops = [span(f)[1] for f in fields]
+    plain = [as_plain(f, top) for f, top in zip(fields, tops, strict=True)]
+    shift = high + sum(k * top for k, top in zip(kept, tops, strict=True))
+    return _Core(units, kept, cells, as_plain(functional, high), plain, shift).counted()
 
 
 def _weights(problem: Problem, n: int, cells: int) -> Scaled:
@@ -79,13 +89,13 @@ def _product(polys: Sequence[Scaled], cells: int) -> Scaled:
     return reduce(convolve, sorted(polys, key=lambda p: p.m.size), ones((1,) * (cells - 1)))
 
 
-def _shift(x: Scaled, cells: Sequence[int], shape: tuple[int, ...]) -> Scaled:
+def _shift(x: Any, cells: Sequence[int], shape: tuple[int, ...]) -> Any:
     """The functional after constants in these cells, seen by polynomials of this shape; the first cell has no axis."""
     by = [sum(c == axis + 1 for c in cells) for axis in range(len(shape))]
     return x[tuple(slice(k, k + n) for k, n in zip(by, shape, strict=True))]
 
 
-def _dot(a: Scaled, b: Scaled) -> Scaled:
+def _dot(a: Any, b: Any) -> Any:
     return (a * b).sum()
 
 
@@ -96,37 +106,47 @@ class _Core:
     units: tuple[Unit, ...]
     kept: list[int]
     cells: int
-    functional: Scaled
-    prefix: list[Scaled] = field(default_factory=list)  # the product of all units before this one
-    suffix: list[Scaled] = field(default_factory=list)  # the functional once all units after this one are in
+    functional: Any  # `Scaled`, or ordinary numbers if they do not vary too much
+    fields: list[Any]
+    shift: int = 0  # of ordinary numbers: all were divided by 2^this
+    prefix: list[Any] = field(default_factory=list)  # the product of all units before this one
+    suffix: list[Any] = field(default_factory=list)  # the functional once all units after this one are in
 
     def counted(self) -> Counted:
-        self.fields = [of_logs(logs_of(u.field)) for u in self.units]
         linear = [self._linear(k) for k in range(len(self.units))]
-        self.powers = [[ones((1,) * (self.cells - 1)), p, convolve(p, p)] for p in linear]
+        self.powers = [[self._unit(), p, convolve(p, p)] for p in linear]
         self._passes()
         self.total = _dot(self.prefix[-1], self._cut(self.functional, self.prefix[-1]))
-        if self.total.m == 0:
-            return Counted(_ball(self.total), (), {})
+        ball = _ball(self.total, self.shift)
+        if ball == 0:
+            return Counted(ball, (), {})
         single = tuple(self._single(k) for k in range(len(self.units)))
         pairs = _Pairs(self)
         if len(self.units) <= EAGER:
             pairs.fill()
-        return Counted(_ball(self.total), single, pairs)
+        return Counted(ball, single, pairs)
 
-    def _linear(self, k: int) -> Scaled:
+    def _unit(self) -> Any:
+        shape = (1,) * (self.cells - 1)
+        return ones(shape) if isinstance(self.functional, Scaled) else np.ones(shape)
+
+    def _linear(self, k: int) -> Any:
         m = np.zeros((2,) * (self.cells - 1))
+        if not isinstance(self.functional, Scaled):
+            for c in range(self.cells):
+                m[tuple(int(axis + 1 == c) for axis in range(self.cells - 1))] = self.fields[k][c]
+            return m
         e = np.full(m.shape, NOTHING, dtype=np.int64)
         for c in range(self.cells):
             place = tuple(int(axis + 1 == c) for axis in range(self.cells - 1))
             m[place], e[place] = self.fields[k].m[c], self.fields[k].e[c]
         return Scaled(m, e)
 
-    def _cut(self, functional: Scaled, poly: Scaled) -> Scaled:
+    def _cut(self, functional: Any, poly: Any) -> Any:
         return functional[tuple(slice(0, n) for n in poly.shape)]
 
     def _passes(self) -> None:
-        found = ones((1,) * (self.cells - 1))
+        found = self._unit()
         self.prefix = [found]
         for power, k in zip(self.powers, self.kept, strict=True):
             found = convolve(found, power[k])
@@ -158,7 +178,7 @@ class _Core:
             left = convolve(left, self.powers[j][self.kept[j]])
         return found
 
-    def _table(self, left: Scaled, i: int, j: int) -> np.ndarray:
+    def _table(self, left: Any, i: int, j: int) -> np.ndarray:
         out = np.zeros((self.cells, self.cells))
         for a in range(self.cells):
             for b in range(self.cells):
@@ -186,7 +206,8 @@ class _Pairs(dict[tuple[int, int], np.ndarray]):
         return self[key]
 
 
-def _ball(x: Scaled) -> object:
+def _ball(x: Any, shift: int) -> Any:
     from flint import arb
 
-    return arb(float(x.m)) * arb(2) ** int(x.e) if x.m > 0 else arb(0)
+    m, e = (float(x.m), int(x.e)) if isinstance(x, Scaled) else (float(x), shift)
+    return arb(m) * arb(2) ** e if m > 0 else arb(0)

@@ -4,7 +4,7 @@ constants neither overflow nor vanish, and sums of positive numbers keep all the
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -60,37 +60,69 @@ def ones(shape: tuple[int, ...]) -> Scaled:
     return normal(np.ones(shape), np.zeros(shape, np.int64))
 
 
-def ratio(a: Scaled, b: Scaled) -> float:
+def as_plain(x: Scaled, top: int) -> np.ndarray:
+    """x / 2^top as ordinary numbers."""
+    return np.ldexp(x.m, np.clip(x.e - top, -1100, 1000).astype(np.int32))
+
+
+def span(x: Scaled) -> tuple[int, int]:
+    """The smallest and the largest exponent of what is not zero."""
+    some = x.e[x.m > 0]
+    return (int(some.min()), int(some.max())) if len(some) else (0, 0)
+
+
+Numbers = TypeVar("Numbers", Scaled, np.ndarray)  #: ordinary numbers do where they do not vary too much
+
+
+def ratio(a: Any, b: Any) -> float:
     """a / b as a plain number."""
+    if not isinstance(a, Scaled):
+        return float(a / b)
     if a.m == 0:
         return 0.0
     return float(np.ldexp(a.m / b.m, int(np.clip(a.e - b.e, -2000, 2000))))
 
 
-def convolve(a: Scaled, b: Scaled) -> Scaled:
+def _empty(like: Numbers, shape: tuple[int, ...]) -> Numbers:
+    return zeros(shape) if isinstance(like, Scaled) else np.zeros(shape)
+
+
+def _places(x: Scaled | np.ndarray) -> Any:
+    """Where a polynomial is not zero."""
+    return zip(*np.nonzero(x.m if isinstance(x, Scaled) else x), strict=True)
+
+
+def _size(x: Scaled | np.ndarray) -> int:
+    return x.m.size if isinstance(x, Scaled) else x.size
+
+
+def convolve(a: Numbers, b: Numbers) -> Numbers:
     """The product of two polynomials in several variables."""
-    if a.m.size < b.m.size:
+    if _size(a) < _size(b):
         a, b = b, a
-    shape = tuple(x + y - 1 for x, y in zip(a.shape, b.shape, strict=True))
-    m, e = zeros(shape).m, zeros(shape).e
-    for place in zip(*np.nonzero(b.m), strict=True):
+    out = _empty(a, tuple(x + y - 1 for x, y in zip(a.shape, b.shape, strict=True)))
+    for place in _places(b):
         window = tuple(slice(int(k), int(k) + n) for k, n in zip(place, a.shape, strict=True))
-        total = Scaled(m[window], e[window]) + a * b[place]
-        m[window], e[window] = total.m, total.e
-    return Scaled(m, e)
+        _put(out, window, out[window] + a * b[place])
+    return out
 
 
-def correlate(functional: Scaled, poly: Scaled, shape: tuple[int, ...]) -> Scaled:
+def _put(out: Any, place: Any, value: Any) -> None:
+    if isinstance(out, Scaled):
+        out.m[place], out.e[place] = value.m, value.e
+    else:
+        out[place] = value
+
+
+def correlate(functional: Numbers, poly: Numbers, shape: tuple[int, ...]) -> Numbers:
     """Σ_k functional[k + m] · poly[k] for all m of a box."""
-    if int(np.prod(shape)) > int((poly.m > 0).sum()):
-        found = zeros(shape)
-        for place in zip(*np.nonzero(poly.m), strict=True):
+    found, terms = _empty(functional, shape), list(_places(poly))
+    if int(np.prod(shape)) > len(terms):
+        for place in terms:
             window = tuple(slice(int(k), int(k) + n) for k, n in zip(place, shape, strict=True))
             found = found + functional[window] * poly[place]
         return found
-    found = zeros(shape)
     for place in np.ndindex(*shape):
         window = tuple(slice(k, k + n) for k, n in zip(place, poly.shape, strict=True))
-        one = (functional[window] * poly).sum()
-        found.m[place], found.e[place] = one.m, one.e
+        _put(found, place, (functional[window] * poly).sum())
     return found
