@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import log10
 from typing import Any, Protocol
@@ -41,15 +41,19 @@ def exact(
     *,
     method: str = "auto",
     symmetries: Rows | None = None,
+    cardinality: Mapping[str, int] | None = None,
 ) -> Marginals:
     """Exact marginals of all free variables, of queries, and log Z.
 
     Markov logic is counted lifted where it can be (at most two logical variables in a formula), otherwise grounded.
+    `cardinality` gives numbers of true atoms of predicates: `{"Friends": 120}` (lifted counting only).
     Without `symmetries` every variable is a row of its own. `TooLarge` names both sizes where neither engine fits,
     before memory is taken; `Unsatisfiable` where no state is possible.
     """
     if method not in METHODS:
         raise ModelError(f"no exact method is called {method!r}; there are {', '.join(METHODS)}")
+    if cardinality:
+        return _given(model, queries, method, cardinality)
     if isinstance(model, MarkovLogic):
         found, reason = _lifted(model, queries, method)
         if found is not None:
@@ -66,6 +70,20 @@ def exact(
         graph, asked = model, [q if isinstance(q, Query) else parse_query(q, model) for q in queries]
     solution, used = _solve(graph, asked, method)
     return _marginals(graph, asked, solution, used, symmetries)
+
+
+def _given(
+    model: FactorGraph | MarkovLogic, queries: Sequence[str | Query], method: str, cardinality: Mapping[str, int]
+) -> Marginals:
+    from definetti.solvers.lifted_cardinality import given_answer
+    from definetti.solvers.lifted_theory import NotLiftable
+
+    if not isinstance(model, MarkovLogic) or method not in ("auto", "lifted"):
+        raise ModelError("the number of true atoms can be given where a Markov logic network is counted lifted")
+    try:
+        return given_answer(model, cardinality, [q for q in queries if isinstance(q, str)])
+    except NotLiftable as refusal:
+        raise ModelError(f"this model cannot be counted lifted: {refusal}") from None
 
 
 def _lifted(model: MarkovLogic, queries: Sequence[str | Query], method: str) -> tuple[Marginals | None, str]:
