@@ -17,6 +17,7 @@ _HOMES = {
     "symmetries": "definetti.symmetry.factors",
     "marginals": "definetti.estimators.run",
     "exact": "definetti.solvers.choose",
+    "count_distribution": "definetti.solvers.lifted_cardinality",
     "ground": "definetti.model.ground",
     "factor_graph": "definetti.model.factors",
     "FactorGraph": "definetti.model.factors",
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from definetti.samplers.gibbs import Gibbs as Gibbs
     from definetti.samplers.mcsat import MCSat as MCSat
     from definetti.solvers.choose import exact as exact
+    from definetti.solvers.lifted_cardinality import count_distribution as count_distribution
     from definetti.symmetry.factors import symmetries as symmetries
 
 

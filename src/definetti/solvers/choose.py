@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import log10
 from typing import Any, Protocol
 
 import numpy as np
@@ -20,7 +21,8 @@ from definetti.solvers.order import Order, min_fill
 from definetti.solvers.satisfy import explain
 from definetti.solvers.solution import Solution, open_events
 
-METHODS = ("auto", "enumerate", "eliminate")
+MOST_FACTORS = 300_000  #: of a ground model that elimination is tried on
+METHODS = ("auto", "lifted", "enumerate", "eliminate")
 
 
 class Rows(Protocol):
@@ -40,18 +42,32 @@ def exact(
     *,
     method: str = "auto",
     symmetries: Rows | None = None,
+    cardinality: Mapping[str, int] | None = None,
 ) -> Marginals:
     """Exact marginals of all free variables, of queries, and log Z.
 
+    Markov logic is counted lifted where it can be (at most two logical variables in a formula), otherwise grounded.
+    `cardinality` gives numbers of true atoms of predicates: `{"Friends": 120}` (lifted counting only).
     Without `symmetries` every variable is a row of its own. `TooLarge` names both sizes where neither engine fits,
     before memory is taken; `Unsatisfiable` where no state is possible.
     """
     if method not in METHODS:
         raise ModelError(f"no exact method is called {method!r}; there are {', '.join(METHODS)}")
+    if cardinality:
+        return _given(model, queries, method, cardinality)
     if isinstance(model, MarkovLogic):
-        graph, asked, symmetries = _ground(model, queries)
-    else:
-        graph, asked = model, [q if isinstance(q, Query) else parse_query(q, model) for q in queries]
+        found, reason = _lifted(model, queries, method)
+        if found is not None:
+            return found
+        try:
+            graph, asked, symmetries = _ground(model, queries)
+            solution, used = _solve(graph, asked, method)
+        except TooLarge as refusal:
+            raise _refused(model, reason, refusal) from None
+        return _marginals(graph, asked, solution, used, symmetries)
+    if method == "lifted":
+        raise ModelError("lifted counting is for Markov logic; a factor graph has no logical variables")
+    graph, asked = model, [q if isinstance(q, Query) else parse_query(q, model) for q in queries]
     try:
         solution, used = _solve(graph, asked, method)
     except Unsatisfiable:
@@ -59,12 +75,69 @@ def exact(
     return _marginals(graph, asked, solution, used, symmetries)
 
 
+def _given(
+    model: FactorGraph | MarkovLogic, queries: Sequence[str | Query], method: str, cardinality: Mapping[str, int]
+) -> Marginals:
+    from definetti.solvers.lifted_cardinality import given_answer
+    from definetti.solvers.lifted_theory import NotLiftable
+
+    if not isinstance(model, MarkovLogic) or method not in ("auto", "lifted"):
+        raise ModelError("the number of true atoms can be given where a Markov logic network is counted lifted")
+    try:
+        return given_answer(model, cardinality, [q for q in queries if isinstance(q, str)])
+    except NotLiftable as refusal:
+        raise ModelError(f"this model cannot be counted lifted: {refusal}") from None
+
+
+def _lifted(model: MarkovLogic, queries: Sequence[str | Query], method: str) -> tuple[Marginals | None, str]:
+    """The answer by lifted counting, or why there is none."""
+    from definetti.solvers.lifted_marginals import lifted_marginals
+    from definetti.solvers.lifted_theory import NotLiftable
+
+    if method not in ("auto", "lifted"):
+        return None, f"the method is {method}"
+    if any(isinstance(q, Query) for q in queries):
+        return None, "queries are about ground variables"
+    try:
+        return lifted_marginals(model, [q for q in queries if isinstance(q, str)]), ""
+    except NotLiftable as refusal:
+        if method == "lifted":
+            raise ModelError(f"this model cannot be counted lifted: {refusal}") from None
+        return None, str(refusal)
+    except TooLarge as refusal:
+        if method == "lifted":
+            raise
+        return None, f"{refusal.what} is {min(refusal.size, 1e300):.4g}"
+
+
+def _refused(model: MarkovLogic, reason: str, refusal: TooLarge) -> TooLarge:
+    """Nothing fits: why not lifted, how many states, and what grounding would need."""
+    states = _state_text(model)
+    what = f"the exact answer ({reason}; {states}; grounded: {refusal.what})"
+    return TooLarge(what, refusal.size, refusal.limit, "sample it: `marginals` needs no ground model")
+
+
+def _state_text(model: MarkovLogic) -> str:
+    """An upper bound of the number of states: every atom that is not observed is free."""
+    observed = sum(len(known.values) for name, known in model.evidence.items() if name not in model.closed)
+    for name in model.closed:
+        size = 1
+        for k in model.shape(name):
+            size *= k
+        observed += size - len(model.unknown.get(name, ()))
+    bits = model.atom_count - observed
+    return f"{show_count(bits)} states" if bits < 20 else f"10^{int(bits * log10(2))} states"
+
+
 def _ground(model: MarkovLogic, queries: Sequence[str | Query]) -> tuple[FactorGraph, list[Query], Rows | None]:
     """The one place where Markov logic becomes a factor graph for exact solvers; its rows are orbits of atoms."""
-    from definetti.model.ground import ground
+    from definetti.model.ground import ground, ground_size
     from definetti.readers.logic_queries import ground_queries
     from definetti.symmetry.logic import renaming
 
+    size = ground_size(model)
+    if size.factors > MOST_FACTORS:
+        raise TooLarge("the number of ground formulas", size.factors, MOST_FACTORS, "sample it instead")
     graph = ground(model)
     asked = [*ground_queries(model, [q for q in queries if isinstance(q, str)])]
     asked += [q for q in queries if isinstance(q, Query)]
@@ -101,10 +174,10 @@ def _solve(model: FactorGraph, queries: Sequence[Query], method: str) -> tuple[S
     if not untied.merged:
         return _cheaper(untied.model, queries)
     solution, used = _cheaper(untied.core, [untied.query(query) for query in queries])
-    return replace(solution, literals=_lifted(untied, solution)), used
+    return replace(solution, literals=_of_model(untied, solution)), used
 
 
-def _lifted(untied: Untied, solution: Solution) -> np.ndarray:
+def _of_model(untied: Untied, solution: Solution) -> np.ndarray:
     """P(x_i = v) is the sum over the values of the core variable that mean it."""
     core, links, model = untied.core, untied.links, untied.model
     parts = [
