@@ -13,8 +13,10 @@ from typing import Any
 from definetti.errors import Notice, Unsatisfiable
 from definetti.estimators.lift import induced
 from definetti.model.factors import FactorGraph
-from definetti.model.ties import Untied, untie
+from definetti.model.possible import hard_factors
+from definetti.model.ties import Untied, untie, without
 from definetti.samplers.choose import Sampler, choose
+from definetti.solvers.satisfy import explain, impossible_literals
 from definetti.symmetry.factors import Symmetries
 from definetti.symmetry.factors import symmetries as find_symmetries
 
@@ -46,9 +48,12 @@ def prepare(model: FactorGraph, wanted: Any, sampler: Sampler | None, scan: str,
 
 
 def _untied(model: FactorGraph) -> Untied:
+    """The core, after a solver has looked for values that no legal state has: forced is forced, by whatever factors."""
     try:
-        return untie(model)
+        untied = untie(model)
+        if not len(hard_factors(untied.core)):
+            return untied
+        never = impossible_literals(untied.model)
+        return untie(without(untied.model, never.tolist())) if len(never) else untied
     except Unsatisfiable:
-        from definetti.solvers.satisfy import explain
-
         raise explain(model) from None  # in terms of the factors and the evidence as they were given
