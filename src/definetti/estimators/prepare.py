@@ -33,7 +33,7 @@ class Prepared:
 
 def prepare(model: FactorGraph, wanted: Any, sampler: Sampler | None, scan: str, time_limit: float) -> Prepared:
     """`wanted`: a group of the model, the kind of symmetries to look for, or None for none."""
-    untied = _untied(wanted.model if isinstance(wanted, Symmetries) else model)
+    untied = _untied(wanted.model if isinstance(wanted, Symmetries) else model, sampler is None)
     target = untied.core if sampler is None else untied.model
     if not isinstance(wanted, Symmetries):
         group = find_symmetries(target, "none" if wanted is None else wanted, None, time_limit)
@@ -47,11 +47,11 @@ def prepare(model: FactorGraph, wanted: Any, sampler: Sampler | None, scan: str,
     return Prepared(group, untied if target is not untied.model else None, sampler, tuple(notices))
 
 
-def _untied(model: FactorGraph) -> Untied:
+def _untied(model: FactorGraph, by_core: bool) -> Untied:
     """The core, after a solver has looked for values that no legal state has: forced is forced, by whatever factors."""
     try:
         untied = untie(model)
-        if not len(hard_factors(untied.core)):
+        if not len(hard_factors(untied.core if by_core else untied.model)):
             return untied
         never = impossible_literals(untied.model)
         return untie(without(untied.model, never.tolist())) if len(never) else untied
