@@ -16,7 +16,7 @@ from definetti.model.hard import cubes
 from definetti.model.possible import hard_factors
 from definetti.model.simplify import simplify
 from definetti.samplers.starts import starts
-from definetti.solvers.satisfy import clash, explain, possible, violated
+from definetti.solvers.satisfy import clash, explain, impossible_literals, possible, violated
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -118,3 +118,20 @@ def test_possible_tells_forced_from_free() -> None:
 def test_soft_models_have_no_hard_factors() -> None:
     assert len(hard_factors(simplify(hard_grid(3, 3, [[1.0, 2.0], [2.0, 1.0]])))) == 0
     assert len(hard_factors(simplify(independent_sets(2, 2)))) == 4
+
+
+@settings(max_examples=100)
+@given(models())
+def test_impossible_literals_are_those_of_brute_force(model: FactorGraph) -> None:
+    states, weights = brute_force(model)
+    if not weights.any():
+        return
+    simple = simplify(model)
+    met = {(i, int(v)) for state in states[weights > 0] for i, v in enumerate(state)}
+    never = [
+        int(simple.literal_start[i]) + v
+        for i in simple.free.tolist()
+        for v in range(int(simple.cards[i]))
+        if (i, v) not in met
+    ]
+    assert impossible_literals(simple).tolist() == never

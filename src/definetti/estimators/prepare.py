@@ -13,8 +13,10 @@ from typing import Any
 from definetti.errors import Notice, Unsatisfiable
 from definetti.estimators.lift import induced
 from definetti.model.factors import FactorGraph
-from definetti.model.ties import Untied, untie
+from definetti.model.possible import hard_factors
+from definetti.model.ties import Untied, untie, without
 from definetti.samplers.choose import Sampler, choose
+from definetti.solvers.satisfy import explain, impossible_literals
 from definetti.symmetry.factors import Symmetries
 from definetti.symmetry.factors import symmetries as find_symmetries
 
@@ -31,7 +33,7 @@ class Prepared:
 
 def prepare(model: FactorGraph, wanted: Any, sampler: Sampler | None, scan: str, time_limit: float) -> Prepared:
     """`wanted`: a group of the model, the kind of symmetries to look for, or None for none."""
-    untied = _untied(wanted.model if isinstance(wanted, Symmetries) else model)
+    untied = _untied(wanted.model if isinstance(wanted, Symmetries) else model, sampler is None)
     target = untied.core if sampler is None else untied.model
     if not isinstance(wanted, Symmetries):
         group = find_symmetries(target, "none" if wanted is None else wanted, None, time_limit)
@@ -45,10 +47,13 @@ def prepare(model: FactorGraph, wanted: Any, sampler: Sampler | None, scan: str,
     return Prepared(group, untied if target is not untied.model else None, sampler, tuple(notices))
 
 
-def _untied(model: FactorGraph) -> Untied:
+def _untied(model: FactorGraph, by_core: bool) -> Untied:
+    """The core, after a solver has looked for values that no legal state has: forced is forced, by whatever factors."""
     try:
-        return untie(model)
+        untied = untie(model)
+        if not len(hard_factors(untied.core if by_core else untied.model)):
+            return untied
+        never = impossible_literals(untied.model)
+        return untie(without(untied.model, never.tolist())) if len(never) else untied
     except Unsatisfiable:
-        from definetti.solvers.satisfy import explain
-
         raise explain(model) from None  # in terms of the factors and the evidence as they were given

@@ -130,7 +130,7 @@ def _tightened(core: FactorGraph) -> tuple[FactorGraph, Links | None]:
             return core, _linked(core, classes)
         impossible = contradicted(core, *arcs)
         if impossible:
-            core = _without(core, impossible)
+            core = without(core, impossible)
             continue
         classes = _entangled(core, domain)
         return core, _linked(core, classes) if classes else None
@@ -146,7 +146,7 @@ def _with_forced(core: FactorGraph, domain: list[int]) -> FactorGraph:
     return simplify(replace(core, evidence=frozen(evidence)))
 
 
-def _without(core: FactorGraph, literals: list[int]) -> FactorGraph:
+def without(core: FactorGraph, literals: list[int]) -> FactorGraph:
     """The model with these literals impossible: one more unary factor each."""
     start = core.literal_start
     scopes, tables = [core.scope], [core.tables]

@@ -20,6 +20,7 @@ from definetti.model.hard import cubes, factor_groups
 from definetti.model.possible import hard_factors
 
 SOLVER = "minisat22"  # it takes wished-for values ("phases"), and is quick where there is little to search
+SEARCHING = 2.0  # seconds spent on finding values that no legal state has
 SHRINKING = 3.0  # seconds spent on making a clash smaller
 SHOWN = 12  # factors and observations of a clash that are named
 
@@ -154,6 +155,46 @@ def possible(model: FactorGraph, variables: np.ndarray, states: np.ndarray) -> n
             literals = [int(encoding.literal(np.array([i]), int(v))[0]) for v in others]
             out[k] = any(solver.solve(assumptions=[literal]) for literal in literals)
     return out
+
+
+def impossible_literals(model: FactorGraph, seconds: float = SEARCHING) -> np.ndarray:
+    """Literals of free variables that no legal state has, as far as time goes; `Unsatisfiable` if there is no such state.
+
+    Each solution shows many literals to be possible: it is asked for near what has not been seen yet.
+    """
+    encoding = Encoding(model)
+    free = encoding.variables[model.evidence[encoding.variables] == FREE]
+    seen = np.zeros(int(model.literal_start[-1]), dtype=bool)
+    state = np.zeros(model.n, dtype=np.int64)
+    until = time.monotonic() + seconds
+    out = []
+    with encoding.solver() as solver:
+
+        def look(literal: int | None) -> bool:
+            for card in np.unique(model.cards[free]).tolist():  # wish for the first value that has not been seen
+                mine = free[model.cards[free] == card]
+                state[mine] = np.argmin(seen[model.literal_start[mine][:, None] + np.arange(card)], axis=1)
+            solver.set_phases(encoding.phases(state))
+            if not solver.solve(assumptions=[] if literal is None else [literal]):
+                return False
+            encoding.decode(solver.get_model(), state)
+            seen[model.literal_start[encoding.variables] + state[encoding.variables]] = True
+            return True
+
+        if not all(look(None) for _ in range(int(model.cards[free].max(initial=1)))):
+            raise explain(model)
+        for i in free.tolist():
+            for value in range(int(model.cards[i])):
+                literal = int(model.literal_start[i]) + value
+                if seen[literal]:
+                    continue
+                if time.monotonic() > until:
+                    return np.array(out, dtype=np.int64)
+                if look(int(encoding.literal(np.array([i]), value)[0])):
+                    seen[literal] = True  # a solver's answer may have other values true beside it
+                else:
+                    out.append(literal)
+    return np.array(out, dtype=np.int64)
 
 
 def possible_tuples(model: FactorGraph, questions: Sequence[tuple[Sequence[int], np.ndarray]]) -> list[np.ndarray]:
