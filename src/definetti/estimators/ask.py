@@ -63,7 +63,21 @@ class GraphQuestion:
 def fallback_notices(fallback: np.ndarray, method: str) -> list[Notice]:
     if not fallback.any():
         return []
+    if method == "control":
+        text = f"too few batches to fit control variates for {int(fallback.sum())} numbers; 'orbit' was used for them"
+        return [Notice("fallback", text)]
     return [Notice("fallback", f"the estimator {method!r} does not apply to joint queries; 'orbit' was used for them")]
+
+
+def _tied(of_slot: np.ndarray, row: np.ndarray) -> np.ndarray:
+    """int64[K]: one number for the statistics that the values of a variable link (a value flip may link several rows)."""
+    from scipy.sparse import coo_matrix
+    from scipy.sparse.csgraph import connected_components
+
+    count = int(of_slot.max(initial=-1)) + 1
+    ends = (of_slot, count + row)
+    graph = coo_matrix((np.ones(len(row), dtype=np.int8), ends), shape=(count + len(row), count + len(row)))
+    return connected_components(graph, directed=False)[1][:count].astype(np.int64)
 
 
 def ask(group: Symmetries, queries: Sequence[str | Query], method: str, seed: int) -> GraphQuestion:
@@ -95,5 +109,5 @@ def ask(group: Symmetries, queries: Sequence[str | Query], method: str, seed: in
         "statistic_of": np.searchsorted(distinct, used.literal_orbit),
         "singles": len(distinct),
     }
-    statistics = Statistics(of_slot, sizes, watch, event_sizes)
+    statistics = Statistics(of_slot, sizes, watch, event_sizes, _tied(of_slot, np.repeat(np.arange(len(slots.cards)), slots.cards)))
     return GraphQuestion(used, parsed, tuple(events), slots, statistics, names, tuple(notices))

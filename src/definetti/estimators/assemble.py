@@ -11,7 +11,7 @@ import numpy as np
 from definetti.diagnose import Diagnosis, diagnose, weighted_mean
 from definetti.errors import Notice
 from definetti.estimators.events import Event
-from definetti.estimators.values import Estimates
+from definetti.estimators.values import ORBIT, Estimates
 from definetti.model.factors import FactorGraph
 from definetti.model.marginals import Estimate, Marginals, OrbitRow, Variables
 from definetti.model.queries import Query
@@ -38,7 +38,19 @@ def with_events(draws: Draws, events: Sequence[Event], singles: int) -> Draws:
     g = None if draws.g is None else join(draws.g, np.nan)
     assert draws.last is not None
     sizes = [*draws.sizes[:singles], *(event.orbit_size for event in events)]
-    return replace(draws, f=join(draws.f), last=join(draws.last), g=g, sizes=np.array(sizes, dtype=np.int64))
+    groups = None
+    if draws.groups is not None:
+        single = draws.groups[:singles]
+        groups = np.append(single, np.arange(len(events)) + single.max(initial=-1) + 1)
+    return replace(
+        draws,
+        f=join(draws.f),
+        last=join(draws.last),
+        g=g,
+        drawn=None if draws.drawn is None else join(draws.drawn, np.nan),
+        sizes=np.array(sizes, dtype=np.int64),
+        groups=groups,
+    )
 
 
 def judge(estimates: Estimates, draws: Draws) -> Diagnosis:
@@ -49,15 +61,15 @@ def judge(estimates: Estimates, draws: Draws) -> Diagnosis:
         return found
     if draws.unfinished:
         unknown = np.full_like(found.mcse, np.nan)
-        return Diagnosis(unknown, unknown, unknown, found.constant)
+        return replace(found, mcse=unknown, rhat=unknown, ess=unknown)
     mcse = found.mcse.copy()
     still = draws.f[0, 0]
     g = np.full_like(still, np.nan) if draws.g is None else weighted_mean(draws.g, draws.lengths)
     exact = found.constant & ((np.abs(g - still) < 1e-12) | ((still > 0) & (still < 1)))
-    rare = found.constant & ~exact
+    rare = found.constant & ~exact & (estimates.method <= ORBIT)  # the conditionals have an error of their own
     mcse[rare] = np.sqrt(g * (1 - g) / (draws.sweeps * draws.chains))[rare]
     mcse[exact | (mcse < ROUNDING)] = 0.0  # a conditional that depends on nothing is the answer itself
-    return Diagnosis(mcse, found.rhat, found.ess, found.constant)
+    return replace(found, mcse=mcse)
 
 
 def assemble(

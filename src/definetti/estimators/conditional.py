@@ -10,7 +10,7 @@ import numpy as np
 
 from definetti.diagnose import weighted_mean
 from definetti.errors import ModelError
-from definetti.estimators.values import Estimates
+from definetti.estimators.values import CONDITIONAL, ORBIT, Estimates
 from definetti.samplers.draws import Draws
 
 
@@ -19,4 +19,5 @@ def estimate(draws: Draws) -> Estimates:
         raise ModelError("these draws carry no full conditionals; use the estimator 'orbit'")
     missing = np.isnan(draws.g).all(axis=(0, 1))
     batches = np.where(missing, draws.f, draws.g)
-    return Estimates(weighted_mean(batches, draws.lengths), batches, missing)
+    method = np.where(missing, ORBIT, CONDITIONAL).astype(np.int8)
+    return Estimates(weighted_mean(batches, draws.lengths), batches, missing, method)

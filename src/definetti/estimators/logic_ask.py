@@ -50,8 +50,9 @@ class LogicQuestion:
         return RelationalSampling(relational, group, list(self.cells.values()), plan)
 
     def conclude(self, draws: Draws, method: str, run: Mapping[str, Any], interrupted: bool) -> Marginals:
-        if draws.g is None and method == "conditional":
+        if draws.g is None and method in ("conditional", "control"):
             method = "orbit"
+        draws = replace(draws, groups=tied_orbits(self.group, draws.f.shape[2]))
         estimates = ESTIMATORS[method](draws)
         found = judge(estimates, draws)
         members = Atoms(self.group)
@@ -67,6 +68,22 @@ class LogicQuestion:
                 asked[text] = shown[atom_text(self.group.model, formula.predicate, _numbers(formula))]
         notices = [*self.notices, *fallback_notices(estimates.fallback, method), *doubts(tuple(rows), asked)]
         return replace(shown, queries=asked, notices=tuple(notices), interrupted=interrupted)
+
+
+def tied_orbits(group: RenamingSymmetries, count: int) -> np.ndarray:
+    """int64[count]: one number for the orbits that the values of a `!` block link; every other statistic is by itself."""
+    tied = np.arange(count)
+    for name, orbits in group.atom_orbits.items():
+        exclusive = sorted(group.model.predicates[name].exclusive)
+        if not exclusive:
+            continue
+        values = [*exclusive, orbits.lookup.ndim - 1]  # and the patterns of equal constants, which change with the values
+        blocks = np.moveaxis(orbits.lookup, values, range(-len(values), 0)).reshape(-1, np.prod([orbits.lookup.shape[a] for a in values]))
+        for block in blocks:
+            numbers = tied[np.unique(block[block >= 0])]
+            if len(numbers) > 1:
+                tied[np.isin(tied, numbers)] = numbers.min()
+    return tied
 
 
 def logic_question(group: RenamingSymmetries, texts: Sequence[str], method: str) -> LogicQuestion:

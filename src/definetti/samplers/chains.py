@@ -47,6 +47,7 @@ class Statistics:
     sizes: np.ndarray  # int64[K]: literals in the orbit
     events: Callable[[Block, np.ndarray], None] | None = None  # adds joint events' hits at a sweep's end
     event_sizes: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    groups: np.ndarray | None = None  # int64[K of literals]: statistics of the values of one variable have one number
 
     @property
     def count(self) -> int:
@@ -85,6 +86,7 @@ class Sampling:
         self._f: list[np.ndarray] = []
         self._last: list[np.ndarray] = []
         self._g: list[np.ndarray] = []
+        self._drawn: list[np.ndarray] = []  # only in the random scan
         self._lengths: list[int] = []
         self._hits = [np.zeros((len(statistics.event_sizes), block.state.shape[1]), np.int64) for block in self.blocks]
         self.updates = 0
@@ -178,10 +180,14 @@ class Sampling:
         self._f.append(self._gather(final, hits, length))
         self._last.append(self._gather([h.final for h, _ in last], [n for _, n in last], 1))
         if self.plan.conditionals:
-            self._g.append(self._conditionals([(a, b) for (a, _), (b, _) in zip(before, last, strict=True)]))
+            pairs = [(a, b) for (a, _), (b, _) in zip(before, last, strict=True)]
+            self._g.append(self._at_visits([(a.conditional, b.conditional) for a, b in pairs], pairs[0]))
+            if not self._sampler.visits_once:
+                self._drawn.append(self._at_visits([(a.drawn, b.drawn) for a, b in pairs], pairs[0]))
         self._lengths.append(length)
         if self.plan.sweeps is None and len(self._lengths) >= MOST_BATCHES:
-            self._f, self._g = merge_pairs(self._f, self._lengths), merge_pairs(self._g, self._lengths)
+            for kept in (self._f, self._g, self._drawn):
+                kept[:] = merge_pairs(kept, self._lengths)
             self._last = self._last[1::2] + ([self._last[-1]] if len(self._last) % 2 else [])
             self._lengths = [a + b for a, b in zip(self._lengths[::2], [*self._lengths[1::2], 0], strict=False)]
 
@@ -193,18 +199,25 @@ class Sampling:
         joint = np.concatenate(hits, axis=1) / (self.statistics.event_sizes[:, None] * sweeps)
         return np.concatenate([singles, joint]).T
 
-    def _conditionals(self, parts: list[tuple[Harvest, Harvest]]) -> np.ndarray:
-        """float64[C, K]: summed conditionals divided by the number of visits; NaN for joint events.
+    def _at_visits(
+        self, parts: list[tuple[np.ndarray | None, np.ndarray | None]], visited: tuple[Harvest, Harvest]
+    ) -> np.ndarray:
+        """float64[C, K]: sums over updates divided by the number of visits; NaN for joint events.
 
         In the random scan an orbit may go unvisited in a batch: its conditionals are then unknown there (NaN).
         """
-        sums = np.concatenate([_sum(a.conditional, b.conditional) for a, b in parts], axis=1)
-        slot_visits = parts[0][0].visits + parts[0][1].visits
+        sums = np.concatenate([_sum(a, b) for a, b in parts], axis=1)
+        slot_visits = visited[0].visits + visited[1].visits
         visits = np.bincount(self.statistics.of_slot, weights=slot_visits, minlength=len(self.statistics.sizes))
         with np.errstate(divide="ignore", invalid="ignore"):
             singles = _by_statistic(sums, self.statistics) / visits[:, None]
         joint = np.full((len(self.statistics.event_sizes), singles.shape[1]), np.nan)
         return np.concatenate([singles, joint]).T
+
+    def _groups(self) -> np.ndarray | None:
+        """Of all statistics; a joint event is by itself."""
+        groups, events = self.statistics.groups, len(self.statistics.event_sizes)
+        return None if groups is None else np.append(groups, np.arange(events) + groups.max(initial=-1) + 1)
 
     def draws(self) -> Draws:
         """What has been folded so far (whole batches only)."""
@@ -215,6 +228,8 @@ class Sampling:
             lengths=np.array(self._lengths, dtype=np.int64),
             sizes=np.concatenate([self.statistics.sizes, self.statistics.event_sizes]),
             last=np.stack(self._last) if self._last else empty,
+            drawn=np.stack(self._drawn) if self._drawn else None,
+            groups=self._groups(),
             burn_in=self.plan.burn_in,
         )
 

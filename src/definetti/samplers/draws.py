@@ -25,6 +25,8 @@ class Draws:
     sizes: np.ndarray  # int64[K]: how many indicators F is the mean of
     last: np.ndarray | None = None  # float64[B, C, K]
     square: np.ndarray | None = None  # float64[B, C, K]
+    drawn: np.ndarray | None = None  # float64[B, C, K]: F at the updates that G is taken at, where that is not `f`
+    groups: np.ndarray | None = None  # int64[K]: statistics of the values of one variable have one number
     burn_in: int = 0
     unfinished: bool = False  # states inside the first sweep, before anything was folded: no error can be told
 
@@ -35,6 +37,17 @@ class Draws:
     @property
     def chains(self) -> int:
         return self.f.shape[1]
+
+    @property
+    def paired(self) -> np.ndarray:
+        """float64[B, C, K]: F at the updates that G is taken at; at sweeps' ends where there were none."""
+        return self.f if self.drawn is None else np.where(np.isnan(self.drawn), self.f, self.drawn)
+
+    @property
+    def differences(self) -> np.ndarray:
+        """float64[B, C, K]: D = F − G at the same updates, of mean 0; 0 where it is unknown."""
+        assert self.g is not None
+        return np.nan_to_num((self.f if self.drawn is None else self.drawn) - self.g, nan=0.0)
 
     @property
     def squares(self) -> np.ndarray:
