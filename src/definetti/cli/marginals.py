@@ -38,8 +38,18 @@ sampling = together(
     click.option("--chains", type=COUNT, metavar="N", help="Independent chains.  [default: 64 on factor graphs]"),
     click.option("--sweeps", type=COUNT, metavar="N", help="Kept sweeps of each chain.  [default: 2000]"),
     click.option("--seconds", type=Positive(), metavar="S", help="Sample for so long instead."),
-    click.option("--until", type=Positive(), metavar="E", help="Sample until no 95 % half-width is above E instead."),
-    click.option("--burn-in", type=click.IntRange(min=0), metavar="N", help="Sweeps dropped at the start."),
+    click.option(
+        "--until",
+        type=Positive(),
+        metavar="E",
+        help="Sample until no 95 % half-width is above E instead; at most for --seconds, or 600 s.",
+    ),
+    click.option(
+        "--burn-in",
+        type=click.IntRange(min=0),
+        metavar="N",
+        help="Sweeps dropped at the start.  [default: the run tells]",
+    ),
     click.option("--seed", type=click.IntRange(min=0), metavar="N", help="Same seed, same numbers.  [default: fresh]"),
     click.option("--workers", type=COUNT, metavar="N", help="Threads.  [default: all cores]"),
 )
@@ -99,7 +109,7 @@ def check(context: click.Context, samples: Path | None, output: Path | None) -> 
     """Options that contradict each other."""
     given = [name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE]
     lengths = [f"--{name}" for name in ("sweeps", "seconds", "until") if name in given]
-    if len(lengths) > 1:
+    if len(lengths) > 1 and "sweeps" in given:  # --seconds beside --until is the most it may take
         raise click.UsageError(f"{' and '.join(lengths)} exclude each other", context)
     if samples is None:
         return
@@ -130,6 +140,7 @@ def footer(result: Marginals) -> str:
     ]
     if run["chains"] and run["sweeps"]:
         what = f"{show.count(run['chains'])} chains × {show.count(run['sweeps'])} sweeps"
+        what += f" after {show.count(run['burn_in'])} of warm-up" if run["burn_in"] else ""
         how.insert(0, f"{what} by {run['sampler']}" if run["sampler"] else what)
     lines = [", ".join(how)]
     if run["updates"] and seconds["sample"]:

@@ -10,8 +10,9 @@ import numpy as np
 
 from definetti.errors import Notice
 from definetti.estimators import ESTIMATORS
-from definetti.estimators.assemble import assemble, judge, with_events
+from definetti.estimators.assemble import ROUNDING, assemble, judge, with_events
 from definetti.estimators.events import Event, build_event, observer
+from definetti.estimators.stopping import Look, worst
 from definetti.model.marginals import Marginals
 from definetti.model.queries import Query, parse_query
 from definetti.samplers.blocks import Slots, slots_of
@@ -30,6 +31,10 @@ class Question(Protocol):
 
     def conclude(self, draws: Draws, method: str, run: Mapping[str, Any], interrupted: bool) -> Marginals:
         """Estimates, errors and notices from the draws."""
+        ...
+
+    def measure(self, draws: Draws, method: str) -> Look:
+        """The worst error of what is asked: the queries, or every row."""
         ...
 
 
@@ -53,11 +58,32 @@ class GraphQuestion:
     def conclude(self, draws: Draws, method: str, run: Mapping[str, Any], interrupted: bool) -> Marginals:
         draws = with_events(draws, self.events, self.names["singles"])
         estimates = ESTIMATORS[method](draws)
-        notices = [*self.notices, *fallback_notices(estimates.fallback, method)]
+        notices = [*self.notices, *fallback_notices(estimates.fallback, method), *cut_notices(estimates.value)]
         found = judge(estimates, draws)
         return assemble(
             self.group.model, self.names, estimates, found, self.queries, self.events, run, notices, interrupted
         )
+
+
+    def measure(self, draws: Draws, method: str) -> Look:
+        draws = with_events(draws, self.events, self.names["singles"])
+        found = judge(ESTIMATORS[method](draws), draws)
+        columns = [] if self.queries else [*range(self.names["singles"])]
+        model, place = self.group.model, {event.query.text: k for k, event in enumerate(self.events)}
+        for query in self.queries:
+            if query.text in place:
+                columns.append(self.names["singles"] + place[query.text])
+            elif self.names["row_of"][i := query.variables[0]] >= 0:
+                columns += self.names["statistic_of"][model.literal_start[i] : model.literal_start[i + 1]].tolist()
+        return worst(found, np.array(columns, dtype=np.int64))
+
+
+def cut_notices(values: np.ndarray) -> list[Notice]:
+    """Fitted estimates can leave [0, 1]; they are cut to it."""
+    outside = int(((values < -ROUNDING) | (values > 1 + ROUNDING)).sum())
+    if not outside:
+        return []
+    return [Notice("note", f"{outside} estimates outside [0, 1] were cut to it; their errors are as they were")]
 
 
 def fallback_notices(fallback: np.ndarray, method: str) -> list[Notice]:
@@ -101,6 +127,7 @@ def ask(group: Symmetries, queries: Sequence[str | Query], method: str, seed: in
     distinct, of_slot = np.unique(used.literal_orbit[literals], return_inverse=True)
     of_slot = of_slot.ravel().astype(np.int64)
     sizes = np.bincount(of_slot, weights=slots.size_of_slot, minlength=len(distinct)).astype(np.int64)
+    tied = _tied(of_slot, np.repeat(np.arange(len(slots.cards)), slots.cards))
     watch, event_sizes = observer(events, model)
     names = {
         "row_of": used.row_of,
@@ -109,5 +136,5 @@ def ask(group: Symmetries, queries: Sequence[str | Query], method: str, seed: in
         "statistic_of": np.searchsorted(distinct, used.literal_orbit),
         "singles": len(distinct),
     }
-    statistics = Statistics(of_slot, sizes, watch, event_sizes, _tied(of_slot, np.repeat(np.arange(len(slots.cards)), slots.cards)))
+    statistics = Statistics(of_slot, sizes, watch, event_sizes, tied)
     return GraphQuestion(used, parsed, tuple(events), slots, statistics, names, tuple(notices))

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from definetti.diagnose import Diagnosis, diagnose, weighted_mean
+from definetti.diagnose import FEWEST_MEANS, Diagnosis, diagnose, weighted_mean
 from definetti.errors import Notice
 from definetti.estimators.events import Event
 from definetti.estimators.values import ORBIT, Estimates
@@ -65,11 +65,12 @@ def judge(estimates: Estimates, draws: Draws) -> Diagnosis:
     mcse = found.mcse.copy()
     still = draws.f[0, 0]
     g = np.full_like(still, np.nan) if draws.g is None else weighted_mean(draws.g, draws.lengths)
-    exact = found.constant & ((np.abs(g - still) < 1e-12) | ((still > 0) & (still < 1)))
-    rare = found.constant & ~exact & (estimates.method <= ORBIT)  # the conditionals have an error of their own
+    inner, enough = (still > 0) & (still < 1), draws.f.shape[0] * draws.f.shape[1] >= FEWEST_MEANS
+    exact = found.constant & enough & np.where(np.isnan(g), inner, np.abs(g - still) < 1e-12)
+    rare = found.constant & enough & ~inner & ~exact & (estimates.method <= ORBIT)  # the conditionals have an error of their own
     mcse[rare] = np.sqrt(g * (1 - g) / (draws.sweeps * draws.chains))[rare]
     mcse[exact | (mcse < ROUNDING)] = 0.0  # a conditional that depends on nothing is the answer itself
-    return replace(found, mcse=mcse)
+    return replace(found, mcse=mcse, ess=np.where(mcse == 0.0, np.nan, found.ess))
 
 
 def assemble(

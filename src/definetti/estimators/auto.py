@@ -19,10 +19,11 @@ from definetti.samplers.draws import Draws
 CLEARLY = 1.25  # times smaller must a variance be to leave `orbit`
 BETTER = 1.1  # and to prefer `control` to `conditional`
 SAME = 1e-12
+FEWEST = 20  # batches of all chains to choose by
 
 
 def estimate(draws: Draws) -> Estimates:
-    if draws.g is None or not draws.f.shape[0]:
+    if draws.g is None or draws.f.shape[0] * draws.f.shape[1] < FEWEST:
         return orbit.estimate(draws)
     f, paired, differences = draws.f, draws.paired, draws.differences
     groups = np.arange(f.shape[2]) if draws.groups is None else draws.groups

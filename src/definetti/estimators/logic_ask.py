@@ -12,8 +12,9 @@ import numpy as np
 from definetti.diagnose import Diagnosis
 from definetti.errors import Notice
 from definetti.estimators import ESTIMATORS
-from definetti.estimators.ask import fallback_notices
+from definetti.estimators.ask import cut_notices, fallback_notices
 from definetti.estimators.assemble import doubts, judge, number
+from definetti.estimators.stopping import Look, worst
 from definetti.estimators.values import Estimates
 from definetti.model.formulas import atoms, replace_constants, terms
 from definetti.model.logic import Atom, Constant, Formula, MarkovLogic
@@ -52,9 +53,7 @@ class LogicQuestion:
     def conclude(self, draws: Draws, method: str, run: Mapping[str, Any], interrupted: bool) -> Marginals:
         if draws.g is None and method in ("conditional", "control"):
             method = "orbit"
-        draws = replace(draws, groups=tied_orbits(self.group, draws.f.shape[2]))
-        estimates = ESTIMATORS[method](draws)
-        found = judge(estimates, draws)
+        estimates, found = self._estimate(draws, method)
         members = Atoms(self.group)
         rows = OrbitRows(self.group, estimates, found)
         shown = Marginals(rows, members, run=run)
@@ -66,8 +65,27 @@ class LogicQuestion:
             else:
                 assert isinstance(formula, Atom)
                 asked[text] = shown[atom_text(self.group.model, formula.predicate, _numbers(formula))]
-        notices = [*self.notices, *fallback_notices(estimates.fallback, method), *doubts(tuple(rows), asked)]
+        said = [*fallback_notices(estimates.fallback, method), *cut_notices(estimates.value)]
+        notices = [*self.notices, *said, *doubts(tuple(rows), asked)]
         return replace(shown, queries=asked, notices=tuple(notices), interrupted=interrupted)
+
+
+    def _estimate(self, draws: Draws, method: str) -> tuple[Estimates, Diagnosis]:
+        draws = replace(draws, groups=tied_orbits(self.group, draws.f.shape[2]))
+        estimates = ESTIMATORS[method](draws)
+        return estimates, judge(estimates, draws)
+
+    def measure(self, draws: Draws, method: str) -> Look:
+        orbits = len(self.group.sizes)
+        places = {text: orbits + k for k, text in enumerate(self.cells)}
+        columns = [] if self.queries else [*range(orbits)]
+        for text, formula in self.queries.items():
+            if text in places:
+                columns.append(places[text])
+            elif isinstance(formula, Atom):
+                number = self.group.orbit_number(formula.predicate, _numbers(formula))
+                columns += [number] if number >= 0 else []
+        return worst(self._estimate(draws, method)[1], np.array(columns, dtype=np.int64))
 
 
 def tied_orbits(group: RenamingSymmetries, count: int) -> np.ndarray:

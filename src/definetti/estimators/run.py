@@ -6,18 +6,19 @@ import os
 import secrets
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from definetti.errors import ModelError
 from definetti.estimators import choose
 from definetti.estimators.ask import Question, ask
 from definetti.estimators.logic_ask import logic_question
+from definetti.estimators.stopping import MOST_SECONDS, Stopping
 from definetti.model.factors import FactorGraph
 from definetti.model.logic import MarkovLogic
 from definetti.model.marginals import Marginals
 from definetti.readers.logic_queries import ground_queries
 from definetti.samplers.chains import Plan, Progress, Sampling
-from definetti.samplers.draws import Draws
 from definetti.samplers.gibbs import Gibbs
 from definetti.samplers.relational_sampling import RelationalSampling
 from definetti.symmetry.factors import Symmetries
@@ -27,9 +28,6 @@ from definetti.symmetry.logic import RenamingSymmetries
 CHAINS = 64
 LOGIC_CHAINS = 8
 SWEEPS = 2000
-OPEN_WARM_UP = 200  # sweeps of warm-up where the length of the run is not known beforehand
-FEWEST_BATCHES = 20  # before a run that waits for its error may stop
-HALF_WIDTH = 1.959963984540054  # standard errors in half a 95 % interval
 
 
 def marginals(
@@ -54,7 +52,8 @@ def marginals(
     """Marginals of a model by sampling, each sample averaged over its orbit; or of samples drawn elsewhere.
 
     `source` is a model, or an array chains × draws × variables (or draws × variables) with `model=` beside it.
-    One of `sweeps` (kept, default 2000), `seconds` and `until` (largest half-width of a 95 % interval) says how long to run.
+    One of `sweeps` (kept, default 2000), `seconds` and `until` (largest half-width of a 95 % interval) says how long to run;
+    `seconds` beside `until` is the most it may take (600 otherwise). Without `burn_in` the run itself tells its warm-up.
     """
     if not isinstance(source, FactorGraph | MarkovLogic):
         from definetti.estimators.samples import from_samples
@@ -78,7 +77,8 @@ def marginals(
     found = time.perf_counter()
     sampling = question.sampling(kernel, plan)
     compiled = time.perf_counter()
-    interrupted = _follow(sampling, question, method, seconds, until, progress)
+    stopping = Stopping(question, method, seconds, until, progress is not None)
+    interrupted = _follow(sampling, stopping, progress)
     draws = sampling.draws()
     if draws.sweeps == 0:
         raise KeyboardInterrupt
@@ -90,13 +90,15 @@ def marginals(
         "world": world(source),
         "chains": plan.chains,
         "sweeps": int(sampling.batch_count and draws.sweeps),
-        "burn_in": plan.burn_in,
+        "burn_in": draws.burn_in,
         "updates": sampling.updates,
         "seconds": {"symmetries": found - began, "compile": compiled - found, "sample": sampling.seconds},
         "workers": plan.workers,
         "seed": seed,
     }
-    return question.conclude(draws, method, run, interrupted)
+    result = question.conclude(draws, method, run, interrupted)
+    more = [] if interrupted else stopping.notices()
+    return replace(result, notices=(*result.notices, *more)) if more else result
 
 
 def world(model: FactorGraph | MarkovLogic) -> str:
@@ -121,37 +123,19 @@ def resolve(model: FactorGraph | MarkovLogic, wanted: Any, time_limit: float) ->
 
 
 def _follow(
-    sampling: Sampling | RelationalSampling,
-    question: Question,
-    method: str,
-    seconds: float | None,
-    until: float | None,
-    progress: Callable[[Progress], None] | None,
+    sampling: Sampling | RelationalSampling, stopping: Stopping, progress: Callable[[Progress], None] | None
 ) -> bool:
     """Run to the end, to the time limit, or to the wanted error; true if interrupted."""
-    batches, worst = 0, None
     try:
         for step in sampling.steps():
-            if until is not None and sampling.batch_count != batches:  # batches are merged now and then
-                batches = sampling.batch_count
-                worst = _worst(question, sampling.draws(), method)
-                if batches >= FEWEST_BATCHES and worst is not None and worst * HALF_WIDTH <= until:
-                    break
+            end = stopping.step(sampling, step)
             if progress is not None:
-                progress(Progress(step.phase, step.done, step.total, step.rate, worst, step.seconds))
-            if seconds is not None and step.seconds >= seconds:
+                progress(replace(step, worst=stopping.look.half_width, left=stopping.left))
+            if end:
                 break
     except KeyboardInterrupt:
         return True
     return False
-
-
-def _worst(question: Question, draws: Draws, method: str) -> float | None:
-    """The largest standard error of what is asked: the queries, or every row."""
-    result = question.conclude(draws, method, {}, False)
-    answers = list(result.queries.values()) or list(result.orbits)
-    errors = [e for answer in answers for e in (answer.mcse if isinstance(answer.mcse, list) else [answer.mcse])]
-    return None if any(e is None for e in errors) else max((float(e) for e in errors if e is not None), default=0.0)
 
 
 def _sampler(sampler: str | Gibbs, scan: str) -> Gibbs:
@@ -169,8 +153,8 @@ def _check_counts(**counts: int | None) -> None:
 
 
 def _check_length(sweeps: int | None, seconds: float | None, until: float | None, burn_in: int | None) -> None:
-    if sum(x is not None for x in (sweeps, seconds, until)) > 1:
-        raise ModelError("give one of sweeps, seconds and until, not several")
+    if sweeps is not None and (seconds is not None or until is not None):
+        raise ModelError("sweeps excludes seconds and until: give one (seconds beside until is the most it may take)")
     if seconds is not None and not seconds > 0:
         raise ModelError(f"seconds must be positive, got {seconds}")
     if until is not None and not 0 < until < 1:
@@ -185,14 +169,13 @@ def _plan(
 ) -> Plan:  # fmt: skip
     open_ended = seconds is not None or until is not None
     kept = None if open_ended else (SWEEPS if sweeps is None else sweeps)
-    warm = OPEN_WARM_UP if kept is None else max(1, kept // 4)
     return Plan(
         chains=chains,
-        burn_in=warm if burn_in is None else burn_in,
+        burn_in=burn_in,
         sweeps=kept,
         seed=seed,
         workers=workers or available_cores(),
-        seconds=seconds,
+        seconds=MOST_SECONDS if until is not None and seconds is None else seconds,
     )
 
 

@@ -19,6 +19,7 @@ from definetti.samplers.blocks import Block, Engine, Harvest
 from definetti.samplers.draws import Draws, merge_pairs
 from definetti.samplers.gibbs import Gibbs
 from definetti.samplers.starts import starts
+from definetti.samplers.warmup import WarmUp
 
 CHUNK_SECONDS = 0.1  # how long one call of a kernel should take: progress, Ctrl-C and time limits wait for it
 MOST_BATCHES = 64  # an open-ended run merges its batches in pairs when there are more
@@ -35,8 +36,9 @@ class Progress:
     done: int  # sweeps
     total: int | None
     rate: float  # updates per second
-    worst: float | None  # largest standard error so far
+    worst: float | None  # largest half-width of a 95 % interval so far
     seconds: float
+    left: float | None = None  # seconds to the goal, estimated
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +61,7 @@ class Plan:
     """How much to sample. Without `sweeps` the run goes on until the caller stops it."""
 
     chains: int
-    burn_in: int
+    burn_in: int | None  # None: told by the run itself
     sweeps: int | None
     seed: int
     workers: int
@@ -89,6 +91,7 @@ class Sampling:
         self._drawn: list[np.ndarray] = []  # only in the random scan
         self._lengths: list[int] = []
         self._hits = [np.zeros((len(statistics.event_sizes), block.state.shape[1]), np.int64) for block in self.blocks]
+        self._warm_up_plan = WarmUp(plan.chains, plan.sweeps, plan.burn_in)
         self.updates = 0
         self.seconds = 0.0
         self._sweeps_per_second = 0.0
@@ -109,10 +112,7 @@ class Sampling:
     def steps(self) -> Iterator[Progress]:
         """Run to the end of the plan, yielding after every chunk."""
         with ThreadPoolExecutor(min(self.plan.workers, len(self.blocks))) as pool:
-            for done in self._advance(pool, self.plan.burn_in, 0):
-                yield self._progress("warm-up", done, self.plan.burn_in)
-                if self.plan.seconds is not None and self.seconds > WARM_SHARE * self.plan.seconds:
-                    break
+            yield from self._warm_up(pool)
             kept = 0
             while self.plan.sweeps is None or kept < self.plan.sweeps:
                 length = self._next_length(kept)
@@ -125,6 +125,20 @@ class Sampling:
                 self._keep(length, before, self._harvest())
                 kept += length
                 yield self._progress("sampling", kept, self.plan.sweeps)
+
+    def _warm_up(self, pool: ThreadPoolExecutor) -> Iterator[Progress]:
+        plan, warm = self.plan, self._warm_up_plan
+        while length := warm.length():
+            done = 0
+            for done in self._advance(pool, length, int(warm.looks)):
+                yield self._progress("warm-up", warm.done + done, plan.burn_in)
+                if plan.seconds is not None and self.seconds > WARM_SHARE * plan.seconds:
+                    break
+            harvest = self._harvest() if warm.looks else []
+            means = self._gather([h.final for h, _ in harvest], [n for _, n in harvest], done) if harvest else None
+            warm.look(done, means)
+            if done < length:
+                return
 
     def _next_length(self, kept: int) -> int:
         """Batches of nearly equal length where the end is known; otherwise as long as the merged ones."""
@@ -230,7 +244,7 @@ class Sampling:
             last=np.stack(self._last) if self._last else empty,
             drawn=np.stack(self._drawn) if self._drawn else None,
             groups=self._groups(),
-            burn_in=self.plan.burn_in,
+            burn_in=self._warm_up_plan.done,
         )
 
 

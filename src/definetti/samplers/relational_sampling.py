@@ -18,6 +18,7 @@ from definetti.samplers.draws import Draws, merge_pairs
 from definetti.samplers.kernels.relational_data import Chain
 from definetti.samplers.kernels.relational_state import clear_sums
 from definetti.samplers.relational import SCANS, SWEEP, UPDATES, Relational, advance, refuse_large, start
+from definetti.samplers.warmup import WarmUp
 from definetti.symmetry.logic import RenamingSymmetries
 
 STRETCH = 0.1  # seconds between two looks at the clock
@@ -47,6 +48,7 @@ class RelationalSampling:
         self._g: list[np.ndarray] = []
         self._square: list[np.ndarray] = []
         self._lengths: list[int] = []
+        self._warm_up_plan = WarmUp(plan.chains, plan.sweeps, plan.burn_in)
         self.seconds = 0.0
 
     @property
@@ -64,12 +66,7 @@ class RelationalSampling:
         plan, count = self.plan, self.plan.chains
         with ThreadPoolExecutor(min(plan.workers, count)) as pool:
             self._chains = list(pool.map(lambda k: start(self.relational, plan.seed, k), range(count)))
-            for done in self._advance(pool, plan.burn_in):
-                yield self._progress("warm-up", done, plan.burn_in)
-                if plan.seconds is not None and self.seconds > WARM_SHARE * plan.seconds:
-                    break
-            for chain in self._chains:
-                clear_sums(chain)
+            yield from self._warm_up(pool)
             kept = 0
             while plan.sweeps is None or kept < plan.sweeps:
                 length = self._next_length(kept)
@@ -78,6 +75,21 @@ class RelationalSampling:
                 self._keep(length)
                 kept += length
                 yield self._progress("sampling", kept, plan.sweeps)
+
+    def _warm_up(self, pool: ThreadPoolExecutor) -> Iterator[Progress]:
+        plan, warm = self.plan, self._warm_up_plan
+        while length := warm.length():
+            done = 0
+            for done in self._advance(pool, length):
+                yield self._progress("warm-up", warm.done + done, plan.burn_in)
+                if plan.seconds is not None and self.seconds > WARM_SHARE * plan.seconds:
+                    break
+            whole = warm.looks and done == length
+            warm.look(done, np.stack([self._batch(c, length)[0] for c in self._chains]) if whole else None)
+            for chain in self._chains:
+                clear_sums(chain)
+            if done < length:
+                return
 
     def _next_length(self, kept: int) -> int:
         if self.plan.sweeps is None:
@@ -146,7 +158,7 @@ class RelationalSampling:
             lengths=np.array(self._lengths, dtype=np.int64),
             sizes=self._sizes,
             square=np.stack(self._square),
-            burn_in=self.plan.burn_in,
+            burn_in=self._warm_up_plan.done,
         )
 
     def _states(self) -> Draws:
