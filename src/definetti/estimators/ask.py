@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -11,14 +11,17 @@ import numpy as np
 from definetti.errors import Notice
 from definetti.estimators import ESTIMATORS
 from definetti.estimators.assemble import ROUNDING, assemble, judge, with_events
-from definetti.estimators.events import Event, build_event, observer
+from definetti.estimators.events import Event, build_event, observer, watching
+from definetti.estimators.gain import report, within_orbits
 from definetti.estimators.stopping import Look, worst
+from definetti.model.factors import FREE
 from definetti.model.marginals import Marginals
 from definetti.model.queries import Query, parse_query
-from definetti.samplers.blocks import Slots, slots_of
+from definetti.samplers.blocks import Block, Slots, slots_of
 from definetti.samplers.chains import Plan, Sampling, Statistics
 from definetti.samplers.draws import Draws
 from definetti.samplers.gibbs import Gibbs
+from definetti.samplers.tracking import pick
 from definetti.symmetry.factors import Symmetries, none
 
 
@@ -60,9 +63,20 @@ class GraphQuestion:
         estimates = ESTIMATORS[method](draws)
         notices = [*self.notices, *fallback_notices(estimates.fallback, method), *cut_notices(estimates.value)]
         found = judge(estimates, draws)
+        names = [self.group.model.names[i] for i in self._representatives()]
+        notices += within_orbits(draws, names)
+        run = dict(run) | report(draws, estimates, found, method)
         return assemble(
             self.group.model, self.names, estimates, found, self.queries, self.events, run, notices, interrupted
         )
+
+    def _representatives(self) -> list[int]:
+        """A variable of each statistic."""
+        place = np.zeros(self.names["singles"], dtype=np.int64)
+        model = self.group.model
+        free = np.repeat(model.evidence == FREE, model.cards)
+        place[self.names["statistic_of"][free][::-1]] = np.repeat(np.arange(model.n), model.cards)[free][::-1]
+        return place.tolist()
 
 
     def measure(self, draws: Draws, method: str) -> Look:
@@ -93,6 +107,26 @@ def fallback_notices(fallback: np.ndarray, method: str) -> list[Notice]:
         text = f"too few batches to fit control variates for {int(fallback.sum())} numbers; 'orbit' was used for them"
         return [Notice("fallback", text)]
     return [Notice("fallback", f"the estimator {method!r} does not apply to joint queries; 'orbit' was used for them")]
+
+
+def tracker(
+    group: Symmetries, statistic_of: np.ndarray, sizes: np.ndarray, tied: np.ndarray, seed: int
+) -> tuple[Callable[[Block, np.ndarray], None] | None, np.ndarray]:
+    """A function that adds the hits of tracked literals in a block's states, and their statistics.
+
+    Of a binary variable one value is tracked: the other has the same spread.
+    """
+    model = group.model
+    literal_variable = np.repeat(np.arange(model.n), model.cards)
+    statistic = np.where(model.evidence[literal_variable] == FREE, statistic_of, -1)
+    statistic[(statistic >= 0) & (sizes[statistic] == 1)] = -1
+    _, first = np.unique(tied, return_index=True)
+    pairs = np.isin(tied, np.flatnonzero(np.bincount(tied) == 2))
+    other = pairs & ~np.isin(np.arange(len(tied)), first)
+    statistic[(statistic >= 0) & other[statistic]] = -1
+    literals = pick(statistic, np.random.default_rng([seed, 2]))
+    watch, _ = watching([literal[None, None] for literal in literals], model)
+    return watch, statistic[literals]
 
 
 def _tied(of_slot: np.ndarray, row: np.ndarray) -> np.ndarray:
@@ -136,5 +170,6 @@ def ask(group: Symmetries, queries: Sequence[str | Query], method: str, seed: in
         "statistic_of": np.searchsorted(distinct, used.literal_orbit),
         "singles": len(distinct),
     }
-    statistics = Statistics(of_slot, sizes, watch, event_sizes, tied)
+    track, members = tracker(used, names["statistic_of"], sizes, tied, seed)
+    statistics = Statistics(of_slot, sizes, watch, event_sizes, tied, track, members)
     return GraphQuestion(used, parsed, tuple(events), slots, statistics, names, tuple(notices))

@@ -19,6 +19,7 @@ from definetti.samplers.blocks import Block, Engine, Harvest
 from definetti.samplers.draws import Draws, merge_pairs
 from definetti.samplers.gibbs import Gibbs
 from definetti.samplers.starts import starts
+from definetti.samplers.tracking import is_tracked, tracked
 from definetti.samplers.warmup import WarmUp
 
 CHUNK_SECONDS = 0.1  # how long one call of a kernel should take: progress, Ctrl-C and time limits wait for it
@@ -50,6 +51,8 @@ class Statistics:
     events: Callable[[Block, np.ndarray], None] | None = None  # adds joint events' hits at a sweep's end
     event_sizes: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     groups: np.ndarray | None = None  # int64[K of literals]: statistics of the values of one variable have one number
+    track: Callable[[Block, np.ndarray], None] | None = None  # adds tracked members' hits at a sweep's end
+    tracked: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))  # int64[M]: their statistics
 
     @property
     def count(self) -> int:
@@ -91,6 +94,9 @@ class Sampling:
         self._drawn: list[np.ndarray] = []  # only in the random scan
         self._lengths: list[int] = []
         self._hits = [np.zeros((len(statistics.event_sizes), block.state.shape[1]), np.int64) for block in self.blocks]
+        self._members = [np.zeros((len(statistics.tracked), block.state.shape[1]), np.int64) for block in self.blocks]
+        self._tracking = False
+        self._tracked: list[tuple[int, np.ndarray]] = []  # lengths and means of tracked batches
         self._warm_up_plan = WarmUp(plan.chains, plan.sweeps, plan.burn_in)
         self.updates = 0
         self.seconds = 0.0
@@ -117,6 +123,7 @@ class Sampling:
             while self.plan.sweeps is None or kept < self.plan.sweeps:
                 length = self._next_length(kept)
                 folded = 2 if self.plan.conditionals else 1
+                self._tracking = self.statistics.track is not None and is_tracked(self.batch_count, self.plan.sweeps is None)
                 for done in self._advance(pool, length - 1, folded):
                     yield self._progress("sampling", kept + done, self.plan.sweeps)
                 before = self._harvest()
@@ -166,12 +173,16 @@ class Sampling:
 
     def _run_block(self, k: int, orders: np.ndarray, folded: int) -> None:
         block, events = self.blocks[k], self.statistics.events
-        if not folded or events is None:
+        track = self.statistics.track if self._tracking and folded else None
+        if not folded or (events is None and track is None):
             block.run(orders, folded)
             return
-        for order in orders:  # joint events are looked at after every sweep
+        for order in orders:  # joint events and tracked members are looked at after every sweep
             block.run(order[None], folded)
-            events(block, self._hits[k])
+            if events is not None:
+                events(block, self._hits[k])
+            if track is not None:
+                track(block, self._members[k])
 
     def _progress(self, phase: str, done: int, total: int | None) -> Progress:
         return Progress(phase, done, total, self.updates / max(self.seconds, 1e-9), None, self.seconds)
@@ -199,6 +210,12 @@ class Sampling:
             if not self._sampler.visits_once:
                 self._drawn.append(self._at_visits([(a.drawn, b.drawn) for a, b in pairs], pairs[0]))
         self._lengths.append(length)
+        if self._tracking:
+            lanes = [h.final.shape[1] for h, _ in last]
+            sums = [members[:, :width] for members, width in zip(self._members, lanes, strict=True)]
+            self._tracked.append((length, np.concatenate(sums, axis=1).T / length))
+            for members in self._members:
+                members[...] = 0
         if self.plan.sweeps is None and len(self._lengths) >= MOST_BATCHES:
             for kept in (self._f, self._g, self._drawn):
                 kept[:] = merge_pairs(kept, self._lengths)
@@ -244,6 +261,7 @@ class Sampling:
             last=np.stack(self._last) if self._last else empty,
             drawn=np.stack(self._drawn) if self._drawn else None,
             groups=self._groups(),
+            tracked=tracked(self.statistics.tracked, [m for _, m in self._tracked], [n for n, _ in self._tracked]),
             burn_in=self._warm_up_plan.done,
         )
 

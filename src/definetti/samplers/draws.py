@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from definetti.samplers.tracking import Tracked
+
 
 @dataclass(frozen=True, eq=False)
 class Draws:
@@ -27,6 +29,7 @@ class Draws:
     square: np.ndarray | None = None  # float64[B, C, K]
     drawn: np.ndarray | None = None  # float64[B, C, K]: F at the updates that G is taken at, where that is not `f`
     groups: np.ndarray | None = None  # int64[K]: statistics of the values of one variable have one number
+    tracked: Tracked | None = None  # single members, in a few batches
     burn_in: int = 0
     unfinished: bool = False  # states inside the first sweep, before anything was folded: no error can be told
 
