@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -142,7 +143,7 @@ def footer(result: Marginals) -> str:
         what = f"{show.count(run['chains'])} chains × {show.count(run['sweeps'])} sweeps"
         what += f" after {show.count(run['burn_in'])} of warm-up" if run["burn_in"] else ""
         how.insert(0, f"{what} by {run['sampler']}" if run["sampler"] else what)
-    lines = [", ".join(how)]
+    lines = [", ".join(how), *gained(run)]
     if run["updates"] and seconds["sample"]:
         rate = show.number(run["updates"] / seconds["sample"] / 1e6, 3)
         lines.append(f"{show.count(run['updates'])} updates, {rate} M per second")
@@ -150,3 +151,15 @@ def footer(result: Marginals) -> str:
         lines.append(f"seed {run['seed']}")
     lines.append(", ".join(f"{phase} {show.seconds(s)}" for phase, s in seconds.items() if s is not None))
     return "\n".join(lines)
+
+
+def gained(run: Mapping[str, Any]) -> list[str]:
+    """Which estimators `auto` chose, and what they gain over the standard one."""
+    lines = []
+    if run["estimator"] == "auto" and run.get("choices"):
+        lines.append("chosen: " + ", ".join(f"{name} for {show.count(n)}" for name, n in run["choices"].items()))
+    if gain := run.get("gain"):
+        low, high = gain["mean"] / gain["factor"] ** 2, gain["mean"] * gain["factor"] ** 2
+        span = f"{show.number(low, 2)} to {show.number(high, 2)} with 95 %"
+        lines.append(f"variance of standard ÷ this: {show.number(gain['mean'], 3)} on average ({span})")
+    return lines

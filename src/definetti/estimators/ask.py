@@ -63,21 +63,18 @@ class GraphQuestion:
         estimates = ESTIMATORS[method](draws)
         notices = [*self.notices, *fallback_notices(estimates.fallback, method), *cut_notices(estimates.value)]
         found = judge(estimates, draws)
-        names = [self.group.model.names[i] for i in self._representatives()]
-        notices += within_orbits(draws, names)
+        notices += within_orbits(draws, lambda k: self.group.model.names[self._variable(k)])
         run = dict(run) | report(draws, estimates, found, method)
         return assemble(
             self.group.model, self.names, estimates, found, self.queries, self.events, run, notices, interrupted
         )
 
-    def _representatives(self) -> list[int]:
-        """A variable of each statistic."""
-        place = np.zeros(self.names["singles"], dtype=np.int64)
+    def _variable(self, statistic: int) -> int:
+        """A free variable of a statistic."""
         model = self.group.model
         free = np.repeat(model.evidence == FREE, model.cards)
-        place[self.names["statistic_of"][free][::-1]] = np.repeat(np.arange(model.n), model.cards)[free][::-1]
-        return place.tolist()
-
+        literal = np.flatnonzero(free & (self.names["statistic_of"] == statistic))[0]
+        return int(np.searchsorted(model.literal_start, literal, side="right")) - 1
 
     def measure(self, draws: Draws, method: str) -> Look:
         draws = with_events(draws, self.events, self.names["singles"])

@@ -11,7 +11,7 @@ import numpy as np
 from definetti.diagnose import FEWEST_MEANS, Diagnosis, diagnose, weighted_mean
 from definetti.errors import Notice
 from definetti.estimators.events import Event
-from definetti.estimators.values import ORBIT, Estimates
+from definetti.estimators.values import METHODS, ORBIT, Estimates
 from definetti.model.factors import FactorGraph
 from definetti.model.marginals import Estimate, Marginals, OrbitRow, Variables
 from definetti.model.queries import Query
@@ -85,7 +85,7 @@ def assemble(
     interrupted: bool = False,
 ) -> Marginals:
     """`names`: row_of, row_size, row_representative, and statistic_of (literal → statistic)."""
-    statistic_of, singles = names["statistic_of"], names["singles"]
+    statistic_of, singles, half_width = names["statistic_of"], names["singles"], found.half_width
 
     def answer(columns: np.ndarray) -> dict[str, Any]:
         if len(columns) == 2:
@@ -95,10 +95,12 @@ def assemble(
             "mcse": found.mcse[columns],
             "rhat": found.rhat[columns],
             "ess": found.ess[columns],
+            "half_width": half_width[columns],
         }
+        made = {"estimator": METHODS[estimates.method[columns[0]]]} if len(columns) else {}
         if len(columns) == 1:
-            return {key: number(value[0]) for key, value in fields.items()}
-        return {key: [number(v) for v in value] for key, value in fields.items()}
+            return made | {key: number(value[0]) for key, value in fields.items()}
+        return made | {key: [number(v) for v in value] for key, value in fields.items()}
 
     rows = []
     for i, size in zip(names["row_representative"].tolist(), names["row_size"].tolist(), strict=True):

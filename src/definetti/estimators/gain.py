@@ -6,6 +6,7 @@ estimate, averaged over members and chains. Of an orbit of one the statistic is 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -83,7 +84,7 @@ def report(draws: Draws, estimates: Estimates, found: Diagnosis, method: str) ->
     return {"choices": choices, "gain": gains(draws, estimates, found).summary()}
 
 
-def within_orbits(draws: Draws, names: list[str] | None = None) -> list[Notice]:
+def within_orbits(draws: Draws, name: Callable[[int], str]) -> list[Notice]:
     """A notice where members of orbits never move, or the chains disagree about them though their orbits' means agree."""
     if draws.tracked is None or draws.chains < 2:
         return []
@@ -99,8 +100,8 @@ def within_orbits(draws: Draws, names: list[str] | None = None) -> list[Notice]:
     out = []
     for places, what in ((frozen, "no member ever moved"), (divided, "members' values differ between chains for good")):
         if places:
-            name = f", that of {names[places[0]]} among them" if names else ""
-            text = f"in {len(places)} orbits{name}, {what}: averages over the orbit hold, but questions that tell its members apart are not covered"
+            which = f"in {len(places)} orbits, that of {name(places[0])} among them, {what}"
+            text = f"{which}: averages over orbits stand, asymmetric questions (that tell members apart) are not covered"
             out.append(Notice("note", text))
     return out
 

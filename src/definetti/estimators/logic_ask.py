@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from definetti.diagnose import Diagnosis
+from definetti.diagnose import Diagnosis, half_width
 from definetti.errors import Notice
 from definetti.estimators import ESTIMATORS
 from definetti.estimators.ask import cut_notices, fallback_notices
 from definetti.estimators.assemble import doubts, judge, number
+from definetti.estimators.gain import report, within_orbits
 from definetti.estimators.stopping import Look, worst
-from definetti.estimators.values import Estimates
+from definetti.estimators.values import METHODS, Estimates
 from definetti.model.formulas import atoms, replace_constants, terms
 from definetti.model.logic import Atom, Constant, Formula, MarkovLogic
 from definetti.model.marginals import Estimate, Marginals, OrbitRow, known
@@ -56,7 +57,7 @@ class LogicQuestion:
         estimates, found = self._estimate(draws, method)
         members = Atoms(self.group)
         rows = OrbitRows(self.group, estimates, found)
-        shown = Marginals(rows, members, run=run)
+        shown = Marginals(rows, members, run=dict(run) | report(draws, estimates, found, method))
         places = {text: len(self.group.sizes) + k for k, text in enumerate(self.cells)}
         asked = {}
         for text, formula in self.queries.items():
@@ -66,6 +67,7 @@ class LogicQuestion:
                 assert isinstance(formula, Atom)
                 asked[text] = shown[atom_text(self.group.model, formula.predicate, _numbers(formula))]
         said = [*fallback_notices(estimates.fallback, method), *cut_notices(estimates.value)]
+        said += within_orbits(draws, lambda k: self.group.orbits[k].representative)
         notices = [*self.notices, *said, *doubts(tuple(rows), asked)]
         return replace(shown, queries=asked, notices=tuple(notices), interrupted=interrupted)
 
@@ -141,6 +143,8 @@ def answer(estimates: Estimates, found: Diagnosis, k: int) -> dict[str, Any]:
         "mcse": number(found.mcse[k]),
         "rhat": number(found.rhat[k]),
         "ess": number(found.ess[k]),
+        "estimator": METHODS[estimates.method[k]],
+        "half_width": number(half_width(found.mcse[k], found.dof[k])),
     }
 
 

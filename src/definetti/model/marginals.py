@@ -27,6 +27,8 @@ class Estimate:
     rhat: Number = None
     ess: Number = None
     orbit_size: int = 1
+    estimator: str | None = None  # which one made it
+    half_width: Number = None  # of a 95 % interval, by Student's t
 
     def __repr__(self) -> str:
         return f"Estimate({show(self.probability)} ± {show(self.mcse)}, orbit of {self.orbit_size})"
@@ -42,9 +44,13 @@ class OrbitRow:
     mcse: Number = 0.0
     rhat: Number = None
     ess: Number = None
+    estimator: str | None = None
+    half_width: Number = None
 
     def estimate(self) -> Estimate:
-        return Estimate(self.probability, self.mcse, self.rhat, self.ess, self.size)
+        return Estimate(
+            self.probability, self.mcse, self.rhat, self.ess, self.size, self.estimator, self.half_width
+        )
 
 
 class Members(Protocol):

@@ -18,6 +18,8 @@ from definetti.samplers.draws import Draws, merge_pairs
 from definetti.samplers.kernels.relational_data import Chain
 from definetti.samplers.kernels.relational_state import clear_sums
 from definetti.samplers.relational import SCANS, SWEEP, UPDATES, Relational, advance, refuse_large, start
+from definetti.samplers.relational_tracking import tracked_atoms
+from definetti.samplers.tracking import is_tracked, tracked
 from definetti.samplers.warmup import WarmUp
 from definetti.symmetry.logic import RenamingSymmetries
 
@@ -49,6 +51,10 @@ class RelationalSampling:
         self._square: list[np.ndarray] = []
         self._lengths: list[int] = []
         self._warm_up_plan = WarmUp(plan.chains, plan.sweeps, plan.burn_in)
+        self._atoms = tracked_atoms(relational, group, plan.seed)
+        self._members = np.zeros((plan.chains, len(self._atoms.orbit)))  # true counts of the batch under way
+        self._tracking = False
+        self._tracked: list[tuple[int, np.ndarray]] = []  # lengths and means of tracked batches
         self.seconds = 0.0
 
     @property
@@ -70,6 +76,7 @@ class RelationalSampling:
             kept = 0
             while plan.sweeps is None or kept < plan.sweeps:
                 length = self._next_length(kept)
+                self._tracking = len(self._atoms.orbit) > 0 and is_tracked(self.batch_count, plan.sweeps is None)
                 for done in self._advance(pool, length):
                     yield self._progress("sampling", kept + done, plan.sweeps)
                 self._keep(length)
@@ -112,9 +119,21 @@ class RelationalSampling:
         chain, began = self._chains[k], time.perf_counter()
         left = target - int(chain.clock[SWEEP])
         if left > 0:
-            done = advance(self.relational, chain, max(1, int(STRETCH * self._rates[k])), left)
+            budget = max(1, int(STRETCH * self._rates[k]))
+            done = self._follow(k, budget, left) if self._tracking else advance(self.relational, chain, budget, left)
             took = max(time.perf_counter() - began, 1e-6)
             self._rates[k] = min(max(done / took, 1.0), 4.0 * self._rates[k])
+
+    def _follow(self, k: int, budget: int, sweeps: int) -> int:
+        """The same with a look at the tracked atoms after every sweep."""
+        chain, done = self._chains[k], 0
+        target = int(chain.clock[SWEEP]) + sweeps
+        while done < budget and chain.clock[SWEEP] < target:
+            before = int(chain.clock[SWEEP])
+            done += advance(self.relational, chain, budget - done, 1)
+            if chain.clock[SWEEP] > before:
+                self._members[k] += self._atoms.values(chain)
+        return done
 
     def _progress(self, phase: str, done: int, total: int | None) -> Progress:
         return Progress(phase, done, total, self.updates / max(self.seconds, 1e-9), None, self.seconds)
@@ -127,6 +146,9 @@ class RelationalSampling:
             clear_sums(chain)
         for kept, part in zip((self._f, self._g, self._square), zip(*parts, strict=True), strict=True):
             kept.append(np.stack(part))
+        if self._tracking:
+            self._tracked.append((length, self._members / length))
+            self._members = np.zeros_like(self._members)
         self._lengths.append(length)
         if self.plan.sweeps is None and len(self._lengths) >= MOST_BATCHES:
             for kept in (self._f, self._g, self._square):
@@ -158,6 +180,7 @@ class RelationalSampling:
             lengths=np.array(self._lengths, dtype=np.int64),
             sizes=self._sizes,
             square=np.stack(self._square),
+            tracked=tracked(self._atoms.orbit, [m for _, m in self._tracked], [n for n, _ in self._tracked]),
             burn_in=self._warm_up_plan.done,
         )
 
