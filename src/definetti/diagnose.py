@@ -99,8 +99,8 @@ def _merged_error(batches: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray,
     """At the finest level of merging where neighbouring batch means are nearly uncorrelated.
 
     What correlation is left is corrected for: with it, a mean of many has variance (1 + 2ρ) times that of independent ones
-    (to first order in 1 / batch length this removes the bias of both signs). The correction triples the noise of the variance,
-    so a third of the degrees of freedom is counted.
+    (to first order in 1 / batch length this removes the bias of both signs). The correction adds its own noise to that of the
+    variance, about twice as much, which leaves a third of the degrees of freedom where batches are many.
     """
     error, dof = _spread(batches.reshape(-1, batches.shape[2]))
     undecided = ~np.isnan(error)
@@ -110,10 +110,11 @@ def _merged_error(batches: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray,
         last = (count // 2) * chains < FEWEST_MERGED or count < 2
         rho = np.zeros(len(known)) if last else lag_correlation(batches)
         take = undecided & (last | (np.abs(rho) <= CORRELATION))
-        inflate = 1.0 + 2.0 * rho * (1.0 - 1.0 / count)
+        both = 2.0 * (1.0 - 1.0 / count)  # neighbours of a batch
+        noise = 2.0 / np.maximum(known - 1.0, 1.0) + (0.0 if last else both**2 / ((count - 1) * chains))
         with np.errstate(invalid="ignore", divide="ignore"):
-            error = np.where(take, np.sqrt(variance * inflate / known), error)
-        dof = np.where(take, np.maximum(known - 1.0, 1.0) / (1.0 if last else 3.0), dof)
+            error = np.where(take, np.sqrt(variance * (1.0 + both * rho) / known), error)
+        dof = np.where(take, 2.0 / noise, dof)
         undecided &= ~take
         batches, lengths = merged(batches, lengths)
     return error, dof
