@@ -20,6 +20,7 @@ FEWEST_MEANS = 8  # means (chains, or batches of all chains) below which no stan
 FEWEST_MERGED = 4  # means that merging may leave
 CORRELATION = 0.15  # of neighbouring batch means, either sign, that is corrected for and not merged away
 CONFIDENCE = 0.95
+STUCK = 1e6  # R-hat of chains that never move and disagree
 BLOCK = 1 << 22  # numbers worked on at once
 
 
@@ -180,6 +181,7 @@ def split_rhat(
     with np.errstate(invalid="ignore", divide="ignore"):
         rhat = np.sqrt(total / within)
     rhat[(within == 0) & (total < 1e-14)] = np.nan
+    rhat[np.isinf(rhat)] = STUCK
     return rhat, total
 
 

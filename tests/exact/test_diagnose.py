@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+
 from definetti.diagnose import half_width, lag_correlation, merged, standard_error, weighted_mean
 from definetti.estimators.auto import estimate as auto
 from definetti.estimators.control import estimate as control

@@ -9,6 +9,7 @@ import itertools
 
 import numpy as np
 import pytest
+
 from definetti.estimators.regression import Coefficients, apply
 
 CLOSE = {"rtol": 0.0, "atol": 1e-10}

@@ -60,8 +60,10 @@ def fits(draws: Draws) -> Iterator[Fit]:
     while chains >= 5 and len(lengths) > 1 and len(lengths) * chains > MOST_ROWS:  # folds are whole chains here
         f, (d, lengths) = merged(f, lengths)[0], merged(d, lengths)
         rows = of[: len(lengths)]
+    changed = draws.f[1:] != draws.f[:-1]
     for k in np.unique(of).tolist():
-        outside = rows != k
-        yield Fit(of == k, fit(f[outside], d[outside], has_own, groups))
+        outside, whole = rows != k, of != k
+        moves = (changed & (whole[1:] & whole[:-1])[:, :, None]).sum(axis=(0, 1))
+        yield Fit(of == k, fit(f[outside], d[outside], has_own, groups, moves))
 
 

@@ -119,9 +119,10 @@ def _divided(x: np.ndarray) -> bool:
     batches, chains, _ = x.shape
     if batches < 2:
         return False
+    p = x.mean()
+    x = x - x.mean(axis=2, keepdims=True)  # what the orbit's mean does is another matter
     within = x.var(axis=0, ddof=1).mean() / batches
     between = x.mean(axis=0).var(axis=0, ddof=1).mean()
-    p = x.mean()
     if between - within <= DIVIDED * p * (1 - p):
         return False
     return bool(between > fdtri(chains - 1, chains * (batches - 1), 1 - FALSE_ALARM) * within)

@@ -16,7 +16,7 @@ MOST_REGRESSORS = 10
 MOST_REGRESSORS_OF_MANY = 4  # where there are more than MANY statistics
 MANY = 256
 POOL, POOL_OF_MANY = 256, 64  # statistics that may serve as regressors of others
-BLOCK = 256  # components fitted at once
+BLOCK = 64  # components fitted at once
 TINY = 1e-20
 FRESH = 1e-7  # of a regressor's squared norm must be new beside those already there
 
@@ -47,19 +47,19 @@ def apply(coefficients: Coefficients, f: np.ndarray, d: np.ndarray) -> np.ndarra
     return out
 
 
-def fit(f: np.ndarray, d: np.ndarray, has_own: np.ndarray, groups: np.ndarray) -> Coefficients:
+def fit(f: np.ndarray, d: np.ndarray, has_own: np.ndarray, groups: np.ndarray, moves: np.ndarray) -> Coefficients:
     """Least squares on rows f[n, K] and d[n, K]. `has_own`: D of the statistic itself is known; `groups`: statistics that
-    belong to one variable have one number."""
+    belong to one variable have one number. `moves[k]` counts how often F_k changed within a chain: where it did not, D has not
+    shown its law (a chain that stays in one mode has a tiny D that goes with the mode), and nothing is fitted to it."""
     rows, count = f.shape
     budget = min(rows // ROWS_PER_REGRESSOR, MOST_REGRESSORS if count <= MANY else MOST_REGRESSORS_OF_MANY)
     made = Coefficients(np.zeros((count, max(budget, 1)), np.int64), np.zeros((count, max(budget, 1))), np.zeros(count, bool))
     if budget < 1:
         return made
-    moves = np.minimum((f != 0).sum(axis=0), (f != 1).sum(axis=0))
     y, x = f - f.mean(axis=0), d - d.mean(axis=0)
     norm = np.sqrt((x**2).sum(axis=0))
     x = np.where(norm > TINY, x / np.where(norm > TINY, norm, 1.0), 0.0)
-    pool = _pool(x, y, norm > TINY)
+    pool = _pool(x, y, (norm > TINY) & (moves >= ROWS_PER_REGRESSOR))
     for members in _components(groups, has_own):
         for at in range(0, len(members), BLOCK):
             _fit_block(made, members[at : at + BLOCK], x, y, norm, pool, has_own, moves, budget)

@@ -19,11 +19,11 @@ from definetti.samplers.chains import Progress
 from definetti.samplers.draws import Draws
 
 FEWEST_BATCHES = 20
-FEWEST_CHAINS = 4
 MOST_RHAT = 1.01
 MARGIN = 0.9  # the half-width must be below this share of the one asked for
 GROWTH = 1.1  # sweeps between two looks
-LOOK_SHARE = 0.1  # of the time at most goes into looking
+LOOK_SHARE = 0.1  # of the time goes into looking at most,
+LOOK_SHARE_UNTIL = 0.3  # or this where the run waits for what is seen
 MOST_SECONDS = 600.0  # a run that waits for its error ends here, unless `seconds` says otherwise
 
 
@@ -82,8 +82,9 @@ class Stopping:
         return self.reached or (self.limit is not None and report.seconds >= self.limit)
 
     def _due(self, sweeps: int) -> bool:
+        share = LOOK_SHARE if self.until is None else LOOK_SHARE_UNTIL
         waited = time.perf_counter() - self._looked
-        return sweeps >= GROWTH * self._sweeps + 1 and waited * LOOK_SHARE >= self._cost * (self.until is None)
+        return sweeps >= GROWTH * self._sweeps + 1 and waited * share >= self._cost
 
     def _measure(self, sampling: Any, report: Progress) -> None:
         if sampling.batch_count < 2:
