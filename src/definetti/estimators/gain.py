@@ -78,10 +78,16 @@ def _of_members(
 def report(draws: Draws, estimates: Estimates, found: Diagnosis, method: str) -> dict[str, Any]:
     """For the run: how many statistics each estimator made, and the gain over `standard`."""
     if method == "standard" or not len(estimates.value) or not draws.f.shape[0]:
-        return {}
+        return quantile(found)
     count = np.bincount(estimates.method, minlength=len(METHODS))
     choices = {name: int(n) for name, n in zip(METHODS, count, strict=True) if n}
-    return {"choices": choices, "gain": gains(draws, estimates, found).summary()}
+    return {"choices": choices, "gain": gains(draws, estimates, found).summary(), **quantile(found)}
+
+
+def quantile(found: Diagnosis) -> dict[str, float]:
+    """The largest quantile of Student's t by which a standard error becomes a half-width, for those who read the file."""
+    moving = found.mcse > 0
+    return {"quantile": float((found.half_width[moving] / found.mcse[moving]).max())} if moving.any() else {}
 
 
 def within_orbits(draws: Draws, name: Callable[[int], str]) -> list[Notice]:
