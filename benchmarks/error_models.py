@@ -77,7 +77,9 @@ def potts(n: int = 12) -> dft.FactorGraph:
     scope = np.concatenate([edges.ravel(), np.arange(n)])
     start = np.concatenate([2 * np.arange(n + 1), 2 * n + np.arange(1, n + 1)])
     which = np.concatenate([np.zeros(n, np.int64), np.ones(n, np.int64)])
-    return dft.FactorGraph.from_arrays(np.full(n, 3), start, scope, which, [0.8 * np.eye(3), np.array([0.0, 0.3, -0.5])])
+    return dft.FactorGraph.from_arrays(
+        np.full(n, 3), start, scope, which, [0.8 * np.eye(3), np.array([0.0, 0.3, -0.5])]
+    )
 
 
 def grid(side: int = 20, seed: int = 1) -> dft.FactorGraph:
@@ -85,7 +87,10 @@ def grid(side: int = 20, seed: int = 1) -> dft.FactorGraph:
     rng = np.random.default_rng(seed)
     node = np.arange(side * side).reshape(side, side)
     edges = np.concatenate(
-        [np.column_stack([node[:, :-1].ravel(), node[:, 1:].ravel()]), np.column_stack([node[:-1].ravel(), node[1:].ravel()])]
+        [
+            np.column_stack([node[:, :-1].ravel(), node[:, 1:].ravel()]),
+            np.column_stack([node[:-1].ravel(), node[1:].ravel()]),
+        ]
     )
     fields = [np.array([0.0, h]) for h in rng.normal(0, 0.5, side * side)]
     scope = np.concatenate([edges.ravel(), node.ravel()])

@@ -1,8 +1,8 @@
 """Error bars and estimators: coverage of 95 % intervals, widths, MSE beside `standard`, equal time, and `until`.
 
-Repetitions are groups of four chains of one run: lanes share scan orders, given which they are independent, so groups are honest
-repetitions of a run with four chains. The truth is exact for friends and smokers; elsewhere the pooled mean of all repetitions' control
-estimates stands for it, whose error is a fortieth of one repetition's.
+Repetitions are groups of four chains of one run: lanes share scan orders, given which they are independent, so
+groups are honest repetitions of a run with four chains. The truth is exact for friends and smokers; elsewhere the
+pooled mean of all repetitions' control estimates stands for it, whose error is a fortieth of one repetition's.
 """
 
 from __future__ import annotations
@@ -81,7 +81,8 @@ class Runs:
         cut = [slice(at, at + CHAINS) for at in range(0, d.chains - CHAINS + 1, CHAINS)]
         parts = ("f", "g", "last", "square")
         return [
-            replace(d, **{p: None if (x := getattr(d, p)) is None else x[:, c] for p in parts}, tracked=None) for c in cut
+            replace(d, **{p: None if (x := getattr(d, p)) is None else x[:, c] for p in parts}, tracked=None)
+            for c in cut
         ]
 
 
@@ -167,7 +168,9 @@ def coverage(case: Case) -> list[Row]:
 # --- gains -------------------------------------------------------------------------------------------------------------
 
 
-def squared_errors(model: Any, exact: dict[str, float], name: str, repetitions: int, wanted: dict[str, float]) -> list[Row]:
+def squared_errors(
+    model: Any, exact: dict[str, float], name: str, repetitions: int, wanted: dict[str, float]
+) -> list[Row]:
     """MSE of `standard` ÷ MSE of the others, 4 chains × 500 sweeps, geometric mean over the atoms of a type."""
     chains = repetitions * CHAINS
     case = Case(name, model, repetitions, "literals")
@@ -220,7 +223,8 @@ def equal_time(quick: bool) -> list[Row]:
 
 
 def until(repetitions: int) -> list[Row]:
-    """`until` on friends and smokers n=6: how often the half-width holds, and how much longer it took than an oracle needs."""
+    """`until` on friends and smokers n=6: how often the half-width holds, and how much longer it took than an oracle
+    needs."""
     model, exact, goal = people(6), truth(6)["smokes"], 2e-4
     held, sweeps = [], []
     for seed in range(repetitions):

@@ -1,12 +1,12 @@
 """Standard errors, R-hat and effective sizes from batch means of several chains. A leaf: it knows arrays, no models.
 
-All functions take arrays [batches, chains, statistics]. A statistic that never moved has no R-hat and no effective size: it is
-*constant*, which is said by `None` downstream and never by NaN.
+All functions take arrays [batches, chains, statistics]. A statistic that never moved has no R-hat and no effective
+size: it is *constant*, which is said by `None` downstream and never by NaN.
 
-Standard errors are replicated batch means. With 32 chains or more the chains' means are the replicates. With fewer, batches are
-merged in pairs until neighbours are nearly uncorrelated, whichever the sign: a slow chain's batch means correlate positively and short
-batches understate its error; the residual of a control variate nearly telescopes, its batch means correlate negatively and short batches
-overstate it.
+Standard errors are replicated batch means. With 32 chains or more the chains' means are the replicates. With fewer,
+batches are merged in pairs until neighbours are nearly uncorrelated, whichever the sign: a slow chain's batch means
+correlate positively and short batches understate its error; the residual of a control variate nearly telescopes, its
+batch means correlate negatively and short batches overstate it.
 """
 
 from __future__ import annotations
@@ -99,9 +99,10 @@ def _spread(means: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _merged_error(batches: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """At the finest level of merging where neighbouring batch means are nearly uncorrelated.
 
-    What correlation is left is corrected for: with it, a mean of many has variance (1 + 2ρ) times that of independent ones
-    (to first order in 1 / batch length this removes the bias of both signs). The correction adds its own noise to that of the
-    variance, about twice as much, which leaves a third of the degrees of freedom where batches are many.
+    What correlation is left is corrected for: with it, a mean of many has variance (1 + 2ρ) times that of
+    independent ones (to first order in 1 / batch length this removes the bias of both signs). The correction adds
+    its own noise to that of the variance, about twice as much, which leaves a third of the degrees of freedom where
+    batches are many.
     """
     error, dof = _spread(batches.reshape(-1, batches.shape[2]))
     undecided = ~np.isnan(error)
@@ -122,7 +123,8 @@ def _merged_error(batches: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray,
 
 
 def merged(batches: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Neighbouring batches as one, weighted by lengths; unknown ones count nothing. An odd one at the end joins the last."""
+    """Neighbouring batches as one, weighted by lengths; unknown ones count nothing. An odd one at the end joins the
+    last."""
     count = len(lengths)
     starts = np.arange(0, count - count % 2, 2) if count > 1 else np.zeros(1, np.int64)
     known = ~np.isnan(batches)
@@ -162,9 +164,9 @@ def split_rhat(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Split R-hat, and the variance of single draws.
 
-    Each chain is cut into halves; the halves' means are compared with the spread of single draws within them. `squares` are
-    means of F², perhaps of few draws: a rare event may be missing from them altogether. But F is a mean of `sizes` indicators, so F² is
-    at least F / size, which is known from all draws.
+    Each chain is cut into halves; the halves' means are compared with the spread of single draws within them.
+    `squares` are means of F², perhaps of few draws: a rare event may be missing from them altogether. But F is a
+    mean of `sizes` indicators, so F² is at least F / size, which is known from all draws.
     """
     count = len(lengths)
     if count < 2:

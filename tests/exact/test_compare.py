@@ -109,7 +109,8 @@ def test_repr_shows_the_worst_ten() -> None:
 
 
 def test_few_degrees_of_freedom_make_a_difference_less_unlikely() -> None:
-    """t = 6 with 3 degrees of freedom is a normal 2.6; with an exact partner or with one of many degrees it counts alike."""
+    """t = 6 with 3 degrees of freedom is a normal 2.6; with an exact partner or with one of many degrees it counts
+    alike."""
     wide = Estimate(0.6, 0.1 / 6, half_width=0.1 / 6 * 3.182446305)
     for partner in (Estimate(0.5, 0.0), Estimate(0.5, None), Estimate(0.5, 1e-9)):
         z = compare({"x": wide}, {"x": partner}).rows[0].z

@@ -163,7 +163,8 @@ def test_what_never_moved_is_told_by_its_conditionals() -> None:
 
 
 def test_choice_does_not_go_with_the_smallest_estimate() -> None:
-    """A rare event: estimates chosen by `auto` stay unbiased. 200 runs; a bias of 4 standard errors happens once in 16,000."""
+    """A rare event: estimates chosen by `auto` stay unbiased. 200 runs; a bias of 4 standard errors happens once in
+    16,000."""
     found = []
     for seed in range(200):
         rng = np.random.default_rng(seed)

@@ -162,7 +162,11 @@ def sweeps(pi: np.ndarray, start: int, order: tuple[int, ...]) -> list[tuple[flo
     for i in order:
         g, bit = conditional(pi, i), 1 << (d - 1 - i)
         ways = [
-            (chance * (g[s] if value else 1 - g[s]), s | bit if value else s & ~bit, np.where(np.arange(d) == i, g[s], met))
+            (
+                chance * (g[s] if value else 1 - g[s]),
+                s | bit if value else s & ~bit,
+                np.where(np.arange(d) == i, g[s], met),
+            )
             for chance, s, met in ways
             for value in (0, 1)
         ]

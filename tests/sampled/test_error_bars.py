@@ -57,7 +57,9 @@ def potts(n: int = 6) -> dft.FactorGraph:
     scope = np.concatenate([edges.ravel(), np.arange(n)])
     start = np.concatenate([2 * np.arange(n + 1), 2 * n + np.arange(1, n + 1)])
     which = np.concatenate([np.zeros(n, np.int64), np.ones(n, np.int64)])
-    return dft.FactorGraph.from_arrays(np.full(n, 3), start, scope, which, [0.8 * np.eye(3), np.array([0.0, 0.3, -0.5])])
+    return dft.FactorGraph.from_arrays(
+        np.full(n, 3), start, scope, which, [0.8 * np.eye(3), np.array([0.0, 0.3, -0.5])]
+    )
 
 
 def run(model: object, kind: str, method: str, chains: int, sweeps: int, seed: int) -> Draws:
@@ -80,8 +82,8 @@ def fours(draws: Draws) -> list[Draws]:
 
 @pytest.mark.parametrize("method", ["orbit", "conditional", "control", "auto"])
 def test_intervals_of_short_runs_cover(method: str) -> None:
-    """120 runs of 4 chains × 500 sweeps on a Potts ring. If 95 % of the intervals hold, fewer than 87.5 % of 120 happens
-    less than once in 1,000 per value; 99 % would mean errors far too large."""
+    """120 runs of 4 chains × 500 sweeps on a Potts ring. If 95 % of the intervals hold, fewer than 87.5 % of 120
+    happens less than once in 1,000 per value; 99 % would mean errors far too large."""
     model = potts()
     draws = run(model, "variables", "orbit", 480, 500, 3)
     exact = dft.exact(model)["X0"].probability
@@ -100,8 +102,8 @@ def test_intervals_of_short_runs_cover(method: str) -> None:
     ids=["smokers", "strong"],
 )
 def test_gains_on_friends_and_smokers(tmp_path: Path, weights: tuple[float, ...], least: dict[str, float]) -> None:
-    """MSE of standard ÷ MSE of control, 4 chains × 500 sweeps, 30 repetitions. Measured with 500: 4,700, 700,000, 2.8 and
-    108; of the strongly coupled smokers (at least 2) 30 repetitions tell only that it is above 1.5."""
+    """MSE of standard ÷ MSE of control, 4 chains × 500 sweeps, 30 repetitions. Measured with 500: 4,700, 700,000,
+    2.8 and 108; of the strongly coupled smokers (at least 2) 30 repetitions tell only that it is above 1.5."""
     model = people(tmp_path, *weights)
     truth = EXACT if weights[0] > 0 else STRONG
     made = {}

@@ -1,4 +1,5 @@
-"""What is to be estimated of a factor graph: rows or single variables, joint events, and the statistics that serve both."""
+"""What is to be estimated of a factor graph: rows or single variables, joint events, and the statistics that serve
+both."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""From estimates of statistics to Marginals: rows, queries, and the notices that say which numbers cannot be trusted."""
+"""From estimates of statistics to Marginals: rows, queries, and the notices that say which numbers cannot be
+trusted."""
 
 from __future__ import annotations
 
@@ -67,7 +68,9 @@ def judge(estimates: Estimates, draws: Draws) -> Diagnosis:
     g = np.full_like(still, np.nan) if draws.g is None else weighted_mean(draws.g, draws.lengths)
     inner, enough = (still > 0) & (still < 1), draws.f.shape[0] * draws.f.shape[1] >= FEWEST_MEANS
     exact = found.constant & enough & np.where(np.isnan(g), inner, np.abs(g - still) < 1e-12)
-    rare = found.constant & enough & ~inner & ~exact & (estimates.method <= ORBIT)  # the conditionals have an error of their own
+    rare = (
+        found.constant & enough & ~inner & ~exact & (estimates.method <= ORBIT)
+    )  # the conditionals have an error of their own
     mcse[rare] = np.sqrt(g * (1 - g) / (draws.sweeps * draws.chains))[rare]
     mcse[exact | (mcse < ROUNDING)] = 0.0  # a conditional that depends on nothing is the answer itself
     return replace(found, mcse=mcse, ess=np.where(mcse == 0.0, np.nan, found.ess))

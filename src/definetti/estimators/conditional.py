@@ -1,7 +1,8 @@
 """The orbit mean of full conditionals, G: each update contributes P(value | the rest) instead of the value drawn.
 
-It always helps a single variable under the random scan; averaged over an orbit it can hurt (mean-field antiferromagnet), so it is a
-choice and not the default. Joint events have no conditional here: the orbit estimator stands in for them.
+It always helps a single variable under the random scan; averaged over an orbit it can hurt (mean-field
+antiferromagnet), so it is a choice and not the default. Joint events have no conditional here: the orbit estimator
+stands in for them.
 """
 
 from __future__ import annotations

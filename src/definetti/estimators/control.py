@@ -1,10 +1,12 @@
 """Control variates: mean(F) − βᵀ mean(F − G) over orbit statistics.
 
-F − G has mean exactly 0 when both are taken at the same updates, so every fixed β is unbiased: β = 0 is the orbit estimator, β = 1
-on a statistic's own difference the conditional one. β is fitted on batch means of several chains pooled, and used on other batches than
-it was fitted on (`folds.py`): the spread of the results contains the noise of the fit.
+F − G has mean exactly 0 when both are taken at the same updates, so every fixed β is unbiased: β = 0 is the orbit
+estimator, β = 1 on a statistic's own difference the conditional one. β is fitted on batch means of several chains
+pooled, and used on other batches than it was fitted on (`folds.py`): the spread of the results contains the noise of
+the fit.
 
-Joint events have no conditional of their own; the differences of single variables have mean 0 beside them as well, and serve them.
+Joint events have no conditional of their own; the differences of single variables have mean 0 beside them as well,
+and serve them.
 """
 
 from __future__ import annotations
@@ -43,7 +45,7 @@ def estimate(draws: Draws) -> Estimates:
         batches[part.inside] = apply(part.coefficients, paired[part.inside], differences[part.inside])
         fitted &= part.coefficients.fitted
     batches[:, :, ~fitted] = draws.f[:, :, ~fitted]
-    certain = (np.abs(draws.g - draws.g[:1, :1]) <= SAME).all(axis=(0, 1))  # a conditional that depends on nothing is the answer
+    certain = (np.abs(draws.g - draws.g[:1, :1]) <= SAME).all(axis=(0, 1))
     batches[:, :, certain] = draws.g[:, :, certain]
     method = np.where(fitted, CONTROL, ORBIT).astype(np.int8)
     return Estimates(weighted_mean(batches, draws.lengths), batches, ~fitted, method)
@@ -65,5 +67,3 @@ def fits(draws: Draws) -> Iterator[Fit]:
         outside, whole = rows != k, of != k
         moves = (changed & (whole[1:] & whole[:-1])[:, :, None]).sum(axis=(0, 1))
         yield Fit(of == k, fit(f[outside], d[outside], has_own, groups, moves))
-
-

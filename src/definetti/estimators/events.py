@@ -1,4 +1,5 @@
-"""Joint queries as statistics: an event is a disjoint union of conjunctions, each averaged over the orbit of its tuple."""
+"""Joint queries as statistics: an event is a disjoint union of conjunctions, each averaged over the orbit of its
+tuple."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Folds for cross-fitting: what is fitted or chosen on all other batches is used on a fold's own.
 
-Then a fitted coefficient or a choice is independent, or nearly so, of the batches it is used on: their mean stays unbiased and the
-spread of the results is an honest error that contains the noise of the fit.
+Then a fitted coefficient or a choice is independent, or nearly so, of the batches it is used on: their mean stays
+unbiased and the spread of the results is an honest error that contains the noise of the fit.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """What the symmetries and the estimator gained over the standard one, and whether the chains move within orbits.
 
-The standard estimator's variance comes from tracked members (`samplers/tracking.py`): the spread of their batch means around the orbit's
-estimate, averaged over members and chains. Of an orbit of one the statistic is its own member.
+The standard estimator's variance comes from tracked members (`samplers/tracking.py`): the spread of their batch
+means around the orbit's estimate, averaged over members and chains. Of an orbit of one the statistic is its own
+member.
 """
 
 from __future__ import annotations
@@ -107,7 +108,9 @@ def within_orbits(draws: Draws, name: Callable[[int], str]) -> list[Notice]:
     for places, what in ((frozen, "no member ever moved"), (divided, "members' values differ between chains for good")):
         if places:
             which = f"in {len(places)} orbits, that of {name(places[0])} among them, {what}"
-            text = f"{which}: averages over orbits stand, asymmetric questions (that tell members apart) are not covered"
+            text = (
+                f"{which}: averages over orbits stand, asymmetric questions (that tell members apart) are not covered"
+            )
             out.append(Notice("note", text))
     return out
 

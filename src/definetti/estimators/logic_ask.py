@@ -1,5 +1,5 @@
-"""What is to be estimated of a Markov logic network: orbits of atoms, and formulas over constants averaged over the orbit of
-their constants (Lemma 1 with tuples of constants in place of tuples of variables)."""
+"""What is to be estimated of a Markov logic network: orbits of atoms, and formulas over constants averaged over the
+orbit of their constants (Lemma 1 with tuples of constants in place of tuples of variables)."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ from definetti.symmetry.logic import RenamingSymmetries, trivial
 
 @dataclass(frozen=True, eq=False)
 class LogicQuestion:
-    """A `Question` about a Markov logic network. `group` is trivial for the standard estimator; `late` is not its own, so
-    that all estimators see the same draws."""
+    """A `Question` about a Markov logic network. `group` is trivial for the standard estimator; `late` is not its
+    own, so that all estimators see the same draws."""
 
     group: RenamingSymmetries
     late: Mapping[str, np.ndarray]  # hanging and loose atoms
@@ -71,7 +71,6 @@ class LogicQuestion:
         notices = [*self.notices, *said, *doubts(tuple(rows), asked)]
         return replace(shown, queries=asked, notices=tuple(notices), interrupted=interrupted)
 
-
     def _estimate(self, draws: Draws, method: str) -> tuple[Estimates, Diagnosis]:
         draws = replace(draws, groups=tied_orbits(self.group, draws.f.shape[2]))
         estimates = ESTIMATORS[method](draws)
@@ -97,8 +96,13 @@ def tied_orbits(group: RenamingSymmetries, count: int) -> np.ndarray:
         exclusive = sorted(group.model.predicates[name].exclusive)
         if not exclusive:
             continue
-        values = [*exclusive, orbits.lookup.ndim - 1]  # and the patterns of equal constants, which change with the values
-        blocks = np.moveaxis(orbits.lookup, values, range(-len(values), 0)).reshape(-1, np.prod([orbits.lookup.shape[a] for a in values]))
+        values = [
+            *exclusive,
+            orbits.lookup.ndim - 1,
+        ]  # and the patterns of equal constants, which change with the values
+        blocks = np.moveaxis(orbits.lookup, values, range(-len(values), 0)).reshape(
+            -1, np.prod([orbits.lookup.shape[a] for a in values])
+        )
         for block in blocks:
             numbers = tied[np.unique(block[block >= 0])]
             if len(numbers) > 1:
@@ -199,7 +203,10 @@ def observed_value(model: MarkovLogic, predicate: str, constants: Sequence[int])
         if len(same):
             return int(evidence.values[same[0]])
         outer = [k for k in range(len(row)) if k not in declared.exclusive]
-        if declared.exclusive and ((evidence.tuples[:, outer] == row[outer]).all(axis=1) & (evidence.values == 1)).any():
+        if (
+            declared.exclusive
+            and ((evidence.tuples[:, outer] == row[outer]).all(axis=1) & (evidence.values == 1)).any()
+        ):
             return 0
     doubt = model.unknown.get(predicate)
     if predicate in model.closed and (doubt is None or not (doubt == row).all(axis=1).any()):

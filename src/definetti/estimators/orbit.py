@@ -1,7 +1,7 @@
 """The paper's symmetry-aware Rao-Blackwell estimator, equation (2): every draw averaged over its orbit.
 
-By Lemma 1 the average of the indicator over the orbit of a state is the orbit Hamming weight of the state, divided by the size of
-the orbit of the (tuple of) variables: that is F, and the estimate is its mean.
+By Lemma 1 the average of the indicator over the orbit of a state is the orbit Hamming weight of the state, divided
+by the size of the orbit of the (tuple of) variables: that is F, and the estimate is its mean.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Fitting control variates: F regressed on the differences D = F − G, statistic by statistic, few regressors each.
 
-D has mean exactly 0, so F − βᵀD has the mean of F for every β (`docs/architecture.md`); the fit only makes it quieter. The statistics of
-one variable (its values) have the same regressors and the same ridge: least squares is linear in F, so that their estimates add up to what
-the values' F add up to, namely 1.
+D has mean exactly 0, so F − βᵀD has the mean of F for every β (`docs/architecture.md`); the fit only makes it
+quieter. The statistics of one variable (its values) have the same regressors and the same ridge: least squares is
+linear in F, so that their estimates add up to what the values' F add up to, namely 1.
 """
 
 from __future__ import annotations
@@ -48,12 +48,15 @@ def apply(coefficients: Coefficients, f: np.ndarray, d: np.ndarray) -> np.ndarra
 
 
 def fit(f: np.ndarray, d: np.ndarray, has_own: np.ndarray, groups: np.ndarray, moves: np.ndarray) -> Coefficients:
-    """Least squares on rows f[n, K] and d[n, K]. `has_own`: D of the statistic itself is known; `groups`: statistics that
-    belong to one variable have one number. `moves[k]` counts how often F_k changed within a chain: where it did not, D has not
-    shown its law (a chain that stays in one mode has a tiny D that goes with the mode), and nothing is fitted to it."""
+    """Least squares on rows f[n, K] and d[n, K]. `has_own`: D of the statistic itself is known; `groups`: statistics
+    that belong to one variable have one number. `moves[k]` counts how often F_k changed within a chain: where it did
+    not, D has not shown its law (a chain that stays in one mode has a tiny D that goes with the mode), and nothing
+    is fitted to it."""
     rows, count = f.shape
     budget = min(rows // ROWS_PER_REGRESSOR, MOST_REGRESSORS if count <= MANY else MOST_REGRESSORS_OF_MANY)
-    made = Coefficients(np.zeros((count, max(budget, 1)), np.int64), np.zeros((count, max(budget, 1))), np.zeros(count, bool))
+    made = Coefficients(
+        np.zeros((count, max(budget, 1)), np.int64), np.zeros((count, max(budget, 1))), np.zeros(count, bool)
+    )
     if budget < 1:
         return made
     y, x = f - f.mean(axis=0), d - d.mean(axis=0)
@@ -149,8 +152,9 @@ class Products:
 def _forward(
     products: Products, own: np.ndarray, foreign: np.ndarray, more: np.ndarray, most: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Regressors of each component [T, q] and which of them are valid: its own, then, one after the other, the one that explains
-    most of what is left (Gram and Schmidt on products alone). Chance correlations, the largest of a pool's, are not enough.
+    """Regressors of each component [T, q] and which of them are valid: its own, then, one after the other, the one
+    that explains most of what is left (Gram and Schmidt on products alone). Chance correlations, the largest of a
+    pool's, are not enough.
     """
     count, at = len(own), np.arange(len(own))
     free = np.tile(np.diag(products.gram), (count, 1))  # squared norm of what is new in a candidate

@@ -1,4 +1,5 @@
-"""`marginals`: symmetries, sampling and estimation in one call; or estimation alone, of samples that another program drew."""
+"""`marginals`: symmetries, sampling and estimation in one call; or estimation alone, of samples that another program
+drew."""
 
 from __future__ import annotations
 
@@ -51,9 +52,10 @@ def marginals(
 ) -> Marginals:
     """Marginals of a model by sampling, each sample averaged over its orbit; or of samples drawn elsewhere.
 
-    `source` is a model, or an array chains × draws × variables (or draws × variables) with `model=` beside it.
-    One of `sweeps` (kept, default 2000), `seconds` and `until` (largest half-width of a 95 % interval) says how long to run;
-    `seconds` beside `until` is the most it may take (600 otherwise). Without `burn_in` the run itself tells its warm-up.
+    `source` is a model, or an array chains × draws × variables (or draws × variables) with `model=` beside it. One
+    of `sweeps` (kept, default 2000), `seconds` and `until` (largest half-width of a 95 % interval) says how long to
+    run; `seconds` beside `until` is the most it may take (600 otherwise). Without `burn_in` the run itself tells its
+    warm-up.
     """
     if not isinstance(source, FactorGraph | MarkovLogic):
         from definetti.estimators.samples import from_samples

@@ -1,7 +1,7 @@
 """The standard estimator, equation (1) of the paper: the mean of the indicator itself.
 
-It is the orbit estimator of the trivial group. The caller folds each variable by itself when this estimator is chosen, so F
-already is the indicator here.
+It is the orbit estimator of the trivial group. The caller folds each variable by itself when this estimator is
+chosen, so F already is the indicator here.
 """
 
 from __future__ import annotations

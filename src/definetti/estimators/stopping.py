@@ -1,8 +1,8 @@
 """When to stop: at the wanted half-width, or when the time is up; and what to say about the way there.
 
-The half-width is itself an estimate, and a run that stops the first time it is small enough stops too early too often. So it is
-looked at only now and then (after every tenth more of sweeps), must be a tenth below what was asked, and counts only with enough batches
-and chains that agree.
+The half-width is itself an estimate, and a run that stops the first time it is small enough stops too early too
+often. So it is looked at only now and then (after every tenth more of sweeps), must be a tenth below what was asked,
+and counts only with enough batches and chains that agree.
 """
 
 from __future__ import annotations

@@ -94,10 +94,10 @@ class Comparison:
 def compare(a: Mapping[str, Estimate], b: Mapping[str, Estimate]) -> Comparison:
     """Compare the names of `a` that `b` has too (variables observed alike in both are left out).
 
-    z = difference / sqrt(mcse_a² + mcse_b²), made smaller where the errors have few degrees of freedom. An answer without error bars (mcse None) counts as exact where the other
-    one has an error; where neither has, there is no z. Two exact numbers that differ by more than 1e-9 have an infinite
-    z. The two agree if no |z| passes a threshold that correct answers pass with a chance of 1e-4 in all (Bonferroni
-    over the distinct rows and values).
+    z = difference / sqrt(mcse_a² + mcse_b²), made smaller where the errors have few degrees of freedom. An answer
+    without error bars (mcse None) counts as exact where the other one has an error; where neither has, there is no
+    z. Two exact numbers that differ by more than 1e-9 have an infinite z. The two agree if no |z| passes a threshold
+    that correct answers pass with a chance of 1e-4 in all (Bonferroni over the distinct rows and values).
     """
     names: list[str] = []
     alike = 0
@@ -163,9 +163,7 @@ def _row(name: str, variables: int, a: Estimate, b: Estimate) -> Row:
     differences = [p[v] - q[v] for v in values]
     errors_a, errors_b = _errors(a.mcse, len(differences)), _errors(b.mcse, len(differences))
     widths_a, widths_b = _errors(a.half_width, len(differences)), _errors(b.half_width, len(differences))
-    zs = [
-        _z(*parts) for parts in zip(differences, errors_a, errors_b, widths_a, widths_b, strict=True)
-    ]
+    zs = [_z(*parts) for parts in zip(differences, errors_a, errors_b, widths_a, widths_b, strict=True)]
     scores = [z for z in zs if z is not None]
     return Row(
         name,

@@ -1,7 +1,8 @@
 """Marginals: the answer, the same noun whether it was sampled or computed exactly (then every error bar is 0).
 
-One `OrbitRow` per set of variables with equal marginals; `Members` says which row a variable belongs to, so that a million
-variables are a handful of rows. It lives beside the models because exact solvers and estimators both make it.
+One `OrbitRow` per set of variables with equal marginals; `Members` says which row a variable belongs to, so that a
+million variables are a handful of rows. It lives beside the models because exact solvers and estimators both make
+it.
 """
 
 from __future__ import annotations
@@ -48,9 +49,7 @@ class OrbitRow:
     half_width: Number = None
 
     def estimate(self) -> Estimate:
-        return Estimate(
-            self.probability, self.mcse, self.rhat, self.ess, self.size, self.estimator, self.half_width
-        )
+        return Estimate(self.probability, self.mcse, self.rhat, self.ess, self.size, self.estimator, self.half_width)
 
 
 class Members(Protocol):

@@ -123,7 +123,9 @@ class Sampling:
             while self.plan.sweeps is None or kept < self.plan.sweeps:
                 length = self._next_length(kept)
                 folded = 2 if self.plan.conditionals else 1
-                self._tracking = self.statistics.track is not None and is_tracked(self.batch_count, self.plan.sweeps is None)
+                self._tracking = self.statistics.track is not None and is_tracked(
+                    self.batch_count, self.plan.sweeps is None
+                )
                 for done in self._advance(pool, length - 1, folded):
                     yield self._progress("sampling", kept + done, self.plan.sweeps)
                 before = self._harvest()

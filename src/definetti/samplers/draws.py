@@ -1,7 +1,8 @@
 """Draws: what sampling leaves behind, chains folded into batch means of orbit statistics.
 
-A statistic is the mean, over the orbit of a literal or of a tuple of literals, of its indicator: F of the mathematics. Beside it stands G,
-the mean of the full conditionals at the updates. Every estimator is arithmetic on these streams.
+A statistic is the mean, over the orbit of a literal or of a tuple of literals, of its indicator: F of the
+mathematics. Beside it stands G, the mean of the full conditionals at the updates. Every estimator is arithmetic on
+these streams.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """A run of relational chains under way: the same verbs as `chains.Sampling`, for models that are never grounded.
 
-Chains advance in short stretches that may end inside a sweep, so that progress, Ctrl-C and time limits work where one sweep
-takes a minute. Orbit statistics are folded by the kernel; a run stopped before its first batch ends shows the states themselves.
+Chains advance in short stretches that may end inside a sweep, so that progress, Ctrl-C and time limits work where
+one sweep takes a minute. Orbit statistics are folded by the kernel; a run stopped before its first batch ends shows
+the states themselves.
 """
 
 from __future__ import annotations
@@ -203,7 +204,11 @@ class RelationalSampling:
                 true = np.flatnonzero(row)
                 if len(true):
                     head = np.unravel_index(r, shape[:-1]) if len(shape) > 1 else ()
-                    tuples = np.column_stack([*(np.full(len(true), h) for h in head), true]) if shape else np.zeros((1, 0), int)
+                    tuples = (
+                        np.column_stack([*(np.full(len(true), h) for h in head), true])
+                        if shape
+                        else np.zeros((1, 0), int)
+                    )
                     orbit = self.group.orbit_numbers(name, tuples)
                     counts += np.bincount(orbit[orbit >= 0], minlength=len(counts))
         return counts / self.group.sizes

@@ -1,7 +1,7 @@
 """Tracked members: up to 64 members of each orbit are followed by themselves, in a few batches only.
 
-What they are for: the error that the standard estimator would have had, and whether the chains move within orbits at all. Following
-every sweep would cost a call per sweep; a few whole batches tell as much as is needed.
+What they are for: the error that the standard estimator would have had, and whether the chains move within orbits at
+all. Following every sweep would cost a call per sweep; a few whole batches tell as much as is needed.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Warm-up: how many sweeps to drop, told by the run itself.
 
-Windows of sweeps, each as long as all before it together. The warm-up ends after a window in which the orbit statistics are, on average
-over the chains, where they were in the window before: a drift that the chains' own spread hides is smaller than the error bars to come.
-It is blind to a mode that all chains share, as every look at the chains alone is.
+Windows of sweeps, each as long as all before it together. The warm-up ends after a window in which the orbit
+statistics are, on average over the chains, where they were in the window before: a drift that the chains' own spread
+hides is smaller than the error bars to come. It is blind to a mode that all chains share, as every look at the
+chains alone is.
 """
 
 from __future__ import annotations
