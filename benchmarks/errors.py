@@ -93,7 +93,7 @@ def run(case: Case, method: str, chains: int, sweeps: int, seed: int) -> Runs:
         question: LogicQuestion | GraphQuestion = logic_question(group, (), method)
     else:
         question = ask(group, (), method, seed)
-    sampling = question.sampling(Gibbs(), plan)
+    sampling = question.sampling(Gibbs(), plan, method)
     for _ in sampling.steps():
         pass
     columns, names = statistics(question)
@@ -139,7 +139,7 @@ def coverage(case: Case) -> list[Row]:
         for group in runs.groups():
             for method in METHODS:
                 estimates = ESTIMATORS[method](group)
-                half = judge(estimates, group).half_width
+                half = judge(estimates, group, np.full(len(estimates.value), np.nan)).half_width
                 found[method].append(np.stack([estimates.value, half])[:, runs.columns])
     values = {m: np.stack(v) for m, v in found.items()}
     target = values["control"][:, 0].mean(axis=0)

@@ -20,21 +20,22 @@ FEWEST_MEANS = 8  # means (chains, or batches of all chains) below which no stan
 FEWEST_MERGED = 4  # means that merging may leave
 CORRELATION = 0.15  # of neighbouring batch means, either sign, that is corrected for and not merged away
 CONFIDENCE = 0.95
-STUCK = 1e6  # R-hat of chains that never move and disagree
 BLOCK = 1 << 22  # numbers worked on at once
 
 
 @dataclass(frozen=True, eq=False)
 class Diagnosis:
-    """Per statistic: standard error, split R-hat, effective size (NaN = cannot be told); `constant`: it never moved.
+    """Per statistic: standard error, split R-hat (infinite: chains that never move stand apart), effective size.
 
-    `dof`: the degrees of freedom of the standard error (infinite where it is exact).
+    NaN = cannot be told. `constant`: it never moved; `frozen`: no update could have moved it; `dof`: the degrees of
+    freedom of the standard error.
     """
 
     mcse: np.ndarray
     rhat: np.ndarray
     ess: np.ndarray
     constant: np.ndarray
+    frozen: np.ndarray
     dof: np.ndarray
 
     @property
@@ -169,7 +170,7 @@ def split_rhat(
     mean of `sizes` indicators, so F² is at least F / size, which is known from all draws.
     """
     count = len(lengths)
-    if count < 2:
+    if count < 4:
         nothing = np.full(batches.shape[2], np.nan)
         return nothing, nothing
     half = count // 2
@@ -183,7 +184,6 @@ def split_rhat(
     with np.errstate(invalid="ignore", divide="ignore"):
         rhat = np.sqrt(total / within)
     rhat[(within == 0) & (total < 1e-14)] = np.nan
-    rhat[np.isinf(rhat)] = STUCK
     return rhat, total
 
 
@@ -197,4 +197,4 @@ def diagnose(
     with np.errstate(invalid="ignore", divide="ignore"):
         ess = variance / mcse**2
     ess[~np.isfinite(ess)] = np.nan
-    return Diagnosis(mcse, rhat, ess, constant, dof)
+    return Diagnosis(mcse, rhat, ess, constant, np.zeros_like(constant), dof)

@@ -1,210 +1,180 @@
-"""Standard errors, their degrees of freedom, warm-up and stopping, on series whose answer is known."""
+"""Standard errors, R-hat and effective sizes on chains whose true values are known."""
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
+from small_models import mean_field
 
-from definetti.diagnose import half_width, lag_correlation, merged, standard_error, weighted_mean
-from definetti.estimators.auto import estimate as auto
-from definetti.estimators.control import estimate as control
-from definetti.estimators.folds import folds
-from definetti.estimators.orbit import estimate as orbit
-from definetti.samplers.draws import Draws
-from definetti.samplers.tracking import Tracked, pick
-from definetti.samplers.warmup import WarmUp, settled
+import definetti as dft
+from definetti.diagnose import diagnose, split_rhat, standard_error, weighted_mean
+from definetti.errors import FAILURES
+from definetti.model.factors import factor_graph
 
+BATCHES, LENGTH = 32, 64
 
-def series(kind: str, chains: int, batches: int, seed: int = 1, statistics: int = 400) -> np.ndarray:
-    """Batch means: independent, slow (autoregressive) or telescoping (differences of independent numbers)."""
-    rng = np.random.default_rng(seed)
-    shape = (batches, chains, statistics)
-    noise = rng.normal(size=(batches + 1, *shape[1:]))
-    if kind == "independent":
-        return noise[1:]
-    if kind == "telescoping":
-        return np.diff(noise, axis=0) + 0.3 * rng.normal(size=shape)
-    out = np.zeros(shape)
-    out[0] = noise[0]
-    for b in range(1, batches):
-        out[b] = 0.5 * out[b - 1] + np.sqrt(0.75) * noise[b]
-    return out
+ONE = np.ones(1)  # each statistic is a single indicator
 
 
-@pytest.mark.parametrize("kind", ["independent", "slow", "telescoping"])
-@pytest.mark.parametrize("chains", [1, 4, 12, 40])
-def test_intervals_cover(kind: str, chains: int) -> None:
-    """400 statistics, nominal 95 %. If the coverage is 95 %, below 90.75 % or above 98.5 % happens once in 10,000;
-    one chain whose neighbours correlate has few means left after merging: there only gross errors are seen."""
-    x = series(kind, chains, 32)
-    lengths = np.full(32, 10)
-    error, dof = standard_error(x, lengths)
-    covered = (np.abs(weighted_mean(x, lengths)) <= half_width(error, dof)).mean()
-    low, high = (0.86, 1.0) if chains == 1 and kind != "independent" else (0.9075, 0.985)
-    assert low <= covered <= high
+def autoregressive(rho: float, chains: int, rng: np.random.Generator, statistics: int = 40) -> np.ndarray:
+    """float64[draws, chains, statistics]: stationary AR(1) with variance 1."""
+    draws = BATCHES * LENGTH
+    x = np.empty((draws, chains, statistics))
+    x[0] = rng.normal(size=(chains, statistics))
+    noise = rng.normal(size=x.shape) * np.sqrt(1 - rho**2)
+    for t in range(1, draws):
+        x[t] = rho * x[t - 1] + noise[t]
+    return x
 
 
-def test_width_of_a_telescoping_series() -> None:
-    """Short batches would overstate it more than three times; what remains is at most 1.5 times the true spread."""
-    x = series("telescoping", 4, 32)
-    lengths = np.full(32, 10)
-    error, dof = standard_error(x, lengths)
-    assert half_width(error, dof).mean() <= 1.5 * 1.96 * weighted_mean(x, lengths).std()
-    assert (x.reshape(-1, 400).std(axis=0) / np.sqrt(128)).mean() > 3 * weighted_mean(x, lengths).std()
+def folded(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Batch means, lengths, last draws."""
+    parts = x.reshape(BATCHES, LENGTH, *x.shape[1:])
+    return parts.mean(axis=1), np.full(BATCHES, LENGTH), parts[:, -1]
 
 
-def test_merging_keeps_the_mean_and_skips_what_is_unknown() -> None:
-    x = np.arange(10.0).reshape(5, 1, 2)
-    lengths = np.array([1, 3, 2, 2, 2])
-    y, more = merged(x, lengths)
-    assert more.tolist() == [4, 6]
-    np.testing.assert_allclose(weighted_mean(y, more), weighted_mean(x, lengths))
-    x[1, 0, 0] = np.nan
-    y, _ = merged(x, lengths)
-    assert y[0, 0, 0] == 0.0 and y[0, 0, 1] == (1 * 1 + 3 * 3) / 4
+@pytest.mark.parametrize("rho", [0.0, 0.5, 0.9])
+@pytest.mark.parametrize("chains", [4, 64])
+def test_error_of_known_chains(rho: float, chains: int) -> None:
+    """Of AR(1): the variance of the mean is (1 + ρ)/(1 − ρ) per draw, the effective size draws · (1 − ρ)/(1 + ρ)."""
+    x = autoregressive(rho, chains, np.random.default_rng(1))
+    f, lengths, last = folded(x)
+    found = diagnose(f, lengths, f, last**2, ONE)
+    draws = BATCHES * LENGTH * chains
+    want = np.sqrt((1 + rho) / (1 - rho) / draws)
+    assert np.mean(found.mcse) == pytest.approx(want, rel=0.08)
+    assert np.mean(found.ess) == pytest.approx(
+        draws * (1 - rho) / (1 + rho), rel=0.25
+    )  # batches of 64 are short for 0.9
+    assert np.abs(weighted_mean(f, lengths)).max() < 5 * want
+    assert 0.98 < found.rhat.min() and found.rhat.max() < 1.05
+    assert not found.constant.any() and not found.frozen.any()
 
 
-def test_lag_correlation_is_unbiased_on_short_series() -> None:
-    rho = lag_correlation(series("independent", 4, 8, statistics=4000))
-    assert abs(rho.mean()) < 4 * rho.std() / np.sqrt(4000)
-    assert (lag_correlation(np.ones((8, 4, 3))) == 0).all()
+def test_nominal_coverage() -> None:
+    x = autoregressive(0.6, 4, np.random.default_rng(2), statistics=1000)
+    f, lengths, _ = folded(x)
+    inside = np.abs(weighted_mean(f, lengths)) < 1.96 * standard_error(f, lengths)[0]
+    assert 0.92 < inside.mean() < 0.975
 
 
-def test_few_means_have_no_error() -> None:
-    error, _ = standard_error(np.random.default_rng(1).normal(size=(7, 1, 2)), np.ones(7))
-    assert np.isnan(error).all()
-    assert half_width(np.array([0.0, 1.0]), np.array([0.0, 3.0]))[0] == 0.0
-    assert half_width(np.array([1.0]), np.array([3.0]))[0] == pytest.approx(3.182446)
+def test_rhat_by_hand() -> None:
+    """Four batches of two chains: the textbook formula on half-chains."""
+    rng = np.random.default_rng(3)
+    f, last = rng.random((4, 2, 3)), rng.random((4, 2, 3))
+    lengths = np.array([5, 5, 5, 5])
+    halves = np.stack([f[:2, 0].mean(0), f[:2, 1].mean(0), f[2:, 0].mean(0), f[2:, 1].mean(0)])
+    square = np.maximum((last**2).mean(axis=(0, 1)), f.mean(axis=(0, 1)) / 9)  # a mean of nine indicators
+    within = square - (halves**2).mean(axis=0)
+    total = 9 / 10 * within + halves.var(axis=0, ddof=1)
+    rhat, variance = split_rhat(f, lengths, last**2, 9 * ONE)
+    np.testing.assert_allclose(variance, total)
+    np.testing.assert_allclose(rhat, np.sqrt(total / within))
 
 
-# --- fitted and chosen estimators ------------------------------------------------------------------------------------------
+def test_chains_apart_have_large_rhat() -> None:
+    x = autoregressive(0.3, 8, np.random.default_rng(4))
+    x[:, ::2] += 3.0
+    f, lengths, last = folded(x)
+    assert diagnose(f, lengths, f, last**2, ONE).rhat.min() > 1.5
 
 
-def draws(f: np.ndarray, g: np.ndarray | None, groups: np.ndarray | None = None) -> Draws:
-    return Draws(f, g, np.full(len(f), 10), np.full(f.shape[2], 2), last=f, groups=groups)
+def test_drift_has_large_rhat() -> None:
+    """Splitting chains finds what all chains do alike."""
+    x = autoregressive(0.3, 8, np.random.default_rng(5)) + np.linspace(0, 3, BATCHES * LENGTH)[:, None, None]
+    f, lengths, last = folded(x)
+    assert diagnose(f, lengths, f, last**2, ONE).rhat.min() > 1.1
 
 
-def noisy(chains: int, batches: int, seed: int, quiet: float = 0.1) -> tuple[np.ndarray, np.ndarray]:
-    """F = ½ + 3 D₀ + D₁ + a little; the second statistic is D₁ alone with its own noise."""
-    rng = np.random.default_rng(seed)
-    d = 0.01 * rng.normal(size=(batches, chains, 2))
-    rest = 0.01 * quiet * rng.normal(size=d.shape)
-    f = 0.5 + rest + np.stack([3 * d[:, :, 0] + d[:, :, 1], d[:, :, 1]], axis=2)
-    return f, f - d
+def test_constant_statistics() -> None:
+    f = np.full((8, 4, 2), 0.5)
+    f[:, :, 1] = [0.0, 1.0, 0.0, 1.0]
+    found = diagnose(f, np.full(8, 3), f, f**2, np.array([2, 1]))
+    assert found.constant.tolist() == [True, False]
+    assert np.isnan(found.rhat[0]) and np.isposinf(found.rhat[1])
+    assert np.isnan(found.ess[0])
 
 
-@pytest.mark.parametrize("chains", [1, 2, 4, 5, 8, 40])
-def test_folds_cover_every_batch_and_are_five_or_more(chains: int) -> None:
-    of = folds(32, chains)
-    assert of.shape == (32, chains) and len(np.unique(of)) >= 5
-    if chains >= 5:
-        assert (of == of[:1]).all()  # whole chains
+def test_unvisited_batches_are_left_out() -> None:
+    rng = np.random.default_rng(6)
+    g = rng.random((16, 2, 3))
+    g[::2, :, 1] = np.nan
+    g[:, :, 2] = np.nan
+    lengths = np.full(16, 4)
+    np.testing.assert_allclose(weighted_mean(g, lengths)[:2], [g[:, :, 0].mean(), np.nanmean(g[:, :, 1])])
+    error = standard_error(g, lengths)[0]
+    assert error[1] == pytest.approx(np.nanstd(g[:, :, 1], ddof=1) / np.sqrt(16))
+    assert np.isnan(error[2]) and np.isnan(weighted_mean(g, lengths)[2])
 
 
-def test_control_finds_the_coefficients() -> None:
-    f, g = noisy(4, 32, 3)
-    made = control(draws(f, g))
-    assert made.batches[:, :, 0].std() < 1.3 * 0.001 and not made.fallback.any()
-    chosen = auto(draws(f, g))
-    assert chosen.method[0] == 3 and chosen.value[0] == pytest.approx(made.value[0])
+def test_too_few_means_give_no_error() -> None:
+    assert np.isnan(standard_error(np.random.default_rng(0).random((7, 1, 2)), np.ones(7))[0]).all()
+    assert np.isfinite(standard_error(np.random.default_rng(0).random((8, 1, 2)), np.ones(8))[0]).all()
 
 
-def test_control_is_no_worse_than_orbit_where_it_cannot_help() -> None:
-    """D is noise unrelated to F: 120 runs, the variance grows by no more than the noise of the fit."""
-    worse, plain = [], []
-    for seed in range(120):
-        rng = np.random.default_rng(seed)
-        f = 0.5 + 0.01 * rng.normal(size=(32, 4, 3))
-        g = f - 0.01 * rng.normal(size=f.shape)
-        worse.append(control(draws(f, g)).value - 0.5)
-        plain.append(orbit(draws(f, g)).value - 0.5)
-    assert np.mean(np.square(worse)) < 1.15 * np.mean(np.square(plain))
+# --- what a run says of itself -----------------------------------------------------------------------------------
 
 
-def test_too_few_batches_fall_back_to_orbit() -> None:
-    f, g = noisy(2, 5, 1)
-    made = control(draws(f, g))
-    assert made.fallback.all()
-    np.testing.assert_array_equal(made.batches, f)
+def kinds(result: dft.Marginals) -> set[str]:
+    json.dumps(result.to_json(), allow_nan=False)
+    return {notice.kind for notice in result.notices}
 
 
-def test_values_of_one_variable_add_up_to_one() -> None:
-    rng = np.random.default_rng(5)
-    p = rng.dirichlet([8, 5, 3], size=(32, 4))
-    q = rng.dirichlet([80, 50, 30], size=(32, 4))
-    other = rng.random((32, 4, 2))
-    d = draws(np.concatenate([p, other], axis=2), np.concatenate([q, other + 0.01 * rng.normal(size=other.shape)], axis=2),
-              np.array([0, 0, 0, 1, 2]))  # fmt: skip
-    for made in (control(d), auto(d)):
-        assert made.value[:3].sum() == pytest.approx(1.0, abs=1e-12)
-        np.testing.assert_allclose(made.batches[:, :, :3].sum(axis=2), 1.0, atol=1e-12)
+@pytest.mark.parametrize("chains", [2, 8, 64])
+def test_two_modes_are_not_trusted(chains: int) -> None:
+    """Two variables that only move together: single-site chains stay where they started."""
+    equal = factor_graph([2, 2], [([0, 1], np.eye(2)), ([0], [1.0, 2.0])])
+    result = dft.marginals(equal, chains=chains, sweeps=200, seed=3)
+    assert kinds(result) & FAILURES
+    if chains > 2:
+        assert "not-mixed" in kinds(result) and result["X0"].rhat == np.inf
+        assert result.to_json()["orbits"][0]["rhat"] is None
 
 
-def test_many_values_share_one_coefficient() -> None:
-    rng = np.random.default_rng(5)
-    p, q = rng.dirichlet(np.ones(40), size=(32, 4)), rng.dirichlet(np.ones(40) * 9, size=(32, 4))
-    made = control(draws(p, q, np.zeros(40, np.int64)))
-    np.testing.assert_allclose(made.batches.sum(axis=2), 1.0, atol=1e-12)
+def test_frozen_chain_is_not_exact() -> None:
+    """One chain in one of two states: the number it gives has no error, and is said to be frozen."""
+    equal = factor_graph([2, 2], [([0, 1], np.eye(2)), ([0], [1.0, 2.0])])
+    result = dft.marginals(equal, chains=1, sweeps=200, seed=3)
+    assert "frozen" in kinds(result) and result["X0"].mcse is None
 
 
-def test_auto_keeps_orbit_unless_another_is_clearly_better() -> None:
-    rng = np.random.default_rng(2)
-    f = 0.5 + 0.01 * rng.normal(size=(32, 4, 1))
-    worse = f + 0.02 * rng.normal(size=f.shape)
-    assert auto(draws(f, worse)).method[0] == 1  # orbit
-    assert auto(draws(worse, f)).method[0] in (2, 3)
+def test_strong_couplings_are_not_exact() -> None:
+    """Not hard, but no update will ever move it."""
+    bond = np.array([[0.0, -200.0], [-200.0, 0.0]])
+    result = dft.marginals(factor_graph([2, 2], [([0, 1], bond), ([0], [0, 1])], log=True), chains=1, sweeps=50, seed=1)
+    assert "frozen" in kinds(result) and result["X0"].mcse is None
 
 
-def test_what_never_moved_is_told_by_its_conditionals() -> None:
-    f = np.zeros((32, 4, 1))
-    g = 1e-5 * (1 + 0.1 * np.random.default_rng(1).random(f.shape))
-    for made in (control(draws(f, g)), auto(draws(f, g))):
-        assert made.value[0] == pytest.approx(1.05e-5, rel=0.01)
+def test_forced_values_are_exact() -> None:
+    """X0 = 1 is forced by a table, X1 through X0, X2 = 2 has no chance."""
+    same = np.eye(2)
+    third = np.array([[1.0, 1.0, 1.0], [2.0, 1.0, 0.0]])
+    model = factor_graph([2, 2, 3, 2], [([0], [0.0, 1.0]), ([0, 1], same), ([1, 2], third), ([3], [1, 2])])
+    result = dft.marginals(model, chains=64, sweeps=400, seed=1, symmetries="none")
+    assert (result["X0"].probability, result["X0"].mcse) == (1.0, 0.0)
+    assert (result["X1"].probability, result["X1"].mcse) == (1.0, 0.0)
+    assert result["X2"].probability[2] == 0.0 and result["X2"].mcse[2] == 0.0  # type: ignore[index]
+    assert result.trusted
 
 
-def test_choice_does_not_go_with_the_smallest_estimate() -> None:
-    """A rare event: estimates chosen by `auto` stay unbiased. 200 runs; a bias of 4 standard errors happens once in
-    16,000."""
-    found = []
-    for seed in range(200):
-        rng = np.random.default_rng(seed)
-        f = rng.poisson(0.3, size=(32, 4, 1)) / 30.0
-        g = 0.01 * rng.gamma(4.0, 0.25, size=f.shape)
-        found.append(auto(draws(f, g)).value[0])
-    assert abs(np.mean(found) - 0.01) < 4 * np.std(found) / np.sqrt(200)
+def test_rare_value_never_seen_is_as_uncertain_as_its_conditionals_say() -> None:
+    rare = factor_graph([2, 2], [([0], [1.0, 1e-9]), ([1], [1.0, 2.0])])
+    for source, more in ((rare, {"chains": 4, "sweeps": 50}), (np.zeros((4, 50, 2), dtype=int), {"model": rare})):
+        result = dft.marginals(source, ["X0=1 ^ X1=1", "X0"], seed=1, **more)
+        for query in ("X0=1 ^ X1=1", "X0"):
+            assert result[query].probability == 0.0
+            told = query == "X0" and "model" not in more  # conditionals of samples and joint events are not known
+            assert result[query].mcse == (pytest.approx(np.sqrt(1e-9 / 200), rel=1e-6) if told else None)
+        assert "few-samples" in kinds(result)
 
 
-# --- warm-up, tracking ---------------------------------------------------------------------------------------------------
-
-
-def test_warm_up_ends_when_nothing_drifts() -> None:
-    rng = np.random.default_rng(1)
-    still, drifting = (rng.normal(size=(2, 8, 3)) for _ in range(2))
-    assert settled(still[0], still[1])
-    assert not settled(drifting[0], drifting[1] + np.array([0, 5, 0]))
-
-
-@pytest.mark.parametrize("drift", [0.0, 50.0])
-def test_warm_up_is_longer_where_the_start_was_far_off(drift: float) -> None:
-    rng = np.random.default_rng(1)
-    warm = WarmUp(8, 2000, None)
-    while length := warm.length():
-        middle = warm.done + length / 2
-        warm.look(length, drift * np.exp(-middle / 100) + rng.normal(size=(8, 3)) / np.sqrt(length))
-    assert warm.done == 200 if drift == 0 else 400 <= warm.done <= 2000
-
-
-def test_the_callers_warm_up_is_taken() -> None:
-    warm = WarmUp(8, 2000, 17)
-    assert not warm.looks and warm.length() == 17
-    warm.look(17, None)
-    assert warm.length() == 0
-    assert WarmUp(8, None, 0).length() == 0
-
-
-def test_members_are_picked_from_every_orbit() -> None:
-    orbit = np.repeat([0, 1, -1, 2], [500, 3, 10, 64])
-    places = pick(orbit, np.random.default_rng(1))
-    assert np.bincount(orbit[places]).tolist() == [64, 3, 64] and len(set(places.tolist())) == len(places)
-    assert len(pick(np.full(3, -1), np.random.default_rng(1))) == 0
-    assert Tracked(orbit, np.zeros((1, 1, 1)), np.ones(1)).statistic is orbit
+@pytest.mark.parametrize("sweeps", [1, 2, 3])
+@pytest.mark.parametrize("chains", [1, 64])
+def test_few_sweeps_say_so(sweeps: int, chains: int) -> None:
+    result = dft.marginals(mean_field(4, -0.3, 0.2), ["X0", "X0=1 ^ X1=1"], chains=chains, sweeps=sweeps, seed=1)
+    assert "few-samples" in kinds(result)
+    assert result.run["sweeps"] == sweeps
+    assert 0 <= result["X0"].probability <= 1  # type: ignore[operator]
+    assert (result["X0"].mcse is None) == (chains == 1)

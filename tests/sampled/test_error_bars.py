@@ -64,7 +64,7 @@ def potts(n: int = 6) -> dft.FactorGraph:
 
 def run(model: object, kind: str, method: str, chains: int, sweeps: int, seed: int) -> Draws:
     question = ask(dft.symmetries(model, kind), (), method, seed)
-    sampling = question.sampling(Gibbs(), Plan(chains, 100, sweeps, seed, 2))
+    sampling = question.sampling(Gibbs(), Plan(chains, 100, sweeps, seed, 2), method)
     for _ in sampling.steps():
         pass
     return sampling.draws()
@@ -91,7 +91,7 @@ def test_intervals_of_short_runs_cover(method: str) -> None:
     for group in fours(draws):
         made = ESTIMATORS[method](group)
         assert made.value[:3].sum() == pytest.approx(1.0, abs=1e-12)
-        half = judge(made, group).half_width
+        half = judge(made, group, np.full(len(made.value), np.nan)).half_width
         hits.append(np.abs(made.value - exact) <= half)
     assert (np.mean(hits, axis=0) >= 0.875).all() and np.mean(hits) <= 0.99
 
@@ -109,7 +109,7 @@ def test_gains_on_friends_and_smokers(tmp_path: Path, weights: tuple[float, ...]
     made = {}
     for method in ("standard", "control"):
         question = logic_question(dft.symmetries(model), (), method)
-        sampling = question.sampling(Gibbs(), Plan(120, 100, 500, 5, 2))
+        sampling = question.sampling(Gibbs(), Plan(120, 100, 500, 5, 2), method)
         for _ in sampling.steps():
             pass
         names = [question.group.orbits[k].representative for k in range(len(question.group.sizes))]
@@ -225,5 +225,5 @@ def test_gains_of_orbits_of_one_need_no_tracking() -> None:
     f = 0.5 + 0.01 * rng.normal(size=(32, 8, 2))
     draws = Draws(f, f + 0.001 * rng.normal(size=f.shape), np.full(32, 10), np.ones(2, np.int64), last=f)
     made = ESTIMATORS["orbit"](draws)
-    found = gains(draws, made, judge(made, draws))
+    found = gains(draws, made, judge(made, draws, np.full(2, np.nan)))
     np.testing.assert_allclose(found.gain, 1.0)

@@ -120,7 +120,9 @@ def test_command_line(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Non
 
 def test_closed_world_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     words = ["marginals", str(EXAMPLES / "smokers.mln"), "--evidence", str(EXAMPLES / "town.db"), "--seed", "3"]
-    assert run([*words, "--closed-world", "Friends", "--sweeps", "1000", "--json", "--query", "Friends(Dora,Anna)"]) == 0
+    assert (
+        run([*words, "--closed-world", "Friends", "--sweeps", "1000", "--json", "--query", "Friends(Dora,Anna)"]) == 0
+    )
     got = json.loads(capsys.readouterr().out)
     assert got["run"]["world"] == "closed: Friends"
     assert got["queries"]["Friends(Dora,Anna)"] == {

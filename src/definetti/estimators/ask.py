@@ -4,7 +4,7 @@ both."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy as np
 from definetti.errors import Notice
 from definetti.estimators import ESTIMATORS
 from definetti.estimators.assemble import ROUNDING, assemble, judge, with_events
+from definetti.estimators.certain import certain_statistics
 from definetti.estimators.events import Event, build_event, observer, watching
 from definetti.estimators.gain import report, within_orbits
 from definetti.estimators.stopping import Look, worst
@@ -25,11 +26,13 @@ from definetti.samplers.gibbs import Gibbs
 from definetti.samplers.tracking import pick
 from definetti.symmetry.factors import Symmetries, none
 
+CONDITIONALS_MEMORY = 1 << 30  # bytes: conditionals that nobody asked for may take so much
+
 
 class Question(Protocol):
     """A model, what is asked of it and the group to average over."""
 
-    def sampling(self, sampler: Gibbs, plan: Plan) -> Any:
+    def sampling(self, sampler: Gibbs, plan: Plan, method: str) -> Any:
         """A run ready to start, its kernels loaded or compiled."""
         ...
 
@@ -54,16 +57,32 @@ class GraphQuestion:
     names: Mapping[str, Any]
     notices: tuple[Notice, ...]
 
-    def sampling(self, sampler: Gibbs, plan: Plan) -> Sampling:
-        made = Sampling(self.group.model, sampler, sampler.engine(self.group.model, self.slots), self.statistics, plan)
+    def sampling(self, sampler: Gibbs, plan: Plan, method: str) -> Sampling:
+        engine = sampler.engine(self.group.model, self.slots)
+        if method not in ("conditional", "control") and engine.memory(plan.chains, True) > CONDITIONALS_MEMORY:
+            plan = replace(plan, conditionals=False)
+        made = Sampling(self.group.model, sampler, engine, self.statistics, plan)
         made.warm()
         return made
+
+    def _asked(self) -> np.ndarray:
+        """The statistics that the queries, or all rows, are made of."""
+        model, singles = self.group.model, self.names["singles"]
+        if not self.queries:
+            return np.arange(singles)
+        joint = singles + np.flatnonzero([bool(event.tuples) for event in self.events])
+        single = [
+            self.names["statistic_of"][model.literal_start[i] : model.literal_start[i + 1]]
+            for query in self.queries
+            if query.kind == "variable" and model.evidence[i := query.variables[0]] == FREE
+        ]
+        return np.concatenate([*single, joint]).astype(np.int64)
 
     def conclude(self, draws: Draws, method: str, run: Mapping[str, Any], interrupted: bool) -> Marginals:
         draws = with_events(draws, self.events, self.names["singles"])
         estimates = ESTIMATORS[method](draws)
         notices = [*self.notices, *fallback_notices(estimates.fallback, method), *cut_notices(estimates.value)]
-        found = judge(estimates, draws)
+        found = judge(estimates, draws, self.names["certain"])
         notices += within_orbits(draws, lambda k: self.group.model.names[self._variable(k)])
         run = dict(run) | report(draws, estimates, found, method)
         return assemble(
@@ -79,15 +98,7 @@ class GraphQuestion:
 
     def measure(self, draws: Draws, method: str) -> Look:
         draws = with_events(draws, self.events, self.names["singles"])
-        found = judge(ESTIMATORS[method](draws), draws)
-        columns = [] if self.queries else [*range(self.names["singles"])]
-        model, place = self.group.model, {event.query.text: k for k, event in enumerate(self.events)}
-        for query in self.queries:
-            if query.text in place:
-                columns.append(self.names["singles"] + place[query.text])
-            elif self.names["row_of"][i := query.variables[0]] >= 0:
-                columns += self.names["statistic_of"][model.literal_start[i] : model.literal_start[i + 1]].tolist()
-        return worst(found, np.array(columns, dtype=np.int64))
+        return worst(judge(ESTIMATORS[method](draws), draws, self.names["certain"]), self._asked())
 
 
 def cut_notices(values: np.ndarray) -> list[Notice]:
@@ -161,12 +172,14 @@ def ask(group: Symmetries, queries: Sequence[str | Query], method: str, seed: in
     sizes = np.bincount(of_slot, weights=slots.size_of_slot, minlength=len(distinct)).astype(np.int64)
     tied = _tied(of_slot, np.repeat(np.arange(len(slots.cards)), slots.cards))
     watch, event_sizes = observer(events, model)
+    statistic_of = np.searchsorted(distinct, used.literal_orbit)
     names = {
         "row_of": used.row_of,
         "row_size": used.row_size,
         "row_representative": representative,
-        "statistic_of": np.searchsorted(distinct, used.literal_orbit),
+        "statistic_of": statistic_of,
         "singles": len(distinct),
+        "certain": certain_statistics(model, slots, of_slot, statistic_of, events),
     }
     track, members = tracker(used, names["statistic_of"], sizes, tied, seed)
     statistics = Statistics(of_slot, sizes, watch, event_sizes, tied, track, members)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from definetti.diagnose import FEWEST_MEANS, Diagnosis, diagnose, weighted_mean
+from definetti.diagnose import Diagnosis, diagnose, weighted_mean
 from definetti.errors import Notice
 from definetti.estimators.events import Event
 from definetti.estimators.values import METHODS, ORBIT, Estimates
@@ -54,26 +54,27 @@ def with_events(draws: Draws, events: Sequence[Event], singles: int) -> Draws:
     )
 
 
-def judge(estimates: Estimates, draws: Draws) -> Diagnosis:
-    """Errors of the estimates. A statistic that never moved is exact if symmetry holds it between 0 and 1, or if its
-    conditionals say so; otherwise it is rare, and they say how rare."""
+def judge(estimates: Estimates, draws: Draws, certain: np.ndarray) -> Diagnosis:
+    """Errors of the estimates. `certain`: what the model alone makes known (see `certain_statistics`), NaN elsewhere.
+
+    A statistic that never moved is exact only where it is certain. Otherwise it is rare, and its conditionals say how
+    rare; or no update could have moved it, and it is frozen; or nothing can be told.
+    """
     found = diagnose(estimates.batches, draws.lengths, draws.f, draws.squares, draws.sizes)
     if not draws.f.shape[0]:
         return found
     if draws.unfinished:
         unknown = np.full_like(found.mcse, np.nan)
         return replace(found, mcse=unknown, rhat=unknown, ess=unknown)
-    mcse = found.mcse.copy()
     still = draws.f[0, 0]
     g = np.full_like(still, np.nan) if draws.g is None else weighted_mean(draws.g, draws.lengths)
-    inner, enough = (still > 0) & (still < 1), draws.f.shape[0] * draws.f.shape[1] >= FEWEST_MEANS
-    exact = found.constant & enough & np.where(np.isnan(g), inner, np.abs(g - still) < 1e-12)
-    rare = (
-        found.constant & enough & ~inner & ~exact & (estimates.method <= ORBIT)
-    )  # the conditionals have an error of their own
-    mcse[rare] = np.sqrt(g * (1 - g) / (draws.sweeps * draws.chains))[rare]
+    exact = found.constant & (np.abs(still - certain) < 1e-12)
+    frozen = found.constant & ~exact & (np.abs(g - still) < 1e-12)
+    rare = np.where(np.isnan(found.mcse), np.nan, np.sqrt(g * (1 - g) / (draws.sweeps * draws.chains)))
+    rare = np.where(estimates.method <= ORBIT, rare, found.mcse)  # the conditionals have an error of their own
+    mcse = np.where(found.constant, np.where(frozen, np.nan, rare), found.mcse)
     mcse[exact | (mcse < ROUNDING)] = 0.0  # a conditional that depends on nothing is the answer itself
-    return replace(found, mcse=mcse, ess=np.where(mcse == 0.0, np.nan, found.ess))
+    return replace(found, mcse=mcse, ess=np.where(mcse == 0.0, np.nan, found.ess), frozen=frozen)
 
 
 def assemble(
@@ -108,7 +109,8 @@ def assemble(
     rows = []
     for i, size in zip(names["row_representative"].tolist(), names["row_size"].tolist(), strict=True):
         columns = statistic_of[model.literal_start[i] : model.literal_start[i + 1]]
-        rows.append(OrbitRow(model.names[i], size, **answer(columns)))
+        fields = answer(columns) if len(columns) > 1 else {"probability": 0.0, "mcse": 0.0}  # one value: never value 1
+        rows.append(OrbitRow(model.names[i], size, **fields))
     members = Variables(model.names, names["row_of"], model.evidence, model.cards, model.index)
     marginals = Marginals(tuple(rows), members, run=run, interrupted=interrupted)
     place = {event.query.text: singles + k for k, event in enumerate(events)}
@@ -122,24 +124,46 @@ def assemble(
                 asked[query.text] = Estimate(float(event.certain > 0), 0.0, None, None, 1)
         else:
             asked[query.text] = marginals[model.names[query.variables[0]]]
-    return Marginals(tuple(rows), members, asked, run, (*notices, *doubts(rows, asked)), interrupted=interrupted)
+    doubt = doubts(rows, asked) + _frozen(names, found, model)
+    return Marginals(tuple(rows), members, asked, run, (*notices, *doubt), interrupted=interrupted)
 
 
 def number(value: float) -> float | None:
-    return float(value) if np.isfinite(value) else None
+    """None for what cannot be told; an infinite R-hat stays, since it tells much."""
+    return None if np.isnan(value) else float(value)
+
+
+def _frozen(names: Mapping[str, Any], found: Diagnosis, model: FactorGraph) -> list[Notice]:
+    """Variables that no update could move, though hard factors do not fix them by themselves."""
+    first = model.literal_start[names["row_representative"]]
+    stuck = np.flatnonzero(found.frozen[names["statistic_of"][first]]) if len(first) else first
+    if not len(stuck):
+        return []
+    name, count = model.names[names["row_representative"][stuck[0]]], int(names["row_size"][stuck].sum())
+    return [frozen_notice(name, count)]
+
+
+def frozen_notice(name: str, count: int) -> Notice:
+    text = (
+        f"{count} variables never moved, {name} among them: at every update one value was certain. "
+        "Either the model forces them, or single-site moves cannot reach the other values"
+    )
+    return Notice("frozen", text)
 
 
 def doubts(rows: Sequence[OrbitRow], asked: Mapping[str, Estimate]) -> list[Notice]:
-    """What fails: R-hat above 1.05, effective size below 100, or no standard error at all."""
+    """What fails: R-hat above 1.05, effective size below 100, or no standard error or no R-hat at all."""
     printed = [(row.representative, row) for row in rows] + list(asked.items())
-    loose, few, unknown = [], [], []
+    loose, few, unknown, unsure = [], [], [], []
     for name, row in printed:
         for mcse, rhat, ess in zip(_list(row.mcse), _list(row.rhat), _list(row.ess), strict=True):
             if mcse == 0.0:
                 continue
             if mcse is None:
                 unknown.append(name)
-            elif rhat is not None and rhat > MOST_RHAT:
+            elif rhat is None:
+                unsure.append(name)
+            elif rhat > MOST_RHAT:
                 loose.append((rhat, name))
             elif ess is not None and ess < FEWEST_ESS:
                 few.append((ess, name))
@@ -160,6 +184,9 @@ def doubts(rows: Sequence[OrbitRow], asked: Mapping[str, Estimate]) -> list[Noti
     if unknown:
         text = f"too few draws to tell an error for {len(unknown)} numbers, {unknown[0]} among them; run more sweeps"
         out.append(Notice("few-samples", text))
+    if unsure:
+        text = f"too few sweeps to tell whether the chains have mixed for {len(unsure)} numbers, {unsure[0]} among them"
+        out.append(Notice("few-samples", text + "; run more sweeps"))
     return out
 
 

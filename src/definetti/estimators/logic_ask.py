@@ -13,7 +13,7 @@ from definetti.diagnose import Diagnosis, half_width
 from definetti.errors import Notice
 from definetti.estimators import ESTIMATORS
 from definetti.estimators.ask import cut_notices, fallback_notices
-from definetti.estimators.assemble import doubts, judge, number
+from definetti.estimators.assemble import doubts, frozen_notice, judge, number
 from definetti.estimators.gain import report, within_orbits
 from definetti.estimators.stopping import Look, worst
 from definetti.estimators.values import METHODS, Estimates
@@ -43,7 +43,7 @@ class LogicQuestion:
     cells: Mapping[str, QueryCells]  # which of `counted` make up a query
     notices: tuple[Notice, ...]
 
-    def sampling(self, sampler: Gibbs, plan: Plan) -> RelationalSampling:
+    def sampling(self, sampler: Gibbs, plan: Plan, method: str) -> RelationalSampling:
         """Hanging and loose atoms are drawn after the others: given those they are independent, and the sweep commutes."""
         group = self.group
         relational = compile_model(
@@ -69,12 +69,15 @@ class LogicQuestion:
         said = [*fallback_notices(estimates.fallback, method), *cut_notices(estimates.value)]
         said += within_orbits(draws, lambda k: self.group.orbits[k].representative)
         notices = [*self.notices, *said, *doubts(tuple(rows), asked)]
+        stuck = np.flatnonzero(found.frozen[: len(rows)])
+        if len(stuck):
+            notices.append(frozen_notice(rows[int(stuck[0])].representative, int(self.group.sizes[stuck].sum())))
         return replace(shown, queries=asked, notices=tuple(notices), interrupted=interrupted)
 
     def _estimate(self, draws: Draws, method: str) -> tuple[Estimates, Diagnosis]:
         draws = replace(draws, groups=tied_orbits(self.group, draws.f.shape[2]))
         estimates = ESTIMATORS[method](draws)
-        return estimates, judge(estimates, draws)
+        return estimates, judge(estimates, draws, np.full(len(estimates.value), np.nan))
 
     def measure(self, draws: Draws, method: str) -> Look:
         orbits = len(self.group.sizes)

@@ -3,6 +3,7 @@ drew."""
 
 from __future__ import annotations
 
+import math
 import os
 import secrets
 import time
@@ -10,14 +11,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from definetti.errors import ModelError
 from definetti.estimators import choose
 from definetti.estimators.ask import Question, ask
 from definetti.estimators.logic_ask import logic_question
 from definetti.estimators.stopping import MOST_SECONDS, Stopping
+from definetti.model.entail import entailed
 from definetti.model.factors import FactorGraph
 from definetti.model.logic import MarkovLogic
 from definetti.model.marginals import Marginals
+from definetti.model.simplify import simplify
 from definetti.readers.logic_queries import ground_queries
 from definetti.samplers.chains import Plan, Progress, Sampling
 from definetti.samplers.gibbs import Gibbs
@@ -65,7 +70,7 @@ def marginals(
     kernel = _sampler(sampler, scan)
     _check_counts(chains=chains, sweeps=sweeps, workers=workers)
     _check_length(sweeps, seconds, until, burn_in)
-    seed = secrets.randbits(32) if seed is None else int(seed)
+    seed = _seed(seed)
     began = time.perf_counter()
     group = resolve(source, symmetries, time_limit)
     relational = isinstance(group, RenamingSymmetries)
@@ -77,7 +82,7 @@ def marginals(
         asked = ground_queries(source, queries) if isinstance(source, MarkovLogic) else queries
         question = ask(group, asked, method, seed)
     found = time.perf_counter()
-    sampling = question.sampling(kernel, plan)
+    sampling = question.sampling(kernel, plan, method)
     compiled = time.perf_counter()
     stopping = Stopping(question, method, seconds, until, progress is not None)
     interrupted = _follow(sampling, stopping, progress)
@@ -112,16 +117,28 @@ def world(model: FactorGraph | MarkovLogic) -> str:
 def resolve(model: FactorGraph | MarkovLogic, wanted: Any, time_limit: float) -> Symmetries | RenamingSymmetries:
     """The group to average over: found, given, or none."""
     if isinstance(wanted, RenamingSymmetries):
-        if wanted.model is not model:
-            raise ModelError("these symmetries belong to another model; find them for this one")
+        if not isinstance(model, MarkovLogic) or not _same_logic(entailed(model), wanted.model):
+            raise ModelError("these symmetries belong to another model, or to other evidence; find them for this one")
         return wanted
     if isinstance(wanted, Symmetries):
-        if isinstance(model, FactorGraph) and (
-            wanted.model.names != model.names or (wanted.model.evidence != model.evidence).any()
-        ):
+        if isinstance(model, FactorGraph) and not _same(simplify(model), wanted.model):
             raise ModelError("these symmetries belong to another model, or to other evidence; find them for this one")
         return wanted
     return find_symmetries(model, "none" if wanted is None else wanted, None, time_limit)
+
+
+def _same_logic(a: MarkovLogic, b: MarkovLogic) -> bool:
+    """The same theory with the same evidence."""
+    if a.formulas != b.formulas or a.sorts != b.sorts or a.closed != b.closed or a.evidence.keys() != b.evidence.keys():
+        return False
+    pairs = [(a.evidence[name], b.evidence[name]) for name in a.evidence]
+    return all(np.array_equal(x.tuples, y.tuples) and np.array_equal(x.values, y.values) for x, y in pairs)
+
+
+def _same(a: FactorGraph, b: FactorGraph) -> bool:
+    """Two simplified models with the same variables, evidence and factors: it is the group's own model that is sampled."""
+    parts = ("cards", "evidence", "scope_start", "scope", "table_of", "table_start", "tables")
+    return a.names == b.names and all(np.array_equal(getattr(a, part), getattr(b, part)) for part in parts)
 
 
 def _follow(
@@ -146,6 +163,12 @@ def _sampler(sampler: str | Gibbs, scan: str) -> Gibbs:
     if sampler not in ("auto", "gibbs"):
         raise ModelError(f"sampler {sampler!r} is not known; choose one of auto, gibbs")
     return Gibbs(scan)
+
+
+def _seed(seed: int | None) -> int:
+    if seed is not None and seed < 0:
+        raise ModelError(f"a seed is a whole number from 0 on, got {seed}")
+    return secrets.randbits(32) if seed is None else int(seed)
 
 
 def _check_counts(**counts: int | None) -> None:
@@ -177,8 +200,14 @@ def _plan(
         sweeps=kept,
         seed=seed,
         workers=workers or available_cores(),
-        seconds=MOST_SECONDS if until is not None and seconds is None else seconds,
+        warm_seconds=_warm_seconds(seconds, until, burn_in),
     )
+
+
+def _warm_seconds(seconds: float | None, until: float | None, burn_in: int | None) -> float:
+    """A warm-up that nobody asked for takes a quarter of the time at most."""
+    most = MOST_SECONDS if until is not None and seconds is None else seconds
+    return math.inf if most is None or burn_in is not None else most / 4
 
 
 def available_cores() -> int:

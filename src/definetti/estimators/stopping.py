@@ -67,6 +67,7 @@ class Stopping:
     _cost: float = 0.0
     _looked: float = field(default_factory=time.perf_counter)
     _warm: float = 0.0
+    _began: float = field(default_factory=time.perf_counter)
 
     @property
     def limit(self) -> float | None:
@@ -79,7 +80,8 @@ class Stopping:
         elif (self.until is not None or self.watched) and self._due(report.done):
             self._measure(sampling, report)
         self.left = self._left(report)
-        return self.reached or (self.limit is not None and report.seconds >= self.limit)
+        over = self.limit is not None and time.perf_counter() - self._began >= self.limit
+        return self.reached or (over and sampling.can_stop)
 
     def _due(self, sweeps: int) -> bool:
         share = LOOK_SHARE if self.until is None else LOOK_SHARE_UNTIL

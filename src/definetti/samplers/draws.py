@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -62,12 +63,48 @@ class Draws:
         return self.last**2
 
 
-def merge_pairs(batches: Sequence[np.ndarray], lengths: Sequence[int]) -> list[np.ndarray]:
+class Batch(NamedTuple):
+    """One batch under way to `Draws`; arrays are float64[C, K]. One of `last` and `square` is there."""
+
+    length: int
+    f: np.ndarray
+    g: np.ndarray | None
+    last: np.ndarray | None = None
+    square: np.ndarray | None = None
+    drawn: np.ndarray | None = None
+
+
+def merge_pairs(batches: Sequence[Batch]) -> list[Batch]:
     """Neighbouring batches as one, weighted by their lengths (an odd one at the end stays)."""
-    out = []
-    for k in range(0, len(batches) - 1, 2):
-        a, b = lengths[k], lengths[k + 1]
-        out.append((a * batches[k] + b * batches[k + 1]) / (a + b))
-    if len(batches) % 2:
-        out.append(batches[-1])
-    return out
+    pairs = zip(batches[::2], batches[1::2], strict=False)
+    return [_merged(a, b) for a, b in pairs] + list(batches[len(batches) - len(batches) % 2 :])
+
+
+def _merged(a: Batch, b: Batch) -> Batch:
+    length = a.length + b.length
+
+    def mean(x: np.ndarray | None, y: np.ndarray | None) -> np.ndarray | None:
+        return None if x is None or y is None else (a.length * x + b.length * y) / length
+
+    f = (a.length * a.f + b.length * b.f) / length
+    return Batch(length, f, mean(a.g, b.g), b.last, mean(a.square, b.square), mean(a.drawn, b.drawn))
+
+
+def draws_of(batches: Sequence[Batch], sizes: np.ndarray, chains: int, burn_in: int) -> Draws:
+    """The batches stacked; `sizes` are those of the statistics."""
+    empty = np.zeros((0, chains, len(sizes)))
+
+    def stack(parts: list[np.ndarray | None]) -> np.ndarray | None:
+        known = [part for part in parts if part is not None]
+        return np.stack(known) if known else None
+
+    return Draws(
+        f=np.stack([b.f for b in batches]) if batches else empty,
+        g=stack([b.g for b in batches]),
+        lengths=np.array([b.length for b in batches], dtype=np.int64),
+        sizes=sizes,
+        last=stack([b.last for b in batches]),
+        square=stack([b.square for b in batches]),
+        drawn=stack([b.drawn for b in batches]),
+        burn_in=burn_in,
+    )

@@ -10,12 +10,12 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from definetti.samplers.chains import BATCHES, MOST_BATCHES, WARM_SHARE, Plan, Progress
-from definetti.samplers.draws import Draws, merge_pairs
+from definetti.samplers.chains import BATCHES, Plan, Progress
+from definetti.samplers.draws import Batch, Draws, draws_of, merge_pairs
 from definetti.samplers.kernels.relational_data import Chain
 from definetti.samplers.kernels.relational_state import clear_sums
 from definetti.samplers.relational import SCANS, SWEEP, UPDATES, Relational, advance, refuse_large, start
@@ -47,10 +47,7 @@ class RelationalSampling:
         self._sizes = np.concatenate([group.sizes, [q.size for q in asked]]).astype(np.int64)
         self._chains: list[Chain] = []
         self._rates = np.full(plan.chains, 1e6)
-        self._f: list[np.ndarray] = []
-        self._g: list[np.ndarray] = []
-        self._square: list[np.ndarray] = []
-        self._lengths: list[int] = []
+        self._batches: list[Batch] = []  # changed by one assignment at a time: Ctrl-C may come anywhere
         self._warm_up_plan = WarmUp(plan.chains, plan.sweeps, plan.burn_in)
         self._atoms = tracked_atoms(relational, group, plan.seed)
         self._members = np.zeros((plan.chains, len(self._atoms.orbit)))  # true counts of the batch under way
@@ -64,7 +61,12 @@ class RelationalSampling:
 
     @property
     def batch_count(self) -> int:
-        return len(self._lengths)
+        return len(self._batches)
+
+    @property
+    def can_stop(self) -> bool:
+        """Whether there is anything to show yet: the states themselves, if nothing else."""
+        return bool(self.updates)
 
     # --- advancing -------------------------------------------------------------------------------------------------
 
@@ -90,7 +92,7 @@ class RelationalSampling:
             done = 0
             for done in self._advance(pool, length):
                 yield self._progress("warm-up", warm.done + done, plan.burn_in)
-                if plan.seconds is not None and self.seconds > WARM_SHARE * plan.seconds:
+                if self.seconds >= plan.warm_seconds:
                     break
             whole = warm.looks and done == length
             warm.look(done, np.stack([self._batch(c, length)[0] for c in self._chains]) if whole else None)
@@ -101,9 +103,9 @@ class RelationalSampling:
 
     def _next_length(self, kept: int) -> int:
         if self.plan.sweeps is None:
-            return max(1, self._lengths[0] if self._lengths else 1)
+            return self._batches[0].length if self._batches else 1
         batches = min(BATCHES, self.plan.sweeps)
-        return (self.plan.sweeps * (len(self._lengths) + 1)) // batches - kept
+        return (self.plan.sweeps * (len(self._batches) + 1)) // batches - kept
 
     def _advance(self, pool: ThreadPoolExecutor, sweeps: int) -> Iterator[int]:
         """So many sweeps of every chain, in stretches; yields the sweeps that all have done."""
@@ -142,19 +144,15 @@ class RelationalSampling:
     # --- folding ---------------------------------------------------------------------------------------------------
 
     def _keep(self, length: int) -> None:
-        parts = [self._batch(chain, length) for chain in self._chains]
+        f, g, square = (np.stack(part) for part in zip(*(self._batch(c, length) for c in self._chains), strict=True))
         for chain in self._chains:
             clear_sums(chain)
-        for kept, part in zip((self._f, self._g, self._square), zip(*parts, strict=True), strict=True):
-            kept.append(np.stack(part))
         if self._tracking:
-            self._tracked.append((length, self._members / length))
+            self._tracked = [*self._tracked, (length, self._members / length)]
             self._members = np.zeros_like(self._members)
-        self._lengths.append(length)
-        if self.plan.sweeps is None and len(self._lengths) >= MOST_BATCHES:
-            for kept in (self._f, self._g, self._square):
-                kept[:] = merge_pairs(kept, self._lengths)
-            self._lengths = [a + b for a, b in zip(self._lengths[::2], [*self._lengths[1::2], 0], strict=False)]
+        batches = [*self._batches, Batch(length, f, g, square=square)]
+        full = self.plan.sweeps is None and len(batches) >= 2 * BATCHES
+        self._batches = merge_pairs(batches) if full else batches
 
     def _batch(self, chain: Chain, length: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """One chain's batch means of F, G and F². In the random scan they are means over visits."""
@@ -173,17 +171,11 @@ class RelationalSampling:
 
     def draws(self) -> Draws:
         """What has been folded so far; before the first batch is complete, the states as they stand."""
-        if not self._lengths:
+        if not self._batches:
             return self._states()
-        return Draws(
-            f=np.stack(self._f),
-            g=np.stack(self._g),
-            lengths=np.array(self._lengths, dtype=np.int64),
-            sizes=self._sizes,
-            square=np.stack(self._square),
-            tracked=tracked(self._atoms.orbit, [m for _, m in self._tracked], [n for n, _ in self._tracked]),
-            burn_in=self._warm_up_plan.done,
-        )
+        made = draws_of(self._batches, self._sizes, self.plan.chains, self._warm_up_plan.done)
+        members = tracked(self._atoms.orbit, [m for _, m in self._tracked], [n for n, _ in self._tracked])
+        return replace(made, tracked=members)
 
     def _states(self) -> Draws:
         """One batch of one draw per chain, from the states inside a sweep; joint queries are not known there."""

@@ -137,8 +137,10 @@ def symmetries(model: Model, kind: str = "auto", generators: Any = None, time_li
         raise ModelError(f"symmetries of kind {kind!r} are not known; choose one of {', '.join(KINDS)}")
     if isinstance(model, MarkovLogic):
         if generators is None and kind in ("auto", "renaming", "none"):
+            from definetti.model.entail import entailed
             from definetti.symmetry.logic import renaming, trivial
 
+            model = entailed(model)
             return trivial(model) if kind == "none" else renaming(model, time_limit)
         from definetti.model.ground import ground
 
