@@ -161,18 +161,23 @@ def _from_json(text: str, path: Path) -> dict[str, Estimate]:
     except RecursionError:
         raise ParseError("nested too deeply", path=path) from None
     try:
-        found = {row["representative"]: _estimate(row, row["size"]) for row in content["orbits"]}
-        return found | {name: _estimate(row, row["orbit_size"]) for name, row in content["queries"].items()}
+        times = _checked(dict(content.get("run") or {}).get("quantile"))
+        found = {row["representative"]: _estimate(row, row["size"], times) for row in content["orbits"]}
+        return found | {name: _estimate(row, row["orbit_size"], times) for name, row in content["queries"].items()}
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
         raise ParseError("not a result written by definetti: expected its keys queries and orbits", path=path) from None
 
 
-def _estimate(row: Mapping[str, Any], size: Any) -> Estimate:
+def _estimate(row: Mapping[str, Any], size: Any, quantile: float | None = None) -> Estimate:
     probability, *rest = (_checked(row[field]) for field in FIELDS)
     values = probability if isinstance(probability, list) else [probability]
     if not all(p is not None and 0 <= p <= 1 for p in values):
         raise ValueError
-    return Estimate(probability, *rest, orbit_size=int(size))
+    mcse = rest[0]
+    width = None
+    if quantile is not None and mcse is not None:
+        width = [e and e * quantile for e in mcse] if isinstance(mcse, list) else mcse * quantile
+    return Estimate(probability, *rest, orbit_size=int(size), half_width=width)
 
 
 def _checked(value: Any) -> Any:

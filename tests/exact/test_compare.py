@@ -106,3 +106,29 @@ def test_repr_shows_the_worst_ten() -> None:
     text = repr(compare(a, {name: Estimate(0.5, 0.01) for name in a}))
     assert "X19" in text and "X10" in text and "X9 " not in text and "KL" in text
     assert len(compare(a, a).to_json()["worst"]) == 10
+
+
+def test_few_degrees_of_freedom_make_a_difference_less_unlikely() -> None:
+    """t = 6 with 3 degrees of freedom is a normal 2.6; with an exact partner or with one of many degrees it counts
+    alike."""
+    wide = Estimate(0.6, 0.1 / 6, half_width=0.1 / 6 * 3.182446305)
+    for partner in (Estimate(0.5, 0.0), Estimate(0.5, None), Estimate(0.5, 1e-9)):
+        z = compare({"x": wide}, {"x": partner}).rows[0].z
+        assert z == pytest.approx(2.6045, abs=0.01)
+        assert compare({"x": partner}, {"x": wide}).rows[0].z == pytest.approx(-z)
+    assert compare({"x": Estimate(0.6, 0.1 / 6)}, {"x": Estimate(0.5, 0.0)}).rows[0].z == pytest.approx(6.0)
+
+
+def test_a_verdict_on_two_saved_runs_knows_their_degrees_of_freedom(tmp_path) -> None:
+    import definetti as dft
+    from definetti.store import read_result, save
+
+    model = factor_graph({"a": 2, "b": 2}, [(("a", "b"), [[3.0, 1.0], [1.0, 2.0]])])
+    paths = []
+    for seed in (1, 2):
+        run = dft.marginals(model, chains=4, sweeps=400, seed=seed, estimator="orbit")
+        paths.append(save(run, tmp_path / f"{seed}.json"))
+    a, b = (read_result(path) for path in paths)
+    e = next(iter(a.values()))
+    assert e.half_width > 1.97 * e.mcse
+    assert compare(a, b).agrees

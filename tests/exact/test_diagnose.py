@@ -56,7 +56,7 @@ def test_error_of_known_chains(rho: float, chains: int) -> None:
 def test_nominal_coverage() -> None:
     x = autoregressive(0.6, 4, np.random.default_rng(2), statistics=1000)
     f, lengths, _ = folded(x)
-    inside = np.abs(weighted_mean(f, lengths)) < 1.96 * standard_error(f, lengths)
+    inside = np.abs(weighted_mean(f, lengths)) < 1.96 * standard_error(f, lengths)[0]
     assert 0.92 < inside.mean() < 0.975
 
 
@@ -104,14 +104,14 @@ def test_unvisited_batches_are_left_out() -> None:
     g[:, :, 2] = np.nan
     lengths = np.full(16, 4)
     np.testing.assert_allclose(weighted_mean(g, lengths)[:2], [g[:, :, 0].mean(), np.nanmean(g[:, :, 1])])
-    error = standard_error(g, lengths)
+    error = standard_error(g, lengths)[0]
     assert error[1] == pytest.approx(np.nanstd(g[:, :, 1], ddof=1) / np.sqrt(16))
     assert np.isnan(error[2]) and np.isnan(weighted_mean(g, lengths)[2])
 
 
 def test_too_few_means_give_no_error() -> None:
-    assert np.isnan(standard_error(np.random.default_rng(0).random((7, 1, 2)), np.ones(7))).all()
-    assert np.isfinite(standard_error(np.random.default_rng(0).random((8, 1, 2)), np.ones(8))).all()
+    assert np.isnan(standard_error(np.random.default_rng(0).random((7, 1, 2)), np.ones(7))[0]).all()
+    assert np.isfinite(standard_error(np.random.default_rng(0).random((8, 1, 2)), np.ones(8))[0]).all()
 
 
 # --- what a run says of itself -----------------------------------------------------------------------------------

@@ -74,7 +74,7 @@ def test_a_broken_file_shows_its_place(command: str, tmp_path: Path, capfd: pyte
         (["--domain", "person=3"], "domain"),
         (["--closed-world", "P"], "closed_world"),
         (["--sweeps", "10", "--seconds", "1"], "--sweeps and --seconds"),
-        (["--until", "0.1", "--seconds", "1"], "--seconds and --until"),
+        (["--until", "0.1", "--sweeps", "1"], "--sweeps and --until"),
         (["--symmetries", "none", "--generators", "g.txt"], "--generators"),
         (["--symmetries", "renaming"], "renaming"),
         (["--samples", "nowhere.csv"], "nowhere.csv"),

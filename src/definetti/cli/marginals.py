@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -44,8 +45,18 @@ sampling = together(
     click.option("--chains", type=COUNT, metavar="N", help="Independent chains.  [default: 64 on factor graphs]"),
     click.option("--sweeps", type=COUNT, metavar="N", help="Kept sweeps of each chain.  [default: 2000]"),
     click.option("--seconds", type=Positive(), metavar="S", help="Sample for so long instead."),
-    click.option("--until", type=Positive(), metavar="E", help="Sample until no 95 % half-width is above E instead."),
-    click.option("--burn-in", type=click.IntRange(min=0), metavar="N", help="Sweeps dropped at the start."),
+    click.option(
+        "--until",
+        type=Positive(),
+        metavar="E",
+        help="Sample until no 95 % half-width is above E instead; at most for --seconds, or 600 s.",
+    ),
+    click.option(
+        "--burn-in",
+        type=click.IntRange(min=0),
+        metavar="N",
+        help="Sweeps dropped at the start.  [default: the run tells]",
+    ),
     click.option("--seed", type=click.IntRange(min=0), metavar="N", help="Same seed, same numbers.  [default: fresh]"),
     click.option("--workers", type=COUNT, metavar="N", help="Threads.  [default: all cores]"),
 )
@@ -105,7 +116,7 @@ def check(context: click.Context, samples: Path | None, output: Path | None) -> 
     """Options that contradict each other."""
     given = [name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE]
     lengths = [f"--{name}" for name in ("sweeps", "seconds", "until") if name in given]
-    if len(lengths) > 1:
+    if len(lengths) > 1 and "sweeps" in given:  # --seconds beside --until is the most it may take
         raise click.UsageError(f"{' and '.join(lengths)} exclude each other", context)
     if samples is None:
         return
@@ -136,8 +147,9 @@ def footer(result: Marginals) -> str:
     ]
     if run["chains"] and run["sweeps"]:
         what = f"{show.count(run['chains'])} chains × {show.count(run['sweeps'])} sweeps"
+        what += f" after {show.count(run['burn_in'])} of warm-up" if run["burn_in"] else ""
         how.insert(0, f"{what} by {run['sampler']}" if run["sampler"] else what)
-    lines = [", ".join(how)]
+    lines = [", ".join(how), *gained(run)]
     if run["updates"] and seconds["sample"]:
         rate = show.number(run["updates"] / seconds["sample"] / 1e6, 3)
         lines.append(f"{show.count(run['updates'])} updates, {rate} M per second")
@@ -145,3 +157,15 @@ def footer(result: Marginals) -> str:
         lines.append(f"seed {run['seed']}")
     lines.append(", ".join(f"{phase} {show.seconds(s)}" for phase, s in seconds.items() if s is not None))
     return "\n".join(lines)
+
+
+def gained(run: Mapping[str, Any]) -> list[str]:
+    """Which estimators `auto` chose, and what they gain over the standard one."""
+    lines = []
+    if run["estimator"] == "auto" and run.get("choices"):
+        lines.append("chosen: " + ", ".join(f"{name} for {show.count(n)}" for name, n in run["choices"].items()))
+    if gain := run.get("gain"):
+        low, high = gain["mean"] / gain["factor"] ** 2, gain["mean"] * gain["factor"] ** 2
+        span = f"{show.number(low, 2)} to {show.number(high, 2)} with 95 %"
+        lines.append(f"variance of standard ÷ this: {show.number(gain['mean'], 3)} on average ({span})")
+    return lines

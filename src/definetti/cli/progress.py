@@ -25,6 +25,8 @@ class Report(Protocol):
     def worst(self) -> float | None: ...
     @property
     def seconds(self) -> float: ...
+    @property
+    def left(self) -> float | None: ...
 
 
 @contextmanager
@@ -47,11 +49,14 @@ def progress_line(quiet: bool) -> Iterator[Callable[[Report], None] | None]:
 
 
 def note(report: Report) -> str:
-    """`1,200/2,000 · 310 M updates/s · worst error 0.0004 · 3.2 s`."""
+    """`1,200/2,000 · 310 M updates/s · worst error ±0.0004 · 3.2 s · about 2.1 s to go`: a 95 % half-width."""
     done = show.count(report.done) + (f"/{show.count(report.total)}" if report.total else "")
     parts = [done]
     if report.rate:
         parts.append(f"{show.number(report.rate / 1e6, 3)} M updates/s")
     if report.worst is not None:
-        parts.append(f"worst error {show.number(report.worst, 2)}")
-    return " · ".join([*parts, show.seconds(report.seconds)])
+        parts.append(f"worst error ±{show.number(report.worst, 2)}")
+    parts.append(show.seconds(report.seconds))
+    if report.left is not None:
+        parts.append(f"about {show.seconds(report.left)} to go")
+    return " · ".join(parts)

@@ -8,21 +8,21 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from definetti.errors import ModelError
-from definetti.estimators import conditional, orbit, standard
+from definetti.estimators import auto, conditional, control, orbit, standard
 from definetti.estimators.values import Estimates
 from definetti.samplers.draws import Draws
 
 ESTIMATORS: dict[str, Callable[[Draws], Estimates]] = {
+    "auto": auto.estimate,
     "standard": standard.estimate,
     "orbit": orbit.estimate,
     "conditional": conditional.estimate,
+    "control": control.estimate,
 }
 
 
 def choose(name: str) -> str:
-    """The estimator that a name stands for: `auto` is the paper's."""
-    if name == "auto":
-        return "orbit"
+    """The name of a known estimator."""
     if name not in ESTIMATORS:
-        raise ModelError(f"estimator {name!r} is not known; choose one of auto, {', '.join(ESTIMATORS)}")
+        raise ModelError(f"estimator {name!r} is not known; choose one of {', '.join(ESTIMATORS)}")
     return name

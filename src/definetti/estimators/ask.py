@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -11,20 +11,23 @@ import numpy as np
 from definetti.diagnose import Diagnosis
 from definetti.errors import Notice
 from definetti.estimators import ESTIMATORS
-from definetti.estimators.assemble import assemble, judge, with_events
+from definetti.estimators.assemble import ROUNDING, assemble, judge, with_events
 from definetti.estimators.certain import certain_statistics
-from definetti.estimators.events import Event, build_event, observer, settled
+from definetti.estimators.events import Event, build_event, observer, settled, watching
+from definetti.estimators.gain import report, within_orbits
 from definetti.estimators.lift import Lift, lift
+from definetti.estimators.stopping import Look, worst
 from definetti.estimators.stuck import alarms, once, with_forced
 from definetti.estimators.values import Estimates
 from definetti.model.factors import FREE, FactorGraph
 from definetti.model.marginals import Marginals
 from definetti.model.queries import Query, parse_query
 from definetti.model.ties import Untied
-from definetti.samplers.blocks import Slots, slots_of
+from definetti.samplers.blocks import Block, Slots, slots_of
 from definetti.samplers.chains import Plan, Sampling, Statistics
 from definetti.samplers.choose import Sampler
 from definetti.samplers.draws import Draws
+from definetti.samplers.tracking import pick
 from definetti.symmetry.factors import Symmetries, none
 
 CONDITIONALS_MEMORY = 1 << 30  # bytes: conditionals that nobody asked for may take so much
@@ -37,12 +40,12 @@ class Question(Protocol):
         """A run ready to start, its kernels loaded or compiled."""
         ...
 
-    def largest_error(self, draws: Draws, method: str) -> float | None:
-        """The largest standard error of what is asked: the queries, or every row. None where one cannot be told yet."""
-        ...
-
     def conclude(self, draws: Draws, method: str, run: Mapping[str, Any], interrupted: bool) -> Marginals:
         """Estimates, errors and notices from the draws."""
+        ...
+
+    def measure(self, draws: Draws, method: str) -> Look:
+        """The worst error of what is asked: the queries, or every row."""
         ...
 
 
@@ -62,16 +65,15 @@ class GraphQuestion:
 
     def sampling(self, sampler: Sampler, plan: Plan, method: str) -> Sampling:
         engine = sampler.engine(self.group.model, self.slots)
-        if method != "conditional" and engine.memory(plan.chains, True) > CONDITIONALS_MEMORY:
+        if method not in ("conditional", "control") and engine.memory(plan.chains, True) > CONDITIONALS_MEMORY:
             plan = replace(plan, conditionals=False)
         made = Sampling(self.group.model, sampler, engine, self.statistics, plan)
         made.warm()
         return made
 
-    def largest_error(self, draws: Draws, method: str) -> float | None:
+    def measure(self, draws: Draws, method: str) -> Look:
         _, found, _, names = self._estimated(draws, method)
-        errors = found.mcse[self._asked(names)]
-        return None if np.isnan(errors).any() else float(errors.max(initial=0.0))
+        return worst(found, self._asked(names))
 
     def _estimated(self, draws: Draws, method: str) -> tuple[Estimates, Diagnosis, Draws, Mapping[str, Any]]:
         """Estimates and their errors, in terms of the model that is asked about."""
@@ -102,17 +104,68 @@ class GraphQuestion:
         return slice(int(self.shown.literal_start[i]), int(self.shown.literal_start[i + 1]))
 
     def conclude(self, draws: Draws, method: str, run: Mapping[str, Any], interrupted: bool) -> Marginals:
+        moved = within_orbits(draws, lambda k: self.group.model.names[self._variable(k)])
         estimates, found, draws, names = self._estimated(draws, method)
-        notices = [*self.notices, *fallback_notices(estimates.fallback, method)]
+        notices = [*self.notices, *fallback_notices(estimates.fallback, method), *cut_notices(estimates.value), *moved]
         notices += alarms(self.group.model, draws.frozen, found)
+        run = dict(run) | report(draws, estimates, found, method)
         made = assemble(self.shown, names, estimates, found, self.queries, self.events, run, notices, interrupted)
         return once(made, "frozen")
+
+    def _variable(self, statistic: int) -> int:
+        """A free variable of a statistic."""
+        model = self.group.model
+        free = np.repeat(model.evidence == FREE, model.cards)
+        literal = np.flatnonzero(free & (self.names["statistic_of"] == statistic))[0]
+        return int(np.searchsorted(model.literal_start, literal, side="right")) - 1
+
+
+def cut_notices(values: np.ndarray) -> list[Notice]:
+    """Fitted estimates can leave [0, 1]; they are cut to it."""
+    outside = int(((values < -ROUNDING) | (values > 1 + ROUNDING)).sum())
+    if not outside:
+        return []
+    return [Notice("note", f"{outside} estimates outside [0, 1] were cut to it; their errors are as they were")]
 
 
 def fallback_notices(fallback: np.ndarray, method: str) -> list[Notice]:
     if not fallback.any():
         return []
+    if method == "control":
+        text = f"too few batches to fit control variates for {int(fallback.sum())} numbers; 'orbit' was used for them"
+        return [Notice("fallback", text)]
     return [Notice("fallback", f"the estimator {method!r} does not apply to joint queries; 'orbit' was used for them")]
+
+
+def tracker(
+    group: Symmetries, statistic_of: np.ndarray, sizes: np.ndarray, tied: np.ndarray, seed: int
+) -> tuple[Callable[[Block, np.ndarray], None] | None, np.ndarray]:
+    """A function that adds the hits of tracked literals in a block's states, and their statistics.
+
+    Of a binary variable one value is tracked: the other has the same spread.
+    """
+    model = group.model
+    literal_variable = np.repeat(np.arange(model.n), model.cards)
+    statistic = np.where(model.evidence[literal_variable] == FREE, statistic_of, -1)
+    statistic[(statistic >= 0) & (sizes[statistic] == 1)] = -1
+    _, first = np.unique(tied, return_index=True)
+    pairs = np.isin(tied, np.flatnonzero(np.bincount(tied) == 2))
+    other = pairs & ~np.isin(np.arange(len(tied)), first)
+    statistic[(statistic >= 0) & other[statistic]] = -1
+    literals = pick(statistic, np.random.default_rng([seed, 2]))
+    watch, _ = watching([literal[None, None] for literal in literals], model)
+    return watch, statistic[literals]
+
+
+def _tied(of_slot: np.ndarray, row: np.ndarray) -> np.ndarray:
+    """int64[K]: one number for the statistics that the values of a variable link (a value flip may link several rows)."""
+    from scipy.sparse import coo_matrix
+    from scipy.sparse.csgraph import connected_components
+
+    count = int(of_slot.max(initial=-1)) + 1
+    ends = (of_slot, count + row)
+    graph = coo_matrix((np.ones(len(row), dtype=np.int8), ends), shape=(count + len(row), count + len(row)))
+    return connected_components(graph, directed=False)[1][:count].astype(np.int64)
 
 
 def ask(
@@ -149,6 +202,7 @@ def ask(
     distinct, of_slot = np.unique(used.literal_orbit[literals], return_inverse=True)
     of_slot = of_slot.ravel().astype(np.int64)
     sizes = np.bincount(of_slot, weights=slots.size_of_slot, minlength=len(distinct)).astype(np.int64)
+    tied = _tied(of_slot, np.repeat(np.arange(len(slots.cards)), slots.cards))
     watch, event_sizes = observer(events, model)
     statistic_of = np.searchsorted(distinct, used.literal_orbit)
     names = {
@@ -159,6 +213,7 @@ def ask(
         "singles": len(distinct),
         "certain": certain_statistics(model, slots, of_slot, statistic_of, events),
     }
-    statistics = Statistics(of_slot, sizes, watch, event_sizes)
+    track, members = tracker(used, names["statistic_of"], sizes, tied, seed)
+    statistics = Statistics(of_slot, sizes, watch, event_sizes, tied, track, members)
     lifted = None if untied is None else lift(untied, names)
     return GraphQuestion(used, parsed, tuple(events), slots, statistics, names, tuple(notices), shown, lifted)

@@ -1,4 +1,5 @@
-"""From estimates of statistics to Marginals: rows, queries, and the notices that say which numbers cannot be trusted."""
+"""From estimates of statistics to Marginals: rows, queries, and the notices that say which numbers cannot be
+trusted."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ import numpy as np
 from definetti.diagnose import Diagnosis, diagnose, weighted_mean
 from definetti.errors import Notice
 from definetti.estimators.events import Event
-from definetti.estimators.values import Estimates
+from definetti.estimators.values import METHODS, ORBIT, Estimates
 from definetti.model.factors import FactorGraph
 from definetti.model.marginals import Estimate, Marginals, OrbitRow, Variables
 from definetti.model.queries import Query
@@ -38,7 +39,19 @@ def with_events(draws: Draws, events: Sequence[Event], singles: int) -> Draws:
     g = None if draws.g is None else join(draws.g, np.nan)
     assert draws.last is not None
     sizes = [*draws.sizes[:singles], *(event.orbit_size for event in events)]
-    return replace(draws, f=join(draws.f), last=join(draws.last), g=g, sizes=np.array(sizes, dtype=np.int64))
+    groups = None
+    if draws.groups is not None:
+        single = draws.groups[:singles]
+        groups = np.append(single, np.arange(len(events)) + single.max(initial=-1) + 1)
+    return replace(
+        draws,
+        f=join(draws.f),
+        last=join(draws.last),
+        g=g,
+        drawn=None if draws.drawn is None else join(draws.drawn, np.nan),
+        sizes=np.array(sizes, dtype=np.int64),
+        groups=groups,
+    )
 
 
 def judge(estimates: Estimates, draws: Draws, certain: np.ndarray) -> Diagnosis:
@@ -58,9 +71,10 @@ def judge(estimates: Estimates, draws: Draws, certain: np.ndarray) -> Diagnosis:
     exact = found.constant & (np.abs(still - certain) < 1e-12)
     frozen = found.constant & ~exact & (np.abs(g - still) < 1e-12)
     rare = np.where(np.isnan(found.mcse), np.nan, np.sqrt(g * (1 - g) / (draws.sweeps * draws.chains)))
+    rare = np.where(estimates.method <= ORBIT, rare, found.mcse)  # the conditionals have an error of their own
     mcse = np.where(found.constant, np.where(frozen, np.nan, rare), found.mcse)
     mcse[exact | (mcse < ROUNDING)] = 0.0  # a conditional that depends on nothing is the answer itself
-    return replace(found, mcse=mcse, frozen=frozen)
+    return replace(found, mcse=mcse, ess=np.where(mcse == 0.0, np.nan, found.ess), frozen=frozen)
 
 
 def assemble(
@@ -75,7 +89,7 @@ def assemble(
     interrupted: bool = False,
 ) -> Marginals:
     """`names`: row_of, row_size, row_representative, and statistic_of (literal → statistic)."""
-    statistic_of, singles = names["statistic_of"], names["singles"]
+    statistic_of, singles, half_width = names["statistic_of"], names["singles"], found.half_width
 
     def answer(columns: np.ndarray) -> dict[str, Any]:
         if len(columns) == 2:
@@ -85,10 +99,12 @@ def assemble(
             "mcse": found.mcse[columns],
             "rhat": found.rhat[columns],
             "ess": found.ess[columns],
+            "half_width": half_width[columns],
         }
+        made = {"estimator": METHODS[estimates.method[columns[0]]]} if len(columns) else {}
         if len(columns) == 1:
-            return {key: number(value[0]) for key, value in fields.items()}
-        return {key: [number(v) for v in value] for key, value in fields.items()}
+            return made | {key: number(value[0]) for key, value in fields.items()}
+        return made | {key: [number(v) for v in value] for key, value in fields.items()}
 
     rows = []
     for i, size in zip(names["row_representative"].tolist(), names["row_size"].tolist(), strict=True):

@@ -1,7 +1,8 @@
 """The orbit mean of full conditionals, G: each update contributes P(value | the rest) instead of the value drawn.
 
-It always helps a single variable under the random scan; averaged over an orbit it can hurt (mean-field antiferromagnet), so it is a
-choice and not the default. Joint events have no conditional here: the orbit estimator stands in for them.
+It always helps a single variable under the random scan; averaged over an orbit it can hurt (mean-field
+antiferromagnet), so it is a choice and not the default. Joint events have no conditional here: the orbit estimator
+stands in for them.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import numpy as np
 
 from definetti.diagnose import weighted_mean
 from definetti.errors import ModelError
-from definetti.estimators.values import Estimates
+from definetti.estimators.values import CONDITIONAL, ORBIT, Estimates
 from definetti.samplers.draws import Draws
 
 
@@ -19,4 +20,5 @@ def estimate(draws: Draws) -> Estimates:
         raise ModelError("these draws carry no full conditionals; use the estimator 'orbit'")
     missing = np.asarray(np.isnan(draws.g).all(axis=(0, 1)))
     batches = np.where(missing, draws.f, draws.g)
-    return Estimates(weighted_mean(batches, draws.lengths), batches, missing)
+    method = np.where(missing, ORBIT, CONDITIONAL).astype(np.int8)
+    return Estimates(weighted_mean(batches, draws.lengths), batches, missing, method)

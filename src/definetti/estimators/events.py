@@ -1,4 +1,5 @@
-"""Joint queries as statistics: an event is a disjoint union of conjunctions, each averaged over the orbit of its tuple."""
+"""Joint queries as statistics: an event is a disjoint union of conjunctions, each averaged over the orbit of its
+tuple."""
 
 from __future__ import annotations
 
@@ -118,9 +119,15 @@ def observer(
     events: Sequence[Event], model: FactorGraph
 ) -> tuple[Callable[[Block, np.ndarray], None] | None, np.ndarray]:
     """A function that adds the hits of all events' tuples in a block's states, and the sizes to divide by."""
-    orbits = [members for event in events for members in event.tuples]
+    return watching([members for event in events for members in event.tuples], model)
+
+
+def watching(
+    orbits: Sequence[np.ndarray], model: FactorGraph
+) -> tuple[Callable[[Block, np.ndarray], None] | None, np.ndarray]:
+    """The same for orbits of tuples of literals."""
     sizes = np.array([len(members) for members in orbits], dtype=np.int64)
-    if not orbits:
+    if not len(orbits):
         return None, sizes
     from definetti.samplers.kernels import tuples as kernels
 

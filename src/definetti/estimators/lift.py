@@ -42,7 +42,10 @@ class Lift:
 
     def estimates(self, found: Estimates) -> Estimates:
         fallback = self.columns(found.fallback.astype(np.int64)) > 0
-        return Estimates(self.columns(found.value), self.columns(found.batches), fallback)
+        padded = np.append(found.method[: self.core_singles], 0)
+        method = np.maximum.reduceat(padded[self.flat], self.start[:-1]) if len(self.flat) else padded[:0]
+        method = np.append(method, found.method[self.core_singles :]).astype(np.int8)
+        return Estimates(self.columns(found.value), self.columns(found.batches), fallback, method)
 
     def draws(self, draws: Draws) -> Draws:
         padded = np.append(draws.sizes[: self.core_singles], 1)
@@ -53,6 +56,9 @@ class Lift:
             f=self.columns(draws.f),
             g=None if draws.g is None else self.columns(draws.g),
             last=self.columns(draws.last),
+            drawn=None if draws.drawn is None else self.columns(draws.drawn),
+            groups=None,  # of the core
+            tracked=None,
             sizes=np.concatenate([sizes, draws.sizes[self.core_singles :]]),
         )
 

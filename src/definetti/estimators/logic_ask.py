@@ -1,5 +1,5 @@
-"""What is to be estimated of a Markov logic network: orbits of atoms, and formulas over constants averaged over the orbit of
-their constants (Lemma 1 with tuples of constants in place of tuples of variables)."""
+"""What is to be estimated of a Markov logic network: orbits of atoms, and formulas over constants averaged over the
+orbit of their constants (Lemma 1 with tuples of constants in place of tuples of variables)."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from definetti.diagnose import Diagnosis, weighted_mean
+from definetti.diagnose import Diagnosis, half_width, weighted_mean
 from definetti.errors import Notice
 from definetti.estimators import ESTIMATORS
-from definetti.estimators.ask import fallback_notices
+from definetti.estimators.ask import cut_notices, fallback_notices
 from definetti.estimators.assemble import doubts, judge, number
-from definetti.estimators.values import Estimates
+from definetti.estimators.gain import report, within_orbits
+from definetti.estimators.stopping import Look, worst
+from definetti.estimators.values import METHODS, Estimates
 from definetti.model.formulas import atoms, replace_constants, terms
 from definetti.model.logic import Atom, Constant, Formula, MarkovLogic
 from definetti.model.marginals import Estimate, Marginals, OrbitRow, known
@@ -31,8 +33,8 @@ from definetti.symmetry.logic import RenamingSymmetries, trivial
 
 @dataclass(frozen=True, eq=False)
 class LogicQuestion:
-    """A `Question` about a Markov logic network. `group` is trivial for the standard estimator; `late` is not its own, so
-    that all estimators see the same draws."""
+    """A `Question` about a Markov logic network. `group` is trivial for the standard estimator; `late` is not its
+    own, so that all estimators see the same draws."""
 
     group: RenamingSymmetries
     late: Mapping[str, np.ndarray]  # hanging and loose atoms
@@ -53,19 +55,13 @@ class LogicQuestion:
         )
         return RelationalSampling(relational, group, list(self.cells.values()), plan)
 
-    def largest_error(self, draws: Draws, method: str) -> float | None:
-        result = self.conclude(draws, method, {}, False)
-        errors = [answer.mcse for answer in (list(result.queries.values()) or result.orbits)]
-        return None if any(e is None for e in errors) else max((e for e in errors if isinstance(e, float)), default=0.0)
-
     def conclude(self, draws: Draws, method: str, run: Mapping[str, Any], interrupted: bool) -> Marginals:
-        if draws.g is None and method == "conditional":
+        if draws.g is None and method in ("conditional", "control"):
             method = "orbit"
-        estimates = ESTIMATORS[method](draws)
-        found = judge(estimates, draws, held(draws))
+        estimates, found = self._estimate(draws, method)
         members = Atoms(self.group)
         rows = OrbitRows(self.group, estimates, found)
-        shown = Marginals(rows, members, run=run)
+        shown = Marginals(rows, members, run=dict(run) | report(draws, estimates, found, method))
         places = {text: len(self.group.sizes) + k for k, text in enumerate(self.cells)}
         asked = {}
         for text, formula in self.queries.items():
@@ -74,8 +70,48 @@ class LogicQuestion:
             else:
                 assert isinstance(formula, Atom)
                 asked[text] = shown[atom_text(self.group.model, formula.predicate, _numbers(formula))]
-        notices = [*self.notices, *fallback_notices(estimates.fallback, method), *doubts(tuple(rows), asked)]
+        said = [*fallback_notices(estimates.fallback, method), *cut_notices(estimates.value)]
+        said += within_orbits(draws, lambda k: self.group.orbits[k].representative)
+        notices = [*self.notices, *said, *doubts(tuple(rows), asked)]
         return replace(shown, queries=asked, notices=tuple(notices), interrupted=interrupted)
+
+    def _estimate(self, draws: Draws, method: str) -> tuple[Estimates, Diagnosis]:
+        draws = replace(draws, groups=tied_orbits(self.group, draws.f.shape[2]))
+        estimates = ESTIMATORS[method](draws)
+        return estimates, judge(estimates, draws, held(draws))
+
+    def measure(self, draws: Draws, method: str) -> Look:
+        orbits = len(self.group.sizes)
+        places = {text: orbits + k for k, text in enumerate(self.cells)}
+        columns = [] if self.queries else [*range(orbits)]
+        for text, formula in self.queries.items():
+            if text in places:
+                columns.append(places[text])
+            elif isinstance(formula, Atom):
+                number = self.group.orbit_number(formula.predicate, _numbers(formula))
+                columns += [number] if number >= 0 else []
+        return worst(self._estimate(draws, method)[1], np.array(columns, dtype=np.int64))
+
+
+def tied_orbits(group: RenamingSymmetries, count: int) -> np.ndarray:
+    """int64[count]: one number for the orbits that the values of a `!` block link; every other statistic is by itself."""
+    tied = np.arange(count)
+    for name, orbits in group.atom_orbits.items():
+        exclusive = sorted(group.model.predicates[name].exclusive)
+        if not exclusive:
+            continue
+        values = [
+            *exclusive,
+            orbits.lookup.ndim - 1,
+        ]  # and the patterns of equal constants, which change with the values
+        blocks = np.moveaxis(orbits.lookup, values, range(-len(values), 0)).reshape(
+            -1, np.prod([orbits.lookup.shape[a] for a in values])
+        )
+        for block in blocks:
+            numbers = tied[np.unique(block[block >= 0])]
+            if len(numbers) > 1:
+                tied[np.isin(tied, numbers)] = numbers.min()
+    return tied
 
 
 def logic_question(group: RenamingSymmetries, texts: Sequence[str], method: str) -> LogicQuestion:
@@ -124,6 +160,8 @@ def answer(estimates: Estimates, found: Diagnosis, k: int) -> dict[str, Any]:
         "mcse": number(found.mcse[k]),
         "rhat": number(found.rhat[k]),
         "ess": number(found.ess[k]),
+        "estimator": METHODS[estimates.method[k]],
+        "half_width": number(half_width(found.mcse[k], found.dof[k])),
     }
 
 

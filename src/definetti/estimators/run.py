@@ -1,4 +1,5 @@
-"""`marginals`: symmetries, sampling and estimation in one call; or estimation alone, of samples that another program drew."""
+"""`marginals`: symmetries, sampling and estimation in one call; or estimation alone, of samples that another program
+drew."""
 
 from __future__ import annotations
 
@@ -17,6 +18,7 @@ from definetti.estimators import choose
 from definetti.estimators.ask import Question, ask
 from definetti.estimators.logic_ask import logic_question
 from definetti.estimators.prepare import prepare
+from definetti.estimators.stopping import MOST_SECONDS, Stopping
 from definetti.model.factors import FactorGraph
 from definetti.model.logic import MarkovLogic
 from definetti.model.marginals import Marginals
@@ -34,9 +36,6 @@ from definetti.symmetry.logic import RenamingSymmetries
 CHAINS = 64
 LOGIC_CHAINS = 8
 SWEEPS = 2000
-OPEN_WARM_UP = 200  # sweeps of warm-up where the length of the run is not known beforehand
-FEWEST_SWEEPS = 160  # before a run that waits for its error may stop
-HALF_WIDTH = 1.959963984540054  # standard errors in half a 95 % interval
 
 
 def marginals(
@@ -60,8 +59,10 @@ def marginals(
 ) -> Marginals:
     """Marginals of a model by sampling, each sample averaged over its orbit; or of samples drawn elsewhere.
 
-    `source` is a model, or an array chains × draws × variables (or draws × variables) with `model=` beside it.
-    One of `sweeps` (kept, default 2000), `seconds` and `until` (largest half-width of a 95 % interval) says how long to run.
+    `source` is a model, or an array chains × draws × variables (or draws × variables) with `model=` beside it. One
+    of `sweeps` (kept, default 2000), `seconds` and `until` (largest half-width of a 95 % interval) says how long to
+    run; `seconds` beside `until` is the most it may take (600 otherwise). Without `burn_in` the run itself tells its
+    warm-up.
     """
     if not isinstance(source, FactorGraph | MarkovLogic):
         from definetti.estimators.samples import from_samples
@@ -81,7 +82,7 @@ def marginals(
     if isinstance(wanted, MCSat):
         if not relational:
             raise ModelError("MC-SAT samples Markov logic with symmetries by renaming; leave symmetries at auto or none")
-        method = "orbit" if method in ("conditional", "control") else method
+        method = "standard" if method == "standard" else "orbit"  # it draws no single sites: no conditionals
     if relational:
         kernel: Any = wanted or Gibbs(scan)
         if not isinstance(kernel, Gibbs | MCSat):
@@ -95,7 +96,8 @@ def marginals(
     found = time.perf_counter()
     sampling = question.sampling(kernel, plan, method)
     compiled = time.perf_counter()
-    interrupted = _follow(sampling, question, method, seconds, until, progress)
+    stopping = Stopping(question, method, seconds, until, progress is not None)
+    interrupted = _follow(sampling, stopping, progress)
     draws = sampling.draws()
     if draws.sweeps == 0:
         raise KeyboardInterrupt
@@ -115,9 +117,10 @@ def marginals(
     }
     ladder = getattr(sampling, "ladder", None)  # of parallel tempering
     result = question.conclude(draws, method, run | ({"tempering": ladder} if ladder else {}), interrupted)
+    more = [] if interrupted else stopping.notices()
     if hasattr(sampling, "notices"):
-        result = replace(result, notices=(*result.notices, *sampling.notices()))
-    return result
+        more += sampling.notices()
+    return replace(result, notices=(*result.notices, *more))
 
 
 def world(model: FactorGraph | MarkovLogic) -> str:
@@ -161,26 +164,15 @@ def _same(a: FactorGraph, b: FactorGraph) -> bool:
 
 
 def _follow(
-    sampling: Sampling | RelationalSampling,
-    question: Question,
-    method: str,
-    seconds: float | None,
-    until: float | None,
-    progress: Callable[[Progress], None] | None,
+    sampling: Sampling | RelationalSampling, stopping: Stopping, progress: Callable[[Progress], None] | None
 ) -> bool:
     """Run to the end, to the time limit, or to the wanted error; true if interrupted."""
-    batches, worst = 0, None
-    began = time.perf_counter()
     try:
         for step in sampling.steps():
-            if until is not None and sampling.batch_count != batches:
-                batches, draws = sampling.batch_count, sampling.draws()
-                worst = question.largest_error(draws, method)
-                if draws.sweeps >= FEWEST_SWEEPS and worst is not None and worst * HALF_WIDTH <= until:
-                    break
+            end = stopping.step(sampling, step)
             if progress is not None:
-                progress(Progress(step.phase, step.done, step.total, step.rate, worst, step.seconds))
-            if seconds is not None and time.perf_counter() - began >= seconds and sampling.can_stop:
+                progress(replace(step, worst=stopping.look.half_width, left=stopping.left))
+            if end:
                 break
     except KeyboardInterrupt:
         return True
@@ -200,8 +192,8 @@ def _check_counts(**counts: int | None) -> None:
 
 
 def _check_length(sweeps: int | None, seconds: float | None, until: float | None, burn_in: int | None) -> None:
-    if sum(x is not None for x in (sweeps, seconds, until)) > 1:
-        raise ModelError("give one of sweeps, seconds and until, not several")
+    if sweeps is not None and (seconds is not None or until is not None):
+        raise ModelError("sweeps excludes seconds and until: give one (seconds beside until is the most it may take)")
     if seconds is not None and not seconds > 0:
         raise ModelError(f"seconds must be positive, got {seconds}")
     if until is not None and not 0 < until < 1:
@@ -216,15 +208,20 @@ def _plan(
 ) -> Plan:  # fmt: skip
     open_ended = seconds is not None or until is not None
     kept = None if open_ended else (SWEEPS if sweeps is None else sweeps)
-    warm = OPEN_WARM_UP if kept is None else max(1, kept // 4)
     return Plan(
         chains=chains,
-        burn_in=warm if burn_in is None else burn_in,
+        burn_in=burn_in,
         sweeps=kept,
         seed=seed,
         workers=workers or available_cores(),
-        warm_seconds=math.inf if seconds is None or burn_in is not None else seconds / 4,
+        warm_seconds=_warm_seconds(seconds, until, burn_in),
     )
+
+
+def _warm_seconds(seconds: float | None, until: float | None, burn_in: int | None) -> float:
+    """A warm-up that nobody asked for takes a quarter of the time at most."""
+    most = MOST_SECONDS if until is not None and seconds is None else seconds
+    return math.inf if most is None or burn_in is not None else most / 4
 
 
 def available_cores() -> int:

@@ -37,7 +37,7 @@ def from_samples(
     if model is None:
         raise ModelError(f"samples need their model: marginals(samples, model=…); got a {type(source).__name__} alone")
     method = choose(estimator)
-    if method == "conditional":
+    if method in ("conditional", "control"):
         raise ModelError("samples carry no full conditionals; use the estimator 'orbit'")
     samples = as_array(source, model)
     if not 0 <= burn_in < samples.shape[1]:

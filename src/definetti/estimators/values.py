@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+METHODS = ("standard", "orbit", "conditional", "control")
+STANDARD, ORBIT, CONDITIONAL, CONTROL = range(4)
+
 
 @dataclass(frozen=True, eq=False)
 class Estimates:
@@ -14,3 +17,4 @@ class Estimates:
     value: np.ndarray
     batches: np.ndarray
     fallback: np.ndarray  # bool: the estimator does not apply to this statistic, the orbit mean stands in
+    method: np.ndarray  # int8: which of METHODS made it

@@ -15,6 +15,7 @@ from definetti.errors import ModelError, UnknownName
 from definetti.model.marginals import Estimate, Marginals, Number, show
 
 FLOOR = 1e-9  # stands for a probability of 0 in the denominator of a Kullback-Leibler divergence
+Z95 = NormalDist().inv_cdf(0.975)
 SAME = 1e-9  # two numbers without error that are this close are equal
 FALSE_ALARM = 1e-4  # how often two answers from correct programs are said to disagree, all rows together
 
@@ -93,10 +94,10 @@ class Comparison:
 def compare(a: Mapping[str, Estimate], b: Mapping[str, Estimate]) -> Comparison:
     """Compare the names of `a` that `b` has too (variables observed alike in both are left out).
 
-    z = difference / sqrt(mcse_a² + mcse_b²). An answer without error bars (mcse None) counts as exact where the other
-    one has an error; where neither has, there is no z. Two exact numbers that differ by more than 1e-9 have an infinite
-    z. The two agree if no |z| passes a threshold that correct answers pass with a chance of 1e-4 in all (Bonferroni
-    over the distinct rows and values).
+    z = difference / sqrt(mcse_a² + mcse_b²), made smaller where the errors have few degrees of freedom. An answer
+    without error bars (mcse None) counts as exact where the other one has an error; where neither has, there is no
+    z. Two exact numbers that differ by more than 1e-9 have an infinite z. The two agree if no |z| passes a threshold
+    that correct answers pass with a chance of 1e-4 in all (Bonferroni over the distinct rows and values).
     """
     names: list[str] = []
     alike = 0
@@ -161,7 +162,8 @@ def _row(name: str, variables: int, a: Estimate, b: Estimate) -> Row:
     values = [1] if single else range(len(p))
     differences = [p[v] - q[v] for v in values]
     errors_a, errors_b = _errors(a.mcse, len(differences)), _errors(b.mcse, len(differences))
-    zs = [_z(d, s, t) for d, s, t in zip(differences, errors_a, errors_b, strict=True)]
+    widths_a, widths_b = _errors(a.half_width, len(differences)), _errors(b.half_width, len(differences))
+    zs = [_z(*parts) for parts in zip(differences, errors_a, errors_b, widths_a, widths_b, strict=True)]
     scores = [z for z in zs if z is not None]
     return Row(
         name,
@@ -185,15 +187,32 @@ def _errors(mcse: Number, count: int) -> list[float | None]:
     return list(mcse) if isinstance(mcse, list) else [mcse] * count
 
 
-def _z(difference: float, error_a: float | None, error_b: float | None) -> float | None:
+def _z(
+    difference: float, error_a: float | None, error_b: float | None, width_a: float | None, width_b: float | None
+) -> float | None:
     if error_a is None and error_b is None:
         return None
     error = math.hypot(error_a or 0.0, error_b or 0.0)
     if error > 0:
-        return difference / error
+        return _normal(difference / error, [(error_a, width_a), (error_b, width_b)])
     if None in (error_a, error_b):
         return None  # exact against unknown: nothing to measure the difference with
     return 0.0 if abs(difference) <= SAME else math.copysign(math.inf, difference)
+
+
+def _normal(t: float, parts: list[tuple[float | None, float | None]]) -> float:
+    """The normal score as unlikely as t is with the degrees of freedom of the two errors (Welch and Satterthwaite).
+
+    An error whose half-width is not known counts as known without error.
+    """
+    known = [(e, w / e) for e, w in parts if e and w and w > e * Z95 * (1 + 1e-9)]
+    if not known:
+        return t
+    from scipy.special import ndtri, stdtr, stdtridf
+
+    total = sum(e * e for e, _ in parts if e)
+    dof = total**2 / sum(e**4 / float(stdtridf(0.975, quantile)) for e, quantile in known)
+    return float(math.copysign(ndtri(stdtr(dof, -abs(t))), t))
 
 
 def _divergence(p: list[float], q: list[float]) -> float:

@@ -1,7 +1,8 @@
 """Marginals: the answer, the same noun whether it was sampled or computed exactly (then every error bar is 0).
 
-One `OrbitRow` per set of variables with equal marginals; `Members` says which row a variable belongs to, so that a million
-variables are a handful of rows. It lives beside the models because exact solvers and estimators both make it.
+One `OrbitRow` per set of variables with equal marginals; `Members` says which row a variable belongs to, so that a
+million variables are a handful of rows. It lives beside the models because exact solvers and estimators both make
+it.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ class Estimate:
     rhat: Number = None
     ess: Number = None
     orbit_size: int = 1
+    estimator: str | None = None  # which one made it
+    half_width: Number = None  # of a 95 % interval, by Student's t
 
     def __repr__(self) -> str:
         return f"Estimate({show(self.probability)} ± {show(self.mcse)}, orbit of {self.orbit_size})"
@@ -42,9 +45,11 @@ class OrbitRow:
     mcse: Number = 0.0
     rhat: Number = None
     ess: Number = None
+    estimator: str | None = None
+    half_width: Number = None
 
     def estimate(self) -> Estimate:
-        return Estimate(self.probability, self.mcse, self.rhat, self.ess, self.size)
+        return Estimate(self.probability, self.mcse, self.rhat, self.ess, self.size, self.estimator, self.half_width)
 
 
 class Members(Protocol):

@@ -25,6 +25,8 @@ from definetti.samplers.draws import Batch, Draws, draws_of, merge_pairs
 from definetti.samplers.movable import Watch, hard_parts, truly_frozen
 from definetti.samplers.starts import starts
 from definetti.samplers.tempering import TemperingBlock
+from definetti.samplers.tracking import is_tracked, tracked
+from definetti.samplers.warmup import WarmUp
 
 CHUNK_SECONDS = 0.1  # how long one call of a kernel should take: progress, Ctrl-C and time limits wait for it
 BATCHES = 32  # of a run of known length; an open-ended run merges its batches in pairs when there are twice as many
@@ -39,8 +41,9 @@ class Progress:
     done: int  # sweeps
     total: int | None
     rate: float  # updates per second
-    worst: float | None  # largest standard error so far
+    worst: float | None  # largest half-width of a 95 % interval so far
     seconds: float
+    left: float | None = None  # seconds to the goal, estimated
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +54,9 @@ class Statistics:
     sizes: np.ndarray  # int64[K]: literals in the orbit
     events: Callable[[Block, np.ndarray], None] | None = None  # adds joint events' hits at a sweep's end
     event_sizes: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    groups: np.ndarray | None = None  # int64[K of literals]: statistics of the values of one variable have one number
+    track: Callable[[Block, np.ndarray], None] | None = None  # adds tracked members' hits at a sweep's end
+    tracked: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))  # int64[M]: their statistics
 
     @property
     def count(self) -> int:
@@ -68,7 +74,7 @@ class Plan:
     """How much to sample. Without `sweeps` the run goes on until the caller stops it."""
 
     chains: int
-    burn_in: int
+    burn_in: int | None  # None: told by the run itself
     sweeps: int | None
     seed: int
     workers: int
@@ -99,7 +105,10 @@ class Sampling:
         self._known_stuck: tuple[int, np.ndarray | None, np.ndarray | None] = (-1, None, None)
         self._batches: list[Batch] = []  # changed by one assignment at a time: Ctrl-C may come anywhere
         self._hits = [np.zeros((len(statistics.event_sizes), block.state.shape[1]), np.int64) for block in self.blocks]
-        self.burnt = 0  # sweeps of warm-up
+        self._members = [np.zeros((len(statistics.tracked), block.state.shape[1]), np.int64) for block in self.blocks]
+        self._tracking = False
+        self._tracked: list[tuple[int, np.ndarray]] = []  # lengths and means of tracked batches
+        self._warm_up_plan = WarmUp(plan.chains, plan.sweeps, plan.burn_in)
         self.updates = 0
         self.seconds = 0.0
         self._sweeps_per_second = 0.0
@@ -155,15 +164,14 @@ class Sampling:
     def steps(self) -> Iterator[Progress]:
         """Run to the end of the plan, yielding after every chunk."""
         with ThreadPoolExecutor(min(self.plan.workers, len(self.blocks))) as pool:
-            for done in self._advance(pool, self.plan.burn_in, 0):
-                self.burnt = done
-                yield self._progress("warm-up", done, self.plan.burn_in)
-                if self.seconds >= self.plan.warm_seconds:
-                    break
+            yield from self._warm_up(pool)
             kept = 0
             while self.plan.sweeps is None or kept < self.plan.sweeps:
                 length = self._next_length(kept)
                 folded = 2 if self.plan.conditionals else 1
+                self._tracking = self.statistics.track is not None and is_tracked(
+                    self.batch_count, self.plan.sweeps is None
+                )
                 for done in self._advance(pool, length - 1, folded):
                     yield self._progress("sampling", kept + done, self.plan.sweeps)
                 before = self._harvest()
@@ -172,6 +180,20 @@ class Sampling:
                 self._keep(length, before, self._harvest())
                 kept += length
                 yield self._progress("sampling", kept, self.plan.sweeps)
+
+    def _warm_up(self, pool: ThreadPoolExecutor) -> Iterator[Progress]:
+        plan, warm = self.plan, self._warm_up_plan
+        while length := warm.length():
+            done = 0
+            for done in self._advance(pool, length, int(warm.looks)):
+                yield self._progress("warm-up", warm.done + done, plan.burn_in)
+                if self.seconds >= plan.warm_seconds:
+                    break
+            harvest = self._harvest() if warm.looks else []
+            means = self._gather([h.final for h, _ in harvest], [n for _, n in harvest], done) if harvest else None
+            warm.look(done, means)
+            if done < length:
+                return
 
     def _next_length(self, kept: int) -> int:
         """Batches of nearly equal length where the end is known; otherwise as long as the merged ones."""
@@ -198,15 +220,18 @@ class Sampling:
 
     def _run_block(self, k: int, orders: np.ndarray, folded: int) -> None:
         block, events = self.blocks[k], self.statistics.events if folded else None
+        track = self.statistics.track if self._tracking and folded else None
         watch = self._watches[k] if self._watches else None
+        single = events is not None or track is not None or (watch is not None and watch.every_sweep)
         at = 0
-        while at < len(orders):  # joint events, and variables that may be stuck, are looked at after every sweep
-            single = events is not None or (watch is not None and watch.every_sweep)
+        while at < len(orders):  # events, tracked members and what may be stuck are looked at after every sweep
             part = orders[at : at + 1] if single else orders[at:]
             block.run(part, folded)
             at += len(part)
             if events is not None:
                 events(block, self._hits[k])
+            if track is not None:
+                track(block, self._members[k])
             if watch is not None:
                 watch.look()
 
@@ -228,11 +253,20 @@ class Sampling:
     ) -> None:
         final = [a.final + b.final for (a, _), (b, _) in zip(before, last, strict=True)]
         hits = [a + b for (_, a), (_, b) in zip(before, last, strict=True)]
-        g = None
+        g = drawn = None
         if self.plan.conditionals:
-            g = self._conditionals([(a, b) for (a, _), (b, _) in zip(before, last, strict=True)])
+            pairs = [(a, b) for (a, _), (b, _) in zip(before, last, strict=True)]
+            g = self._at_visits([(a.conditional, b.conditional) for a, b in pairs], pairs[0])
+            if not self._sampler.visits_once:
+                drawn = self._at_visits([(a.drawn, b.drawn) for a, b in pairs], pairs[0])
+        if self._tracking:
+            lanes = [h.final.shape[1] for h, _ in last]
+            sums = [members[:, :width] for members, width in zip(self._members, lanes, strict=True)]
+            self._tracked = [*self._tracked, (length, np.concatenate(sums, axis=1).T / length)]
+            for members in self._members:
+                members[...] = 0
         at_end = self._gather([h.final for h, _ in last], [n for _, n in last], 1)
-        batches = [*self._batches, Batch(length, self._gather(final, hits, length), g, last=at_end)]
+        batches = [*self._batches, Batch(length, self._gather(final, hits, length), g, last=at_end, drawn=drawn)]
         most = 2 * _most_batches(self.statistics.count, self.plan.chains)
         self._batches = merge_pairs(batches) if self.plan.sweeps is None and len(batches) >= most else batches
 
@@ -244,25 +278,33 @@ class Sampling:
         joint = np.concatenate(hits, axis=1) / (self.statistics.event_sizes[:, None] * sweeps)
         return np.concatenate([singles, joint]).T
 
-    def _conditionals(self, parts: list[tuple[Harvest, Harvest]]) -> np.ndarray:
-        """float64[C, K]: summed conditionals divided by the number of visits; NaN for joint events.
+    def _at_visits(
+        self, parts: list[tuple[np.ndarray | None, np.ndarray | None]], visited: tuple[Harvest, Harvest]
+    ) -> np.ndarray:
+        """float64[C, K]: sums over updates divided by the number of visits; NaN for joint events.
 
         In the random scan an orbit may go unvisited in a batch: its conditionals are then unknown there (NaN).
         """
-        sums = np.concatenate([_sum(a.conditional, b.conditional) for a, b in parts], axis=1)
-        slot_visits = parts[0][0].visits + parts[0][1].visits
+        sums = np.concatenate([_sum(a, b) for a, b in parts], axis=1)
+        slot_visits = visited[0].visits + visited[1].visits
         visits = np.bincount(self.statistics.of_slot, weights=slot_visits, minlength=len(self.statistics.sizes))
         with np.errstate(divide="ignore", invalid="ignore"):
             singles = _by_statistic(sums, self.statistics) / visits[:, None]
         joint = np.full((len(self.statistics.event_sizes), singles.shape[1]), np.nan)
         return np.concatenate([singles, joint]).T
 
+    def _groups(self) -> np.ndarray | None:
+        """Of all statistics; a joint event is by itself."""
+        groups, events = self.statistics.groups, len(self.statistics.event_sizes)
+        return None if groups is None else np.append(groups, np.arange(events) + groups.max(initial=-1) + 1)
+
     def draws(self) -> Draws:
         """What has been folded so far (whole batches only)."""
         sizes = np.concatenate([self.statistics.sizes, self.statistics.event_sizes])
+        made = draws_of(self._batches, sizes, self.plan.chains, self._warm_up_plan.done)
+        members = tracked(self.statistics.tracked, [m for _, m in self._tracked], [n for n, _ in self._tracked])
         frozen, forced = self._stuck()
-        draws = draws_of(self._batches, sizes, self.plan.chains, self.burnt)
-        return replace(draws, frozen=frozen, forced=forced)
+        return replace(made, groups=self._groups(), tracked=members, frozen=frozen, forced=forced)
 
 
 def _sum(a: np.ndarray | None, b: np.ndarray | None) -> np.ndarray:

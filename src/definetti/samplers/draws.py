@@ -1,7 +1,8 @@
 """Draws: what sampling leaves behind, chains folded into batch means of orbit statistics.
 
-A statistic is the mean, over the orbit of a literal or of a tuple of literals, of its indicator: F of the mathematics. Beside it stands G,
-the mean of the full conditionals at the updates. Every estimator is arithmetic on these streams.
+A statistic is the mean, over the orbit of a literal or of a tuple of literals, of its indicator: F of the
+mathematics. Beside it stands G, the mean of the full conditionals at the updates. Every estimator is arithmetic on
+these streams.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+
+from definetti.samplers.tracking import Tracked
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,6 +29,9 @@ class Draws:
     sizes: np.ndarray  # int64[K]: how many indicators F is the mean of
     last: np.ndarray | None = None  # float64[B, C, K]
     square: np.ndarray | None = None  # float64[B, C, K]
+    drawn: np.ndarray | None = None  # float64[B, C, K]: F at the updates that G is taken at, where that is not `f`
+    groups: np.ndarray | None = None  # int64[K]: statistics of the values of one variable have one number
+    tracked: Tracked | None = None  # single members, in a few batches
     burn_in: int = 0
     frozen: np.ndarray | None = None  # int64: variables that could not move at any update of any chain
     forced: np.ndarray | None = None  # int64[2, m]: variables that no chain could move because they have one value
@@ -38,6 +44,17 @@ class Draws:
     @property
     def chains(self) -> int:
         return self.f.shape[1]
+
+    @property
+    def paired(self) -> np.ndarray:
+        """float64[B, C, K]: F at the updates that G is taken at; at sweeps' ends where there were none."""
+        return self.f if self.drawn is None else np.where(np.isnan(self.drawn), self.f, self.drawn)
+
+    @property
+    def differences(self) -> np.ndarray:
+        """float64[B, C, K]: D = F − G at the same updates, of mean 0; 0 where it is unknown."""
+        assert self.g is not None
+        return np.nan_to_num((self.f if self.drawn is None else self.drawn) - self.g, nan=0.0)
 
     @property
     def squares(self) -> np.ndarray:
@@ -56,6 +73,7 @@ class Batch(NamedTuple):
     g: np.ndarray | None
     last: np.ndarray | None = None
     square: np.ndarray | None = None
+    drawn: np.ndarray | None = None
 
 
 def merge_pairs(batches: Sequence[Batch]) -> list[Batch]:
@@ -71,7 +89,7 @@ def _merged(a: Batch, b: Batch) -> Batch:
         return None if x is None or y is None else (a.length * x + b.length * y) / length
 
     f = (a.length * a.f + b.length * b.f) / length
-    return Batch(length, f, mean(a.g, b.g), b.last, mean(a.square, b.square))
+    return Batch(length, f, mean(a.g, b.g), b.last, mean(a.square, b.square), mean(a.drawn, b.drawn))
 
 
 def draws_of(batches: Sequence[Batch], sizes: np.ndarray, chains: int, burn_in: int) -> Draws:
@@ -89,5 +107,6 @@ def draws_of(batches: Sequence[Batch], sizes: np.ndarray, chains: int, burn_in: 
         sizes=sizes,
         last=stack([b.last for b in batches]),
         square=stack([b.square for b in batches]),
+        drawn=stack([b.drawn for b in batches]),
         burn_in=burn_in,
     )

@@ -24,6 +24,7 @@ from definetti.samplers.mcsat import MCSat, graph_of, state_of
 from definetti.samplers.relational_sampling import QueryCells
 from definetti.symmetry.logic import RenamingSymmetries
 
+WARM_UP = 200  # samples, unless told otherwise
 STRETCH = 0.1  # seconds between two looks at the clock
 
 
@@ -73,9 +74,10 @@ class MCSatSampling:
         """Run to the end of the plan, yielding after every stretch."""
         plan = self.plan
         with ThreadPoolExecutor(min(plan.workers, plan.chains)) as pool:
-            for burnt in self._advance(pool, plan.burn_in):
+            warm = WARM_UP if plan.burn_in is None else plan.burn_in
+            for burnt in self._advance(pool, warm):
                 self.burnt = burnt
-                yield self._progress("warm-up", burnt, plan.burn_in)
+                yield self._progress("warm-up", burnt, warm)
                 if self.seconds >= plan.warm_seconds:
                     break
             self._clear()

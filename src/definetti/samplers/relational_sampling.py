@@ -1,7 +1,8 @@
 """A run of relational chains under way: the same verbs as `chains.Sampling`, for models that are never grounded.
 
-Chains advance in short stretches that may end inside a sweep, so that progress, Ctrl-C and time limits work where one sweep
-takes a minute. Orbit statistics are folded by the kernel; a run stopped before its first batch ends shows the states themselves.
+Chains advance in short stretches that may end inside a sweep, so that progress, Ctrl-C and time limits work where
+one sweep takes a minute. Orbit statistics are folded by the kernel; a run stopped before its first batch ends shows
+the states themselves.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -21,6 +22,9 @@ from definetti.samplers.kernels.relational_state import clear_sums
 from definetti.samplers.relational import SCANS, SWEEP, UPDATES, Relational, advance, refuse_large, start
 from definetti.samplers.relational_starts import clear_live
 from definetti.samplers.relational_stuck import slow_notices, stuck_notices
+from definetti.samplers.relational_tracking import tracked_atoms
+from definetti.samplers.tracking import is_tracked, tracked
+from definetti.samplers.warmup import WarmUp
 from definetti.symmetry.logic import RenamingSymmetries
 
 STRETCH = 0.1  # seconds between two looks at the clock
@@ -47,7 +51,11 @@ class RelationalSampling:
         self._chains: list[Chain] = []
         self._rates = np.full(plan.chains, 1e6)
         self._batches: list[Batch] = []  # changed by one assignment at a time: Ctrl-C may come anywhere
-        self.burnt = 0  # sweeps of warm-up
+        self._warm_up_plan = WarmUp(plan.chains, plan.sweeps, plan.burn_in)
+        self._atoms = tracked_atoms(relational, group, plan.seed)
+        self._members = np.zeros((plan.chains, len(self._atoms.orbit)))  # true counts of the batch under way
+        self._tracking = False
+        self._tracked: list[tuple[int, np.ndarray]] = []  # lengths and means of tracked batches
         self.seconds = 0.0
 
     @property
@@ -70,21 +78,33 @@ class RelationalSampling:
         plan, count = self.plan, self.plan.chains
         with ThreadPoolExecutor(min(plan.workers, count)) as pool:
             self._chains = list(pool.map(lambda k: start(self.relational, plan.seed, k), range(count)))
-            for self.burnt in self._advance(pool, plan.burn_in):
-                yield self._progress("warm-up", self.burnt, plan.burn_in)
-                if self.seconds >= plan.warm_seconds:
-                    break
+            yield from self._warm_up(pool)
             for chain in self._chains:
-                clear_sums(chain)
                 clear_live(self.relational, chain)
             kept = 0
             while plan.sweeps is None or kept < plan.sweeps:
                 length = self._next_length(kept)
+                self._tracking = len(self._atoms.orbit) > 0 and is_tracked(self.batch_count, plan.sweeps is None)
                 for done in self._advance(pool, length):
                     yield self._progress("sampling", kept + done, plan.sweeps)
                 self._keep(length)
                 kept += length
                 yield self._progress("sampling", kept, plan.sweeps)
+
+    def _warm_up(self, pool: ThreadPoolExecutor) -> Iterator[Progress]:
+        plan, warm = self.plan, self._warm_up_plan
+        while length := warm.length():
+            done = 0
+            for done in self._advance(pool, length):
+                yield self._progress("warm-up", warm.done + done, plan.burn_in)
+                if self.seconds >= plan.warm_seconds:
+                    break
+            whole = warm.looks and done == length
+            warm.look(done, np.stack([self._batch(c, length)[0] for c in self._chains]) if whole else None)
+            for chain in self._chains:
+                clear_sums(chain)
+            if done < length:
+                return
 
     def _next_length(self, kept: int) -> int:
         if self.plan.sweeps is None:
@@ -107,9 +127,21 @@ class RelationalSampling:
         chain, began = self._chains[k], time.perf_counter()
         left = target - int(chain.clock[SWEEP])
         if left > 0:
-            done = advance(self.relational, chain, max(1, int(STRETCH * self._rates[k])), left)
+            budget = max(1, int(STRETCH * self._rates[k]))
+            done = self._follow(k, budget, left) if self._tracking else advance(self.relational, chain, budget, left)
             took = max(time.perf_counter() - began, 1e-6)
             self._rates[k] = min(max(done / took, 1.0), 4.0 * self._rates[k])
+
+    def _follow(self, k: int, budget: int, sweeps: int) -> int:
+        """The same with a look at the tracked atoms after every sweep."""
+        chain, done = self._chains[k], 0
+        target = int(chain.clock[SWEEP]) + sweeps
+        while done < budget and chain.clock[SWEEP] < target:
+            before = int(chain.clock[SWEEP])
+            done += advance(self.relational, chain, budget - done, 1)
+            if chain.clock[SWEEP] > before:
+                self._members[k] += self._atoms.values(chain)
+        return done
 
     def _progress(self, phase: str, done: int, total: int | None) -> Progress:
         return Progress(phase, done, total, self.updates / max(self.seconds, 1e-9), None, self.seconds)
@@ -128,6 +160,9 @@ class RelationalSampling:
         f, g, square = (np.stack(part) for part in zip(*(self._batch(c, length) for c in self._chains), strict=True))
         for chain in self._chains:
             clear_sums(chain)
+        if self._tracking:
+            self._tracked = [*self._tracked, (length, self._members / length)]
+            self._members = np.zeros_like(self._members)
         batches = [*self._batches, Batch(length, f, g, square=square)]
         full = self.plan.sweeps is None and len(batches) >= 2 * BATCHES
         self._batches = merge_pairs(batches) if full else batches
@@ -151,7 +186,9 @@ class RelationalSampling:
         """What has been folded so far; before the first batch is complete, the states as they stand."""
         if not self._batches:
             return self._states()
-        return draws_of(self._batches, self._sizes, self.plan.chains, self.burnt)
+        made = draws_of(self._batches, self._sizes, self.plan.chains, self._warm_up_plan.done)
+        members = tracked(self._atoms.orbit, [m for _, m in self._tracked], [n for n, _ in self._tracked])
+        return replace(made, tracked=members)
 
     def _states(self) -> Draws:
         """One batch of one draw per chain, from the states inside a sweep; joint queries are not known there."""

@@ -1,0 +1,69 @@
+"""Control variates: mean(F) − βᵀ mean(F − G) over orbit statistics.
+
+F − G has mean exactly 0 when both are taken at the same updates, so every fixed β is unbiased: β = 0 is the orbit
+estimator, β = 1 on a statistic's own difference the conditional one. β is fitted on batch means of several chains
+pooled, and used on other batches than it was fitted on (`folds.py`): the spread of the results contains the noise of
+the fit.
+
+Joint events have no conditional of their own; the differences of single variables have mean 0 beside them as well,
+and serve them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from definetti.diagnose import merged, weighted_mean
+from definetti.errors import ModelError
+from definetti.estimators.folds import folds
+from definetti.estimators.regression import Coefficients, apply, fit
+from definetti.estimators.values import CONTROL, ORBIT, Estimates
+from definetti.samplers.draws import Draws
+
+SAME = 1e-13
+MOST_ROWS = 512  # batch means in a fit; more are merged first
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """Coefficients fitted outside a fold: `inside` marks the fold's own batches."""
+
+    inside: np.ndarray  # bool[B, C]
+    coefficients: Coefficients
+
+
+def estimate(draws: Draws) -> Estimates:
+    if draws.g is None:
+        raise ModelError("these draws carry no full conditionals; use the estimator 'orbit'")
+    paired, differences = draws.paired, draws.differences
+    batches = paired.copy()
+    fitted = np.ones(draws.f.shape[2], dtype=bool)
+    for part in fits(draws):
+        batches[part.inside] = apply(part.coefficients, paired[part.inside], differences[part.inside])
+        fitted &= part.coefficients.fitted
+    batches[:, :, ~fitted] = draws.f[:, :, ~fitted]
+    certain = (np.abs(draws.g - draws.g[:1, :1]) <= SAME).all(axis=(0, 1))
+    batches[:, :, certain] = draws.g[:, :, certain]
+    method = np.where(fitted, CONTROL, ORBIT).astype(np.int8)
+    return Estimates(weighted_mean(batches, draws.lengths), batches, ~fitted, method)
+
+
+def fits(draws: Draws) -> Iterator[Fit]:
+    """One fit per fold, on the other folds' batch means."""
+    assert draws.g is not None
+    count, chains, statistics = draws.f.shape
+    has_own = ~np.isnan(draws.g).all(axis=(0, 1))
+    groups = np.arange(statistics) if draws.groups is None else draws.groups
+    of = folds(count, chains)
+    f, d, lengths, rows = draws.paired, draws.differences, draws.lengths, of
+    while chains >= 5 and len(lengths) > 1 and len(lengths) * chains > MOST_ROWS:  # folds are whole chains here
+        f, (d, lengths) = merged(f, lengths)[0], merged(d, lengths)
+        rows = of[: len(lengths)]
+    changed = draws.f[1:] != draws.f[:-1]
+    for k in np.unique(of).tolist():
+        outside, whole = rows != k, of != k
+        moves = (changed & (whole[1:] & whole[:-1])[:, :, None]).sum(axis=(0, 1))
+        yield Fit(of == k, fit(f[outside], d[outside], has_own, groups, moves))

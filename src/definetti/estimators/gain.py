@@ -1,0 +1,137 @@
+"""What the symmetries and the estimator gained over the standard one, and whether the chains move within orbits.
+
+The standard estimator's variance comes from tracked members (`samplers/tracking.py`): the spread of their batch
+means around the orbit's estimate, averaged over members and chains. Of an orbit of one the statistic is its own
+member.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from definetti.diagnose import Diagnosis, standard_error
+from definetti.errors import Notice
+from definetti.estimators.values import METHODS, Estimates
+from definetti.samplers.draws import Draws
+from definetti.samplers.tracking import Tracked
+
+DIVIDED = 0.1  # of a member's variance lies between chains: R-hat 1.05
+FALSE_ALARM = 1e-4
+
+
+@dataclass(frozen=True, eq=False)
+class Gains:
+    """Per statistic: variance of the standard estimator ÷ that of the one used, and its standard error; NaN: unknown."""
+
+    gain: np.ndarray
+    error: np.ndarray
+
+    def summary(self) -> dict[str, float] | None:
+        """The geometric mean over the statistics that are known, and its standard error as a factor."""
+        known = np.isfinite(self.gain) & (self.gain > 0)
+        if not known.any():
+            return None
+        relative = self.error[known] / self.gain[known]
+        return {
+            "mean": float(np.exp(np.log(self.gain[known]).mean())),
+            "factor": float(np.exp(np.sqrt((relative**2).mean()))),
+            "least": float(self.gain[known].min()),
+            "most": float(self.gain[known].max()),
+            "statistics": int(known.sum()),
+        }
+
+
+def gains(draws: Draws, estimates: Estimates, found: Diagnosis) -> Gains:
+    count = len(estimates.value)
+    variance, relative = np.full(count, np.nan), np.full(count, np.nan)
+    alone = draws.sizes[:count] == 1
+    if alone.any():
+        error, dof = standard_error(draws.f[:, :, alone], draws.lengths)
+        variance[alone], relative[alone] = error**2 * draws.sweeps * draws.chains, 2.0 / np.maximum(dof, 1.0)
+    if draws.tracked is not None:
+        _of_members(draws.tracked, estimates.value, alone, variance, relative)
+    own = found.mcse**2 * draws.sweeps * draws.chains
+    with np.errstate(divide="ignore", invalid="ignore"):
+        gain = np.where(own > 0, variance / own, np.nan)
+        error = gain * np.sqrt(relative + 2.0 / np.maximum(found.dof, 1.0))
+    return Gains(gain, error)
+
+
+def _of_members(
+    tracked: Tracked, value: np.ndarray, alone: np.ndarray, variance: np.ndarray, relative: np.ndarray
+) -> None:
+    """Asymptotic variance per sweep of one member's mean, and the squared relative error of that."""
+    spread = tracked.lengths[:, None, None] * (tracked.means - value[tracked.statistic]) ** 2
+    cells = spread.shape[0] * spread.shape[1]
+    for k in np.unique(tracked.statistic).tolist():
+        if alone[k] or cells < 2:
+            continue
+        by_cell = spread[:, :, tracked.statistic == k].mean(axis=2)
+        mean = by_cell.mean()
+        variance[k] = mean
+        relative[k] = by_cell.var(ddof=1) / cells / mean**2 if mean > 0 else np.nan
+
+
+def report(draws: Draws, estimates: Estimates, found: Diagnosis, method: str) -> dict[str, Any]:
+    """For the run: how many statistics each estimator made, and the gain over `standard`."""
+    if method == "standard" or not len(estimates.value) or not draws.f.shape[0]:
+        return quantile(found)
+    count = np.bincount(estimates.method, minlength=len(METHODS))
+    choices = {name: int(n) for name, n in zip(METHODS, count, strict=True) if n}
+    return {"choices": choices, "gain": gains(draws, estimates, found).summary(), **quantile(found)}
+
+
+def quantile(found: Diagnosis) -> dict[str, float]:
+    """The largest quantile of Student's t by which a standard error becomes a half-width, for those who read the file."""
+    moving = found.mcse > 0
+    return {"quantile": float((found.half_width[moving] / found.mcse[moving]).max())} if moving.any() else {}
+
+
+def within_orbits(draws: Draws, name: Callable[[int], str]) -> list[Notice]:
+    """A notice where members of orbits never move, or the chains disagree about them though their orbits' means agree."""
+    if draws.tracked is None or draws.chains < 2:
+        return []
+    frozen, divided = [], []
+    for k in np.unique(draws.tracked.statistic).tolist():
+        x = draws.tracked.means[:, :, draws.tracked.statistic == k]
+        if x.shape[2] < 2:
+            continue
+        if _frozen(x):
+            frozen.append(k)
+        elif _divided(x):
+            divided.append(k)
+    out = []
+    for places, what in ((frozen, "no member ever moved"), (divided, "members' values differ between chains for good")):
+        if places:
+            which = f"in {len(places)} orbits, that of {name(places[0])} among them, {what}"
+            text = (
+                f"{which}: averages over orbits stand, asymmetric questions (that tell members apart) are not covered"
+            )
+            out.append(Notice("note", text))
+    return out
+
+
+def _frozen(x: np.ndarray) -> bool:
+    """Every member of every chain is 0 throughout or 1 throughout, and both occur in one chain."""
+    still = ((x == 0).all(axis=0) | (x == 1).all(axis=0)).all()
+    return bool(still and ((x == 1).any(axis=(0, 2)) & (x == 0).any(axis=(0, 2))).any())
+
+
+def _divided(x: np.ndarray) -> bool:
+    """Members' means differ between chains by more than their batches explain (F test as if all members were one)."""
+    from scipy.special import fdtri
+
+    batches, chains, _ = x.shape
+    if batches < 2:
+        return False
+    p = x.mean()
+    x = x - x.mean(axis=2, keepdims=True)  # what the orbit's mean does is another matter
+    within = x.var(axis=0, ddof=1).mean() / batches
+    between = x.mean(axis=0).var(axis=0, ddof=1).mean()
+    if between - within <= DIVIDED * p * (1 - p):
+        return False
+    return bool(between > fdtri(chains - 1, chains * (batches - 1), 1 - FALSE_ALARM) * within)

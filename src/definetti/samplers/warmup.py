@@ -1,0 +1,73 @@
+"""Warm-up: how many sweeps to drop, told by the run itself.
+
+Windows of sweeps, each as long as all before it together. The warm-up ends after a window in which the orbit
+statistics are, on average over the chains, where they were in the window before: a drift that the chains' own spread
+hides is smaller than the error bars to come. It is blind to a mode that all chains share, as every look at the
+chains alone is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+FEWEST_CHAINS = 4  # to compare windows by the spread of chains
+SHARE = 0.25  # of the kept sweeps, where chains are too few
+LEAST_SHARE, MOST_SHARE = 0.1, 1.0  # of the kept sweeps
+OPEN_LEAST, OPEN_MOST = 64, 1 << 14  # sweeps, where the end is not known
+FALSE_ALARM = 0.01  # chance that a warm-up which has done its work goes on, per window
+
+
+@dataclass
+class WarmUp:
+    """The windows of one run. `length()` is the next window's, 0 at the end; `look(F)` is told each window's means."""
+
+    chains: int
+    kept: int | None
+    fixed: int | None  # the caller's choice
+    done: int = 0
+    _before: np.ndarray | None = field(default=None, repr=False)
+    _settled: bool = False
+
+    @property
+    def looks(self) -> bool:
+        """Whether the means are needed at all."""
+        return self.fixed is None and self.chains >= FEWEST_CHAINS
+
+    def length(self) -> int:
+        if not self.looks:
+            short = OPEN_LEAST * 2 if self.kept is None else max(1, int(SHARE * self.kept))
+            return (short if self.fixed is None else self.fixed) - self.done
+        least, most = self._bounds()
+        if self.done == 0:
+            return max(1, least // 4)
+        if self.done >= most or (self.done >= least and self._settled):
+            return 0
+        return min(self.done, most - self.done)
+
+    def _bounds(self) -> tuple[int, int]:
+        if self.kept is None:
+            return OPEN_LEAST, OPEN_MOST
+        return max(4, int(LEAST_SHARE * self.kept)), max(4, int(MOST_SHARE * self.kept))
+
+    def look(self, sweeps: int, means: np.ndarray | None) -> None:
+        """After a window of so many sweeps, with F's means [chains, statistics]."""
+        self.done += sweeps
+        if means is None:
+            return
+        if self._before is not None:
+            self._settled = settled(self._before, means)
+        self._before = means
+
+
+def settled(before: np.ndarray, now: np.ndarray) -> bool:
+    """No statistic has moved by more than the chains' spread explains (t test of paired differences, Bonferroni)."""
+    from scipy.special import stdtrit
+
+    difference = now - before
+    chains = len(difference)
+    move = np.abs(difference.mean(axis=0))
+    error = difference.std(axis=0, ddof=1) / np.sqrt(chains)
+    limit = stdtrit(chains - 1, 1.0 - FALSE_ALARM / (2 * max(len(move), 1)))
+    return bool((np.nan_to_num(move) <= limit * np.nan_to_num(error) + 1e-12).all())
