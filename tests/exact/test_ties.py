@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from random_models import brute_force, models
 
 from definetti.errors import Unsatisfiable
+from definetti.estimators.run import marginals
 from definetti.model.factors import FREE, FactorGraph, factor_graph
 from definetti.model.queries import parse_query
 from definetti.model.simplify import simplify
@@ -167,3 +168,14 @@ def test_the_colouring_grid_is_solved_exactly() -> None:
     found = exact(hard_grid(101, 101), ["X0=1 ^ X1=0 v X0=0 ^ X1=1"])
     assert found.log_z == pytest.approx(np.log(2)) and found["X7"].probability == 0.5
     assert found["X0=1 ^ X1=0 v X0=0 ^ X1=1"].probability == 1.0
+
+
+def test_merging_respects_symmetries_of_overlapping_factors() -> None:
+    """Six variables, three one-of-three factors that share corners: all corners alike, all sides alike."""
+    table = one_of(3)[1]
+    model = factor_graph([2] * 6, [([0, 1, 2], table), ([2, 3, 4], table), ([4, 5, 0], table)])
+    check_core(model)
+    assert untie(model).core.n == 1
+    found = marginals(model, sweeps=50, seed=1)
+    assert sorted(row.size for row in found.orbits) == [3, 3]
+    assert found["X0"].mcse == found["X2"].mcse and found["X1"].probability == found["X5"].probability

@@ -36,7 +36,7 @@ CONDITIONALS_MEMORY = 1 << 30  # bytes: conditionals that nobody asked for may t
 class Question(Protocol):
     """A model, what is asked of it and the group to average over."""
 
-    def sampling(self, sampler: Sampler, plan: Plan, method: str) -> Any:
+    def sampling(self, sampler: Any, plan: Plan, method: str) -> Any:
         """A run ready to start, its kernels loaded or compiled."""
         ...
 
