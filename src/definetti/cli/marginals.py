@@ -20,7 +20,7 @@ COUNT = click.IntRange(min=1)
 
 sampling = together(
     click.option("--samples", type=FILE, help="Use draws that another program made: CSV, a row per draw."),
-    click.option("--sampler", default="auto", show_default=True, metavar="auto|gibbs|…", help="How to sample."),
+    click.option("--sampler", default="auto", show_default=True, metavar="auto|gibbs|lifted|…", help="How to sample."),
     click.option(
         "--estimator",
         type=click.Choice(["auto", "standard", "orbit", "conditional", "control"]),

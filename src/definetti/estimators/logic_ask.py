@@ -23,6 +23,7 @@ from definetti.samplers.chains import Plan
 from definetti.samplers.draws import Draws
 from definetti.samplers.gibbs import Gibbs
 from definetti.samplers.kernels.relational_queries import Query
+from definetti.samplers.lifted import LiftedSampler, LiftedSampling
 from definetti.samplers.relational import compile_model
 from definetti.samplers.relational_sampling import QueryCells, RelationalSampling
 from definetti.symmetry.atom_names import atom_text, find_atom
@@ -39,9 +40,11 @@ class LogicQuestion:
     cells: Mapping[str, QueryCells]  # which of `counted` make up a query
     notices: tuple[Notice, ...]
 
-    def sampling(self, sampler: Gibbs, plan: Plan) -> RelationalSampling:
+    def sampling(self, sampler: Gibbs | LiftedSampler, plan: Plan) -> RelationalSampling | LiftedSampling:
         """Hanging and loose atoms are drawn after the others: given those they are independent, and the sweep commutes."""
         group = self.group
+        if isinstance(sampler, LiftedSampler):
+            return LiftedSampling(group, self.counted, list(self.cells.values()), plan)
         relational = compile_model(
             group.model, group.atom_orbits, queries=self.counted, scan=sampler.scan, late=group.late()
         )

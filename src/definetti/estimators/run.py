@@ -19,6 +19,7 @@ from definetti.readers.logic_queries import ground_queries
 from definetti.samplers.chains import Plan, Progress, Sampling
 from definetti.samplers.draws import Draws
 from definetti.samplers.gibbs import Gibbs
+from definetti.samplers.lifted import LiftedSampler, LiftedSampling
 from definetti.samplers.relational_sampling import RelationalSampling
 from definetti.symmetry.factors import Symmetries
 from definetti.symmetry.factors import symmetries as find_symmetries
@@ -38,7 +39,7 @@ def marginals(
     *,
     model: FactorGraph | None = None,
     symmetries: Any = "auto",
-    sampler: str | Gibbs = "auto",
+    sampler: str | Gibbs | LiftedSampler = "auto",
     estimator: str = "auto",
     scan: str = "symmetric",
     chains: int | None = None,
@@ -68,6 +69,10 @@ def marginals(
     began = time.perf_counter()
     group = resolve(source, symmetries, time_limit)
     relational = isinstance(group, RenamingSymmetries)
+    if isinstance(kernel, LiftedSampler):
+        if not relational:
+            raise ModelError("the lifted sampler is for Markov logic with symmetries by renaming, or none")
+        burn_in = 0  # every draw is exact
     plan = _plan(chains or (LOGIC_CHAINS if relational else CHAINS), sweeps, seconds, until, burn_in, seed, workers)
     question: Question
     if relational:
@@ -121,7 +126,7 @@ def resolve(model: FactorGraph | MarkovLogic, wanted: Any, time_limit: float) ->
 
 
 def _follow(
-    sampling: Sampling | RelationalSampling,
+    sampling: Sampling | RelationalSampling | LiftedSampling,
     question: Question,
     method: str,
     seconds: float | None,
@@ -154,11 +159,13 @@ def _worst(question: Question, draws: Draws, method: str) -> float | None:
     return None if any(e is None for e in errors) else max((float(e) for e in errors if e is not None), default=0.0)
 
 
-def _sampler(sampler: str | Gibbs, scan: str) -> Gibbs:
-    if isinstance(sampler, Gibbs):
+def _sampler(sampler: str | Gibbs | LiftedSampler, scan: str) -> Gibbs | LiftedSampler:
+    if isinstance(sampler, Gibbs | LiftedSampler):
         return sampler
+    if sampler == "lifted":
+        return LiftedSampler()
     if sampler not in ("auto", "gibbs"):
-        raise ModelError(f"sampler {sampler!r} is not known; choose one of auto, gibbs")
+        raise ModelError(f"sampler {sampler!r} is not known; choose one of auto, gibbs, lifted")
     return Gibbs(scan)
 
 
