@@ -12,8 +12,8 @@ import numpy as np
 
 from definetti.errors import ModelError
 from definetti.estimators import choose
-from definetti.estimators.events import flat_tuples
 from definetti.estimators.ask import GraphQuestion, ask
+from definetti.estimators.events import flat_tuples
 from definetti.estimators.run import resolve
 from definetti.model.factors import FREE, FactorGraph
 from definetti.model.marginals import Marginals

@@ -19,7 +19,9 @@ from definetti.solvers.eliminate import MOST_ENTRIES, eliminate
 from definetti.solvers.enumerate import MOST_STATES, enumerate_states, enumerated, show_count, state_bits
 from definetti.solvers.order import Order, min_fill
 from definetti.solvers.solution import Solution, open_events
+from definetti.solvers.width_bound import has_core
 
+CURE = "use sampling, or observe some variables"
 MOST_FACTORS = 300_000  #: of a ground model that elimination is tried on
 METHODS = ("auto", "lifted", "enumerate", "eliminate")
 
@@ -181,6 +183,9 @@ def _solve(model: FactorGraph, queries: Sequence[Query], method: str) -> tuple[S
 
 
 def _order(model: FactorGraph) -> Order | TooLarge:
+    width = int(np.log2(MOST_ENTRIES))
+    if has_core(model, width):  # then some table has more entries than allowed, whatever the order
+        return TooLarge("a table of elimination, in entries, at least", 2.0 ** (width + 1), MOST_ENTRIES, CURE)
     try:
         return min_fill(model, MOST_ENTRIES)
     except TooLarge as refusal:

@@ -1,4 +1,5 @@
-"""Independent exact samples of a counted model: the counts, then who, then each one's cell, then the atoms over two constants.
+"""Independent exact samples of a counted model: the counts, then who, then each one's cell, then the atoms over
+two constants.
 
 Only for positive weights: with quantifiers the terms of the count have signs and are no probabilities.
 """
