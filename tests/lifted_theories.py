@@ -1,5 +1,6 @@
-"""Random small two-variable theories for lifted counting: one and two sorts, quantifiers, equality, constants, `+`, hard and
-soft formulas, evidence on one and on two constants. Made from a seed (see `evidence_theories`)."""
+"""Random small two-variable theories for lifted counting: one and two sorts, quantifiers, equality, constants,
+`+`, hard and soft formulas, evidence on one and on two constants. Made from a seed (see `evidence_theories`).
+"""
 
 from __future__ import annotations
 
@@ -9,7 +10,20 @@ import logic_worlds as lw
 import numpy as np
 from logic_worlds import at
 
-from definetti.model.logic import And, Equal, Exist, Forall, Formula, Iff, Implies, MarkovLogic, Not, Or, Predicate, Variable
+from definetti.model.logic import (
+    And,
+    Equal,
+    Exist,
+    Forall,
+    Formula,
+    Iff,
+    Implies,
+    MarkovLogic,
+    Not,
+    Or,
+    Predicate,
+    Variable,
+)
 
 PREDICATES = (
     Predicate("P", ("a",)),

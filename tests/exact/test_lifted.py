@@ -102,7 +102,9 @@ def test_what_says_nothing_changes_nothing(seed: int) -> None:
     atom = at(predicate.name, *(f"v{k}" for k in range(len(predicate.sorts))))
     changed.append((None, Or((atom, Not(atom))), ()))
     sizes = {s.name: s.size for s in model.sorts.values()}
-    known = {n: list(zip(map(tuple, e.tuples.tolist()), e.values.tolist(), strict=True)) for n, e in model.evidence.items()}
+    known = {
+        n: list(zip(map(tuple, e.tuples.tolist()), e.values.tolist(), strict=True)) for n, e in model.evidence.items()
+    }
     other = lw.network(sizes, list(model.predicates.values()), changed, known)
     try:
         one, two = exact(model, method="lifted"), exact(other, method="lifted")
@@ -174,7 +176,12 @@ def test_asthma_is_counted_in_integers() -> None:
         )
         assert count_worlds(asthma(n)) == total
     found = exact(asthma(3))
-    wanted = {"Asthma(P0)": 0.3869346734, "Smokes(P0)": 0.1507537688, "Cancer(P0)": 0.5753768844, "Friends(P0,P1)": 0.4824120603}
+    wanted = {
+        "Asthma(P0)": 0.3869346734,
+        "Smokes(P0)": 0.1507537688,
+        "Cancer(P0)": 0.5753768844,
+        "Friends(P0,P1)": 0.4824120603,
+    }
     for name, p in wanted.items():
         assert found[name].probability == pytest.approx(p, abs=1e-10)
 
@@ -201,7 +208,7 @@ def test_no_isolated_nodes() -> None:
 
 
 def test_doubles_would_fail_where_signs_cancel() -> None:
-    """Sparse graphs in which nobody is alone: Σ_k (-1)^k C(n,k) (1+w)^C(n-k,2) cancels to 1e-45 of its largest term."""
+    """Sparse graphs in which nobody is alone: Σ_k (-1)^k C(n,k) (1+w)^C(n-k,2) cancels by 45 digits."""
     n, weight = 30, -8.0
     graph = [
         (None, Exist(("y",), at("R", "x", "y"))),

@@ -137,7 +137,7 @@ def test_the_noun() -> None:
     assert answer.to_json()["orbit_count"] == 3
     with pytest.raises(UnknownName):
         exact(model, ["nobody"])
-    with pytest.raises(ModelError, match="auto, enumerate, eliminate"):
+    with pytest.raises(ModelError, match="auto, lifted, enumerate, eliminate"):
         exact(model, method="magic")
 
 

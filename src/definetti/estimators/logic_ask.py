@@ -24,6 +24,7 @@ from definetti.readers.logic_queries import parse_queries
 from definetti.samplers.chains import Plan
 from definetti.samplers.draws import Draws
 from definetti.samplers.kernels.relational_queries import Query
+from definetti.samplers.lifted import LiftedSampler, LiftedSampling
 from definetti.samplers.mcsat import MCSat
 from definetti.samplers.relational import compile_model
 from definetti.samplers.relational_sampling import QueryCells, RelationalSampling
@@ -46,6 +47,8 @@ class LogicQuestion:
     def sampling(self, sampler: Any, plan: Plan, method: str) -> Any:
         """Hanging and loose atoms are drawn after the others: given those they are independent, and the sweep commutes."""
         group = self.group
+        if isinstance(sampler, LiftedSampler):
+            return LiftedSampling(group, self.counted, list(self.cells.values()), plan)
         if isinstance(sampler, MCSat):
             from definetti.samplers.mcsat_sampling import MCSatSampling
 

@@ -27,6 +27,7 @@ from definetti.readers.logic_queries import ground_queries
 from definetti.samplers.chains import Plan, Progress, Sampling
 from definetti.samplers.choose import Sampler, named
 from definetti.samplers.gibbs import Gibbs
+from definetti.samplers.lifted import LiftedSampler, LiftedSampling
 from definetti.samplers.mcsat import MCSat
 from definetti.samplers.relational_sampling import RelationalSampling
 from definetti.symmetry.factors import Symmetries
@@ -44,7 +45,7 @@ def marginals(
     *,
     model: FactorGraph | None = None,
     symmetries: Any = "auto",
-    sampler: str | Sampler | MCSat = "auto",
+    sampler: str | Sampler | MCSat | LiftedSampler = "auto",
     estimator: str = "auto",
     scan: str = "symmetric",
     chains: int | None = None,
@@ -77,15 +78,16 @@ def marginals(
     given = check(source, symmetries)
     group = resolve(source, given, time_limit) if isinstance(source, MarkovLogic) else given
     relational = isinstance(group, RenamingSymmetries)
+    if isinstance(wanted, LiftedSampler | MCSat):
+        if not relational:
+            raise ModelError(f"the sampler {wanted.name!r} is for Markov logic with symmetries by renaming, or none")
+        method = "standard" if method == "standard" else "orbit"  # it draws no single sites: no conditionals
+        burn_in = 0 if isinstance(wanted, LiftedSampler) else burn_in  # every draw of a lifted sampler is exact
     plan = _plan(chains or (LOGIC_CHAINS if relational else CHAINS), sweeps, seconds, until, burn_in, seed, workers)
     question: Question
-    if isinstance(wanted, MCSat):
-        if not relational:
-            raise ModelError("MC-SAT samples Markov logic with symmetries by renaming; leave symmetries at auto or none")
-        method = "standard" if method == "standard" else "orbit"  # it draws no single sites: no conditionals
     if relational:
         kernel: Any = wanted or Gibbs(scan)
-        if not isinstance(kernel, Gibbs | MCSat):
+        if not isinstance(kernel, Gibbs | MCSat | LiftedSampler):
             raise ModelError(f"the sampler {kernel.name!r} is for factor graphs; ask for the symmetries 'literals' too")
         question = logic_question(group, queries, method)
     else:
@@ -164,7 +166,9 @@ def _same(a: FactorGraph, b: FactorGraph) -> bool:
 
 
 def _follow(
-    sampling: Sampling | RelationalSampling, stopping: Stopping, progress: Callable[[Progress], None] | None
+    sampling: Sampling | RelationalSampling | LiftedSampling,
+    stopping: Stopping,
+    progress: Callable[[Progress], None] | None,
 ) -> bool:
     """Run to the end, to the time limit, or to the wanted error; true if interrupted."""
     try:

@@ -21,7 +21,7 @@ from definetti.model.factors import FactorGraph
 from definetti.model.possible import hard_factors
 from definetti.samplers.blocks import Block, Engine, Harvest
 from definetti.samplers.choose import Sampler
-from definetti.samplers.draws import Batch, Draws, draws_of, merge_pairs
+from definetti.samplers.draws import BATCHES, Batch, Draws, draws_of, merge_pairs
 from definetti.samplers.movable import Watch, hard_parts, truly_frozen
 from definetti.samplers.starts import starts
 from definetti.samplers.tempering import TemperingBlock
@@ -29,7 +29,6 @@ from definetti.samplers.tracking import is_tracked, tracked
 from definetti.samplers.warmup import WarmUp
 
 CHUNK_SECONDS = 0.1  # how long one call of a kernel should take: progress, Ctrl-C and time limits wait for it
-BATCHES = 32  # of a run of known length; an open-ended run merges its batches in pairs when there are twice as many
 ORDER_ENTRIES = 1 << 22
 
 

@@ -18,6 +18,7 @@ from definetti.samplers.blocks import Engine, Slots
 from definetti.samplers.cluster import SwendsenWang
 from definetti.samplers.gibbs import Gibbs, Orders
 from definetti.samplers.joint import Blocks
+from definetti.samplers.lifted import LiftedSampler
 from definetti.samplers.mcsat import MCSat
 from definetti.samplers.tempering import Tempering
 from definetti.solvers.connectivity import single_moves_connect
@@ -44,10 +45,10 @@ class Sampler(Protocol):
     def orders(self, sites: np.ndarray, seed: np.random.SeedSequence) -> Orders: ...
 
 
-NAMES = ("auto", "gibbs", "blocks", "swendsen-wang", "tempering", "mcsat")
+NAMES = ("auto", "gibbs", "blocks", "swendsen-wang", "tempering", "mcsat", "lifted")
 
 
-def named(name: str, scan: str) -> Sampler | MCSat | None:
+def named(name: str, scan: str) -> Sampler | MCSat | LiftedSampler | None:
     """The sampler of this name; None for `auto`."""
     if name == "auto":
         return None
@@ -61,6 +62,8 @@ def named(name: str, scan: str) -> Sampler | MCSat | None:
         return Tempering(Gibbs(scan))
     if name == "mcsat":
         return MCSat()
+    if name == "lifted":
+        return LiftedSampler()
     raise ModelError(f"sampler {name!r} is not known; choose one of {', '.join(NAMES)}")
 
 

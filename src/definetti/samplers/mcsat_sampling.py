@@ -17,8 +17,8 @@ from definetti.model.formulas import atoms, equalities
 from definetti.model.ground import evaluate, ground
 from definetti.model.logic import Constant, MarkovLogic
 from definetti.model.satisfy import explain, legal
-from definetti.samplers.chains import BATCHES, Plan, Progress
-from definetti.samplers.draws import Batch, Draws, draws_of, merge_pairs
+from definetti.samplers.chains import Plan, Progress
+from definetti.samplers.draws import Batch, Draws, draws_of, kept_with, next_length
 from definetti.samplers.kernels.relational_queries import Query
 from definetti.samplers.mcsat import MCSat, graph_of, state_of
 from definetti.samplers.relational_sampling import QueryCells
@@ -83,17 +83,11 @@ class MCSatSampling:
             self._clear()
             kept = 0
             while plan.sweeps is None or kept < plan.sweeps:
-                length = self._next_length(kept)
+                length = next_length(self._batches, plan.sweeps, kept)
                 for done in self._advance(pool, length):
                     yield self._progress("sampling", kept + done, plan.sweeps)
                 self._keep(length)
                 kept += length
-
-    def _next_length(self, kept: int) -> int:
-        if self.plan.sweeps is None:
-            return self._batches[0].length if self._batches else 1
-        batches = min(BATCHES, self.plan.sweeps)
-        return (self.plan.sweeps * (len(self._batches) + 1)) // batches - kept
 
     def _advance(self, pool: ThreadPoolExecutor, samples: int) -> Iterator[int]:
         done = 0
@@ -134,9 +128,7 @@ class MCSatSampling:
         joint = [seen[:, list(q.places)].sum(axis=1) / q.size for q in self.asked]
         joint_square = [(seen_square[:, list(q.places)].sum(axis=1) / q.size) ** 2 for q in self.asked]
         f, square = np.column_stack([means, *joint]), np.column_stack([squares, *joint_square])
-        batches = [*self._batches, Batch(length, f, None, square=square)]
-        full = self.plan.sweeps is None and len(batches) >= 2 * BATCHES
-        self._batches = merge_pairs(batches) if full else batches
+        self._batches = kept_with(self._batches, Batch(length, f, None, square=square), self.plan.sweeps)
         self._clear()
 
     def draws(self) -> Draws:

@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from definetti.errors import Notice
-from definetti.samplers.chains import BATCHES, Plan, Progress
-from definetti.samplers.draws import Batch, Draws, draws_of, merge_pairs
+from definetti.samplers.chains import Plan, Progress
+from definetti.samplers.draws import Batch, Draws, draws_of, kept_with, next_length
 from definetti.samplers.kernels.relational_data import Chain
 from definetti.samplers.kernels.relational_state import clear_sums
 from definetti.samplers.relational import SCANS, SWEEP, UPDATES, Relational, advance, refuse_large, start
@@ -83,7 +83,7 @@ class RelationalSampling:
                 clear_live(self.relational, chain)
             kept = 0
             while plan.sweeps is None or kept < plan.sweeps:
-                length = self._next_length(kept)
+                length = next_length(self._batches, plan.sweeps, kept)
                 self._tracking = len(self._atoms.orbit) > 0 and is_tracked(self.batch_count, plan.sweeps is None)
                 for done in self._advance(pool, length):
                     yield self._progress("sampling", kept + done, plan.sweeps)
@@ -105,12 +105,6 @@ class RelationalSampling:
                 clear_sums(chain)
             if done < length:
                 return
-
-    def _next_length(self, kept: int) -> int:
-        if self.plan.sweeps is None:
-            return self._batches[0].length if self._batches else 1
-        batches = min(BATCHES, self.plan.sweeps)
-        return (self.plan.sweeps * (len(self._batches) + 1)) // batches - kept
 
     def _advance(self, pool: ThreadPoolExecutor, sweeps: int) -> Iterator[int]:
         """So many sweeps of every chain, in stretches; yields the sweeps that all have done."""
@@ -163,9 +157,7 @@ class RelationalSampling:
         if self._tracking:
             self._tracked = [*self._tracked, (length, self._members / length)]
             self._members = np.zeros_like(self._members)
-        batches = [*self._batches, Batch(length, f, g, square=square)]
-        full = self.plan.sweeps is None and len(batches) >= 2 * BATCHES
-        self._batches = merge_pairs(batches) if full else batches
+        self._batches = kept_with(self._batches, Batch(length, f, g, square=square), self.plan.sweeps)
 
     def _batch(self, chain: Chain, length: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """One chain's batch means of F, G and F². In the random scan they are means over visits."""

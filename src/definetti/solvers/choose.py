@@ -20,7 +20,9 @@ from definetti.solvers.enumerate import MOST_STATES, enumerate_states, enumerate
 from definetti.solvers.order import Order, min_fill
 from definetti.solvers.satisfy import explain
 from definetti.solvers.solution import Solution, open_events
+from definetti.solvers.width_bound import has_core
 
+CURE = "use sampling, or observe some variables"
 MOST_FACTORS = 300_000  #: of a ground model that elimination is tried on
 METHODS = ("auto", "lifted", "enumerate", "eliminate")
 
@@ -202,6 +204,9 @@ def _cheaper(simple: FactorGraph, queries: Sequence[Query]) -> tuple[Solution, s
 
 
 def _order(model: FactorGraph) -> Order | TooLarge:
+    width = int(np.log2(MOST_ENTRIES))
+    if has_core(model, width):  # then some table has more entries than allowed, whatever the order
+        return TooLarge("a table of elimination, in entries, at least", 2.0 ** (width + 1), MOST_ENTRIES, CURE)
     try:
         return min_fill(model, MOST_ENTRIES)
     except TooLarge as refusal:

@@ -1,9 +1,10 @@
-"""Exact lifted counting for theories of at most two logical variables: log Z and the probability of any formula over at most
-two constants, at any size of the sorts.
+"""Exact lifted counting for theories of at most two logical variables: log Z and the probability of any formula
+over at most two constants, at any size of the sorts.
 
-Z = Σ over counts of cells (`lifted_direct`), after everything that needs no counting has been summed (`lifted_scene`).
-Given the merged cells of two constants their own cells and the atoms over both are independent of everybody else, so the
-joint distribution of two merged cells answers every query about two constants.
+Z = Σ over counts of cells (`lifted_direct`), after everything that needs no counting has been summed
+(`lifted_scene`). Given the merged cells of two constants their own cells and the atoms over both are
+independent of everybody else, so the joint distribution of two merged cells answers every query about two
+constants.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from definetti.solvers.lifted_scene import Scene, make_scene
 from definetti.solvers.lifted_tables import global_states, is_zero
 from definetti.solvers.lifted_theory import Theory, theory_of
 
+IMPOSSIBLE = "no state has positive probability: the hard formulas contradict each other or the evidence"
 MOST_TERMS = 2_000_000
 MOST_SIGNED_TERMS = 150_000
 PRECISION = 256  #: bits
@@ -46,7 +48,8 @@ def precision(bits: int) -> Iterator[None]:
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """One choice of propositions and of the conditioned constants' cells. `pieces`: groups of units that do not meet."""
+    """One choice of propositions and of the conditioned constants' cells; `pieces` are groups of units that do not
+    meet."""
 
     scene: Scene
     plan: Plan
@@ -119,7 +122,7 @@ def lift(model: MarkovLogic, bits: int = PRECISION) -> Lifted:
             break
         bits *= 2
     if found is None:
-        raise Unsatisfiable("no state has positive probability: the hard formulas contradict each other or the evidence")
+        raise Unsatisfiable(IMPOSSIBLE)
     return found
 
 
@@ -134,7 +137,7 @@ def _impossible(model: MarkovLogic) -> bool:
 
 
 def count_worlds(model: MarkovLogic, weights: Mapping[str, tuple[Any, Any]] | None = None) -> int | Fraction:
-    """The exact weighted model count of a theory of hard formulas: `weights` gives a predicate's atoms (true, false)."""
+    """The exact weighted count of the worlds of hard formulas; `weights` gives a predicate's atoms (true, false)."""
     pairs = {name: (Fraction(a), Fraction(b)) for name, (a, b) in (weights or {}).items()}
     if any(not f.hard for f in model.formulas):
         raise TypeError("a count of worlds is exact for hard formulas only; give weights of atoms instead")
@@ -197,7 +200,7 @@ def _split(problem: Problem, signed: bool) -> Iterator[tuple[list[int], Problem]
     count = len(problem.cells)
     label = list(range(count))
     for (g, h), table in problem.tables.items():
-        if signed or any(not x == 1 for x in table.reshape(-1)):
+        if signed or any(x != 1 for x in table.reshape(-1)):
             a, b = label[g], label[h]
             label = [a if x == b else x for x in label]
     if signed:

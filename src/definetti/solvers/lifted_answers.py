@@ -1,7 +1,8 @@
 """Probabilities of formulas over at most two constants, from a counted model.
 
-P(f) = Σ over cells s, t of P(merged cells) · share of s · share of t · share of the 2-tables that make f true. With signs the
-same sums are taken of derivatives of Z, which need no division by a sum that may vanish, and divided by Z at the end.
+P(f) = Σ over cells s, t of P(merged cells) · share of s · share of t · share of the 2-tables that make f true.
+With signs the same sums are taken of derivatives of Z, which need no division by a sum that may vanish, and
+divided by Z at the end.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import numpy as np
 
 from definetti.errors import TooLarge
 from definetti.model.formulas import terms
-from definetti.model.logic import Constant, Formula
+from definetti.model.logic import Constant, Formula, Term
 from definetti.solvers.lifted import Lifted, Part, precision
 from definetti.solvers.lifted_condition import field_of
 from definetti.solvers.lifted_scene import Scene, total_field
@@ -55,7 +56,8 @@ def part_weights(lifted: Lifted) -> np.ndarray:
 
 def _answer(lifted: Lifted, part: Part, formula: Formula, constants: Sequence[Constant], classes: list[int]) -> Any:
     """P(formula) in a part; with signs, times the part's Z."""
-    scene, at = part.scene, {c: k for k, c in enumerate(constants)}
+    scene = part.scene
+    at: dict[Term, int] = {c: k for k, c in enumerate(constants)}
     if not constants:
         true = proposition(formula, scene.state)
         return part.z * int(true) if lifted.signed else float(true)
@@ -84,8 +86,8 @@ def _shares(table: PairTable, truth: np.ndarray, signed: bool) -> np.ndarray:
         key = (tuple(rows[place].tolist()), id(table.total[place]))
         if key not in memory:
             whole = table.total[place]
-            part = sum((table.values[k] for k in key[0] if k >= 0), table.values[-1])
-            share = part if is_zero(whole) else part / whole
+            part: Any = sum((table.values[k] for k in key[0] if k >= 0), table.values[-1])
+            share: Any = part if is_zero(whole) else part / whole
             memory[key] = share if signed else float(share.mid())
         out[place] = memory[key]
     return out

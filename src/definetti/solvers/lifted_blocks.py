@@ -1,14 +1,14 @@
 """Supercells: cells that can be counted together although they differ to others.
 
-If the table of pairs between two sets of cells has rank one, r(s,t) = c · a(s) · b(t), then given how many constants are
-in each set every constant chooses its cell within its set by itself: the sum over cells is closed. A partition of the cells
-all of whose blocks have rank one is found greedily; only the sets are counted. (The two signs of a Skolem predicate are
-such a pair where atoms of both directions are independent.)
+If the table of pairs between two sets of cells has rank one, r(s,t) = c · a(s) · b(t), then given how many
+constants are in each set every constant chooses its cell within its set by itself: the sum over cells is
+closed. A partition of the cells all of whose blocks have rank one is found greedily; only the sets are counted.
+(The two signs of a Skolem predicate are such a pair where atoms of both directions are independent.)
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import comb, prod
@@ -55,15 +55,6 @@ class Blocks:
     sets: tuple[tuple[Cells, ...], ...]  # by group
     base: Mapping[tuple[int, int, int, int], Any]  # (g, U, h, V)
     factor: Mapping[tuple[int, int, int, int], tuple[Any, ...]]  # (g, U, h, V) → of each cell of U
-
-    def dynamic(self, g: int, u: int) -> bool:
-        """Whether the share of the cells of U depends on the counts."""
-        return any(
-            not same(x, values[0])
-            for (a, b, _, _), values in self.factor.items()
-            if (a, b) == (g, u)
-            for x in values
-        )
 
 
 def find_blocks(problem: Problem, merge: bool = True) -> Blocks:
@@ -126,7 +117,7 @@ def _pivot(table: np.ndarray, rows: Cells, columns: Cells, own: bool) -> tuple[i
     places = [(i, j) for i, j in filled if i == j] if own else filled
     if not places:
         return None if len(rows) > 1 else (rows[0], columns[0])
-    p, q = places[0]
+    (p, q), *_ = places
     for i in rows:
         for j in columns:
             if i != p and j != q and not same(table[i, j] * table[p, q], table[i, q] * table[p, j]):
@@ -161,18 +152,8 @@ def _block_pivot(problem: Problem, g: int, h: int, rows: Cells, columns: Cells, 
     return found
 
 
-def compositions(total: int, parts: int) -> Iterator[tuple[int, ...]]:
-    """All vectors of `parts` counts with this total."""
-    if parts == 1:
-        yield (total,)
-        return
-    for first in range(total + 1):
-        for rest in compositions(total - first, parts - 1):
-            yield (first, *rest)
-
-
 def count_vectors(total: int, parts: int) -> np.ndarray:
-    """int64[·, parts]: the same as an array, built column by column."""
+    """int64[·, parts]: all vectors of `parts` counts with this total, built column by column."""
     rows, left = np.zeros((1, 0), np.int64), np.array([total], np.int64)
     for _ in range(parts - 1):
         reach = left + 1

@@ -1,7 +1,8 @@
 """How many atoms of a predicate are true: the distribution of a count, and models in which a count is given.
 
-Z is counted with a variable z that marks each true atom of the predicate: weights of cells and of 2-tables become polynomials
-with the weights of k true atoms as coefficients, truncated where a count is given. Nothing is interpolated.
+Z is counted with a variable z that marks each true atom of the predicate: weights of cells and of 2-tables
+become polynomials with the weights of k true atoms as coefficients, truncated where a count is given. Nothing
+is interpolated.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from definetti.errors import ModelError, TooLarge, UnknownName, Unsatisfiable
 from definetti.model.known import UNKNOWN, evidence_relations
 from definetti.model.logic import Atom, Evidence, MarkovLogic, Variable
 from definetti.model.marginals import Estimate, Marginals, OrbitRow
-from definetti.solvers.lifted import MOST_PRECISION, PRECISION, precision
+from definetti.solvers.lifted import IMPOSSIBLE, MOST_PRECISION, PRECISION, precision
 from definetti.solvers.lifted_blocks import count_vectors
 from definetti.solvers.lifted_cells import text
 from definetti.solvers.lifted_classes import Known, known_of
@@ -43,7 +44,7 @@ WANTED = 1e-12
 
 
 def count_distribution(model: MarkovLogic, predicate: str) -> np.ndarray:
-    """P(number of true atoms of a predicate = k), for k = 0 … all of them: the whole histogram, observed atoms included."""
+    """P(number of true atoms of a predicate = k) for k = 0 … all: the whole histogram, observed atoms included."""
     atoms = _atom_count(model, predicate)
     try:
         weights = _counted(model, {predicate: None})
@@ -60,7 +61,7 @@ def given_counts(model: MarkovLogic, cardinality: Mapping[str, int]) -> Marginal
     whole = _count_given(model, cardinality)
     if is_zero(whole):
         raise Unsatisfiable(f"no state has positive probability with {dict(cardinality)} true atoms")
-    group = renaming(model)
+    group = renaming(model, simplify=False)  # a given count ties atoms that are loose without it
     rows = []
     for orbit in group.orbits:
         name, constants = find_atom(model, orbit.representative)
@@ -95,9 +96,7 @@ def _observe(model: MarkovLogic, name: str, constants: tuple[int, ...]) -> Marko
     tuples = row if old is None else np.concatenate([old.tuples, row])
     values = np.ones(1, np.int8) if old is None else np.append(old.values, np.int8(1))
     order = np.lexsort(tuples.T[::-1]) if tuples.shape[1] else np.arange(len(tuples))
-    unknown = {
-        key: (rows if key != name else rows[~(rows == row).all(axis=1)]) for key, rows in model.unknown.items()
-    }
+    unknown = {key: (rows if key != name else rows[~(rows == row).all(axis=1)]) for key, rows in model.unknown.items()}
     return replace(model, evidence={**model.evidence, name: Evidence(tuples[order], values[order])}, unknown=unknown)
 
 
@@ -108,6 +107,8 @@ def _atom_count(model: MarkovLogic, predicate: str) -> int:
 
 
 def _count_given(model: MarkovLogic, cardinality: Mapping[str, int]) -> Any:
+    from flint import arb
+
     for name, count in cardinality.items():
         atoms = _atom_count(model, name)
         if not 0 <= count <= atoms:
@@ -116,7 +117,7 @@ def _count_given(model: MarkovLogic, cardinality: Mapping[str, int]) -> Any:
     place, step = 0, 1
     for count in cardinality.values():
         place, step = place + count * step, step * (count + 1)
-    return weights[place] if place < len(weights) else weights[0] * 0
+    return weights[place] if place < len(weights) else arb(0)
 
 
 def _refuse_blocks(model: MarkovLogic) -> None:
@@ -198,6 +199,8 @@ class _Ring:
 
 
 def _polynomial(known: Known, wanted: Mapping[str, int | None]) -> list[Any]:
+    from flint import arb
+
     model = known.theory.model
     degrees = tuple(_atom_count(model, p) if most is None else most for p, most in wanted.items())
     ring = _Ring(tuple(wanted.values()), degrees)
@@ -207,14 +210,14 @@ def _polynomial(known: Known, wanted: Mapping[str, int | None]) -> list[Any]:
         if found is not None:
             total = found if total is None else total + found
     if total is None:
-        raise Unsatisfiable("no state has positive probability: the hard formulas contradict each other or the evidence")
+        raise Unsatisfiable(IMPOSSIBLE)
     total = _with_idle(known, total, tuple(wanted), ring)
     coefficients = total.coeffs()
     if len(wanted) == 1:
         return coefficients
     order = np.ndindex(*reversed([d + 1 for d in degrees]))
     places = [sum(c * s for c, s in zip(reversed(place), ring.steps, strict=True)) for place in order]
-    return [coefficients[p] if p < len(coefficients) else coefficients[0] * 0 for p in places]
+    return [coefficients[p] if p < len(coefficients) else arb(0) for p in places]
 
 
 def _with_idle(known: Known, total: Any, marked: tuple[str, ...], ring: _Ring) -> Any:
@@ -245,7 +248,8 @@ def _of_state(known: Known, state: State, marked: tuple[str, ...], ring: _Ring) 
         return None
     own, pairs = own_tables(known, cells, state, False), pair_tables(known, cells, state, False)
     tables = {k: _marked_table(known, k, t, cells, state, marked) for k, t in pairs.items()}
-    merged = {s: _merged([t for k, t in tables.items() if known.kinds.sorts[k][0] == s], len(c.bits)) for s, c in cells.items()}
+    rows = {s: [t for k, t in tables.items() if known.kinds.sorts[k][0] == s] for s in cells}
+    merged = {s: _merged(rows[s], len(c.bits)) for s, c in cells.items()}
     fields = []
     for sort, weights in zip(known.classes.sort, own, strict=True):
         degree = _own_degrees(known, sort, cells, state, marked)
@@ -336,7 +340,9 @@ def _sum_vectors(known: Known, fields: list[list[Any]], tables: dict[int, Any], 
         return None
     vectors = prod(comb(n + len(some) - 1, len(some) - 1) for n, some in zip(sizes, inside, strict=True))
     if vectors > MOST_VECTORS:
-        raise TooLarge("counting by a predicate: the number of vectors of counts", vectors, MOST_VECTORS, "sample instead")
+        raise TooLarge(
+            "counting by a predicate: the number of vectors of counts", vectors, MOST_VECTORS, "sample instead"
+        )
     each = [count_vectors(n, len(some)) for n, some in zip(sizes, inside, strict=True)]
     memory: dict[tuple, Any] = {}
 

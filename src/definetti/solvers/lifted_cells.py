@@ -1,8 +1,9 @@
 """Fewer cells, fewer kinds of pairs: what does not matter to others is summed out before anything is counted.
 
-Cells whose rows in every table of pairs are proportional are one cell to all others: their weights are added up, the ratio
-of the rows goes into the weights. (Cancer and friends(x,x) disappear so; only smokes is left.) Then each table is divided
-by its first row and column, which go into the weights, too; kinds of pairs with the same table left are one kind.
+Cells whose rows in every table of pairs are proportional are one cell to all others: their weights are added
+up, the ratio of the rows goes into the weights. (Cancer and friends(x,x) disappear so; only smokes is left.)
+Then each table is divided by its first row and column, which go into the weights, too; kinds of pairs with the
+same table left are one kind.
 """
 
 from __future__ import annotations
@@ -98,8 +99,9 @@ def _ratio(a: np.ndarray, b: np.ndarray) -> Any:
 
 
 def _normal(table: np.ndarray) -> tuple[list[Any], Any, np.ndarray]:
-    """(u, c, left) with table[a, b] = c · u(a) · v(b) · left[a, b], v being the u of the transposed table; the row and
-    column of reference are the first without zeros."""
+    """(u, c, left) with table[a, b] = c · u(a) · v(b) · left[a, b], v being the u of the transposed table.
+
+    The row and column of reference are the first without zeros."""
     zero = np.array([[is_zero(x) for x in row] for row in table], dtype=bool).reshape(table.shape)
     rows, columns = np.flatnonzero(~zero.any(axis=1)), np.flatnonzero(~zero.any(axis=0))
     if not len(rows) or not len(columns):

@@ -1,8 +1,8 @@
 """Which active constants are counted together and which are gone through cell by cell.
 
-A group is a set of roles whose members meet everybody in the same way: its constants are counted, each with its own field.
-Binary evidence makes roles differ; if the few constants that it is about are gone through ("conditioned", 2^k ways), it turns
-into fields on the others and one group is left.
+A group is a set of roles whose members meet everybody in the same way: its constants are counted, each with its
+own field. Binary evidence makes roles differ; if the few constants that it is about are gone through
+("conditioned", 2^k ways), it turns into fields on the others and one group is left.
 """
 
 from __future__ import annotations
@@ -173,10 +173,10 @@ def ways_of(scene: Scene, plan: Plan) -> Iterator[Way]:
             field = scene.fields[lead] * more
             for c in classes:
                 constant = constant * scale_of(scene, scene.fields[c] * more, c) ** scene.size(c)
-            possible = scene.masks[lead] & np.array([not x == 0 for x in more * np.ones(len(field), dtype=object)])
+            possible = scene.masks[lead] & np.array([x != 0 for x in more * np.ones(len(field), dtype=object)])
             field = field / scale_of(scene, field, lead)
             units.append(Unit(plan.group_of[k], sum(map(scene.size, classes)), field, possible))
-        if all(u.possible.any() for u in units) and not constant == 0:
+        if all(u.possible.any() for u in units) and constant != 0:
             yield Way(counts, constant, Problem(tuple(units), cells, tables) if units else None)
 
 
@@ -184,7 +184,7 @@ def scale_of(scene: Scene, field: np.ndarray, c: int) -> Any:
     """What a class's field is divided by: its first entry that is not zero; with signs it is left as it is."""
     if scene.known.theory.signed:
         return 1
-    return next((x for x in field if not x == 0), 1)
+    return next((x for x in field if x != 0), 1)
 
 
 def _group_tables(scene: Scene, plan: Plan) -> dict[tuple[int, int], np.ndarray]:

@@ -1,8 +1,8 @@
 """Counting by vectors of counts: one term per way to spread each unit's constants over its supercells.
 
-Z = Σ_k Π n!/Πk! · Π base^(pairs) · Π F(k)^k, where F(k) sums a supercell's cells, each with its factors to the power of the
-counts. Positive weights: logarithms (`lifted_logs`). Signs: object arrays of balls or fractions, and no division, since F
-may vanish: derivatives of Z by the fields instead of shares.
+Z = Σ_k Π n!/Πk! · Π base^(pairs) · Π F(k)^k, where F(k) sums a supercell's cells, each with its factors to the
+power of the counts. Positive weights: logarithms (`lifted_logs`). Signs: object arrays of balls or fractions,
+and no division, since F may vanish: derivatives of Z by the fields instead of shares.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ import numpy as np
 from definetti.solvers.lifted_blocks import Blocks, Problem, allowed, count_vectors
 from definetti.solvers.lifted_logs import Logs, add_logs, factorials, logs_of, one, to_ball
 from definetti.solvers.lifted_tables import raise_to
-
 
 PIECE = 128  #: terms that are multiplied at once
 TINY = 1e-250  #: of the probability of a term
@@ -82,13 +81,13 @@ class Terms:
                 out.append((base, self.totals[g][:, u] * (self.totals[g][:, u] - 1) // 2))
             elif (g, u) < (h, v):
                 out.append((base, self.totals[g][:, u] * self.totals[h][:, v]))
-        return [(base, count) for base, count in out if not base == 1]
+        return [(base, count) for base, count in out if base != 1]
 
     def powers(self, g: int, u: int, cell: int) -> list[tuple[Any, np.ndarray]]:
         """(factor of a cell of supercell u, to which power) in the eyes of one constant in u."""
         out = []
         for (a, b, h, v), values in self.blocks.factor.items():
-            if (a, b) == (g, u) and not values[cell] == 1:
+            if (a, b) == (g, u) and values[cell] != 1:
                 out.append((values[cell], np.maximum(self.totals[h][:, v] - ((h, v) == (g, u)), 0)))
         return out
 
@@ -163,8 +162,9 @@ def _expectations(terms: Terms, shares: list[list[np.ndarray]], p: np.ndarray) -
                 k = vectors[i][:, cells]
                 ways = p * k * (k - 1)
                 own = np.stack([np.broadcast_to(shares[i][s], k.shape) for s in inside], 1)
-                table[np.ix_(inside, inside)] = [[float((own[:, a] * own[:, b] * ways).sum()) for b in range(len(inside))]
-                                                 for a in range(len(inside))]  # fmt: skip
+                places = range(len(inside))
+                block = [[float((own[:, a] * own[:, b] * ways).sum()) for b in places] for a in places]
+                table[np.ix_(inside, inside)] = block
             pair[i, i] = table / (u.size * (u.size - 1))
     return single, pair
 
@@ -202,7 +202,9 @@ def count_signed(problem: Problem, blocks: Blocks) -> Counted:
         weight = weight * power(base, pairs)
     inner, sums = _inner(terms)
     slots = [(i, u) for i, unit in enumerate(problem.units) for u in range(len(blocks.sets[unit.group]))]
-    raised = {slot: [_each_power(sums[slot], terms.counts[slot[0]][:, slot[1]] - d) for d in range(3)] for slot in slots}
+    raised = {
+        slot: [_each_power(sums[slot], terms.counts[slot[0]][:, slot[1]] - d) for d in range(3)] for slot in slots
+    }
 
     def rest(*without: tuple[int, int]) -> np.ndarray:
         found = weight

@@ -1,7 +1,8 @@
 """Logarithms that add without losing digits: log2 x = high / 2^20 + low, high an integer, |low| < 2^-20.
 
-A term of lifted counting is a product of some n² / 2 factors. As plain doubles its logarithm would be off by 1e-8 at ten
-thousand people; with exact integer parts it is good to 1e-13, and differences of terms are what marginals are made of.
+A term of lifted counting is a product of some n² / 2 factors. As plain doubles its logarithm would be off by
+1e-8 at ten thousand people; with exact integer parts it is good to 1e-13, and differences of terms are what
+marginals are made of.
 """
 
 from __future__ import annotations
@@ -61,7 +62,8 @@ def _split(x: Any) -> tuple[int, float, bool]:
     if x == 0:
         return 0, 0.0, False
     scaled = arb(x).log() / arb.const_log2() * UNIT
-    high = int(scaled.mid().floor().unique_fmpz())
+    whole: Any = scaled.mid().floor().unique_fmpz()
+    high = int(whole)
     return high, float((scaled - high).mid()) / UNIT, True
 
 
@@ -76,8 +78,8 @@ def factorials(n: int) -> Logs:
         more = logs_of(np.array([_ball(k) for k in range(have, n + 1)], dtype=object))
         high = _FACTORIALS.high[-1] + np.cumsum(more.high)
         low = _FACTORIALS.low[-1] + np.cumsum(more.low)
-        joined = [np.concatenate(pair) for pair in ((_FACTORIALS.high, high), (_FACTORIALS.low, low))]
-        _FACTORIALS = Logs(*joined, np.ones(n + 1, bool))
+        highs, lows = np.concatenate([_FACTORIALS.high, high]), np.concatenate([_FACTORIALS.low, low])
+        _FACTORIALS = Logs(highs, lows, np.ones(n + 1, bool))
     return _FACTORIALS
 
 

@@ -1,4 +1,6 @@
-"""The marginals of a Markov logic network by lifted counting: one row per orbit of atoms, queries over constants, log Z."""
+"""The marginals of a Markov logic network by lifted counting: one row per orbit of atoms, queries over constants,
+log Z.
+"""
 
 from __future__ import annotations
 
@@ -63,7 +65,8 @@ def lifted_marginals(model: MarkovLogic, queries: Sequence[str] = ()) -> Margina
 def _marginals(lifted: Lifted, group: RenamingSymmetries, asked: Mapping[str, Formula]) -> Marginals:
     rows = []
     for orbit in group.orbits:
-        rows.append(OrbitRow(orbit.representative, orbit.size, atom_probability(lifted, *find_atom(group.model, orbit.representative))))
+        p = atom_probability(lifted, *find_atom(group.model, orbit.representative))
+        rows.append(OrbitRow(orbit.representative, orbit.size, p))
     members = LiftedMembers(group, lifted)
     shown = Marginals(tuple(rows), members, log_z=lifted.log_z, method=f"lifted counting ({lifted.cost})")
     answers: dict[str, Estimate] = {}
@@ -77,8 +80,8 @@ def _marginals(lifted: Lifted, group: RenamingSymmetries, asked: Mapping[str, Fo
 
 
 def formula_probability(lifted: Lifted, formula: Formula) -> float:
-    """At most two constants: from the joint distribution of their cells. More: by counting once more, with the formula as
-    a hard one."""
+    """At most two constants: from the joint distribution of their cells. More: by counting once more, with the
+    formula as a hard one."""
     constants = {t for t in terms(formula) if isinstance(t, Constant)}
     idle = {atom.predicate for atom in atoms(formula)} & set(lifted.known.theory.idle)
     if len(constants) <= 2 and not idle:

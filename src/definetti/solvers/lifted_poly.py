@@ -1,8 +1,10 @@
-"""Counting with a different field on every constant: generating polynomials (elementary symmetric ones for two cells).
+"""Counting with a different field on every constant: generating polynomials (elementary symmetric ones for two
+cells).
 
-If the interaction of a group depends on its counts alone, Z = Σ_k W(k) · [t^k] Π_i Σ_c f_i(c) t_c. All but two constants of
-every unit are put into one polynomial, which turns W into a functional on what is left; every single and every pair
-marginal is then a small sum over the counts of those few. All numbers are positive, so no digits are lost.
+If the interaction of a group depends on its counts alone, Z = Σ_k W(k) · [t^k] Π_i Σ_c f_i(c) t_c. All but two
+constants of every unit are put into one polynomial, which turns W into a functional on what is left; every
+single and every pair marginal is then a small sum over the counts of those few. All numbers are positive, so no
+digits are lost.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""Arrays of numbers ≥ 0 of any magnitude: mantissas and exponents of two, so that generating polynomials of ten thousand
-constants neither overflow nor vanish, and sums of positive numbers keep all their digits."""
+"""Arrays of numbers ≥ 0 of any magnitude: mantissas and exponents of two, so that generating polynomials of ten
+thousand constants neither overflow nor vanish, and sums of positive numbers keep all their digits.
+"""
 
 from __future__ import annotations
 
@@ -83,7 +84,7 @@ def ratio(a: Any, b: Any) -> float:
     return float(np.ldexp(a.m / b.m, int(np.clip(a.e - b.e, -2000, 2000))))
 
 
-def _empty(like: Numbers, shape: tuple[int, ...]) -> Numbers:
+def _empty(like: Any, shape: tuple[int, ...]) -> Any:
     return zeros(shape) if isinstance(like, Scaled) else np.zeros(shape)
 
 

@@ -1,7 +1,8 @@
-"""The scene of lifted counting: for fixed propositions, the fields on all classes of constants and who interacts with whom.
+"""The scene of lifted counting: for fixed propositions, the fields on all classes of constants and who interacts
+with whom.
 
-Classes that can only be in one cell turn into fields on the others ("settled"); those that interact with nobody are summed by
-themselves ("free"). What is left is active.
+Classes that can only be in one cell turn into fields on the others ("settled"); those that interact with nobody
+are summed by themselves ("free"). What is left is active.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ class Scene:
 
 
 def is_clear(x: Any) -> bool:
-    return not x.contains(0) if hasattr(x, "contains") else not x == 0
+    return not x.contains(0) if hasattr(x, "contains") else x != 0
 
 
 def make_scene(known: Known, state: State, exact: bool) -> Scene | None:
@@ -83,7 +84,8 @@ def make_scene(known: Known, state: State, exact: bool) -> Scene | None:
     constant = weight * _pair_factors(known, reduced)
     inside = _inside(known, reduced, own)
     fields = [_summed(x, reduced.merged[s], reduced.counts[s]) for s, x in zip(known.classes.sort, inside, strict=True)]
-    masks = [_possible(x, reduced.merged[s], reduced.counts[s]) for s, x in zip(known.classes.sort, inside, strict=True)]
+    sorts = zip(known.classes.sort, inside, strict=True)
+    masks = [_possible(x, reduced.merged[s], reduced.counts[s]) for s, x in sorts]
     scene = Scene(known, state, cells, pairs, reduced, constant, inside, fields, masks, [1] * len(fields),
                   numbers[known.kinds.of])  # fmt: skip
     scene.active = list(range(len(inside)))
@@ -99,7 +101,7 @@ def _pair_factors(known: Known, reduced: Reduced) -> Any:
         upper, own = rows < columns, rows == columns
         pairs = sum((size[rows[upper]] * size[columns[upper]]).tolist())
         pairs += sum((size[rows[own]] * (size[rows[own]] - 1) // 2).tolist())
-        if pairs and not factor == 1:
+        if pairs and factor != 1:
             total = total * factor ** int(pairs)
     return total
 
@@ -217,10 +219,11 @@ def _fields_from(scene: Scene, new: dict[int, int]) -> None:
                     found = raised(scene.reduced.tables[k][:, b], int(count[b]))
                     factor = found if factor is None else factor * found
             memory[mine] = factor
-        if memory[mine] is not None:
-            scene.fields[c] = scene.fields[c] * memory[mine]
-            scene.outer[c] = scene.outer[c] * memory[mine]
-            scene.masks[c] = scene.masks[c] & np.array([not is_zero(x) for x in memory[mine]])
+        found = memory[mine]
+        if found is not None:
+            scene.fields[c] = scene.fields[c] * found
+            scene.outer[c] = scene.outer[c] * found
+            scene.masks[c] = scene.masks[c] & np.array([not is_zero(x) for x in found])
 
 
 def _alone(scene: Scene, c: int) -> bool:

@@ -1,7 +1,8 @@
-"""The tables of lifted counting: cells (1-types) of each sort, their weights, and the sums over 2-tables of two cells.
+"""The tables of lifted counting: cells (1-types) of each sort, their weights, and the sums over 2-tables of two
+cells.
 
-Weights are products of few different factors, so entries are counted first and each different product is computed once,
-in ball arithmetic or as a fraction.
+Weights are products of few different factors, so entries are counted first and each different product is
+computed once, in ball arithmetic or as a fraction.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ def number(letters: Sequence[Letter], counts: Sequence[int], exact: bool) -> Any
         if count and isinstance(letter, Fraction):
             found *= (arb(letter.numerator) / letter.denominator) ** int(count)
         elif count:
-            total += arb(letter) * int(count)
+            total += arb(float(letter)) * int(count)
     return found * total.exp() if total != 0 else found
 
 

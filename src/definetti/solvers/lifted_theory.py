@@ -1,8 +1,9 @@
 """A Markov logic network as rules over at most two terms: what lifted counting works on.
 
-Quantifiers become predicates of their own by Skolemisation (Van den Broeck, Meert and Darwiche 2014): Z(x) stands for
-EXIST y f(x,y), held to it by Z(x) v !f(x,y), S(x) v !f(x,y), Z(x) v S(x), with the weight -1 where S(x) is false.
-A constant beside two other terms is taken into a predicate of its own: `Friends(x,Anna)` becomes a property of x.
+Quantifiers become predicates of their own by Skolemisation (Van den Broeck, Meert and Darwiche 2014): Z(x)
+stands for EXIST y f(x,y), held to it by Z(x) v !f(x,y), S(x) v !f(x,y), Z(x) v S(x), with the weight -1 where
+S(x) is false. A constant beside two other terms is taken into a predicate of its own: `Friends(x,Anna)` becomes
+a property of x.
 """
 
 from __future__ import annotations
@@ -95,7 +96,7 @@ class _Work:
 
 
 def theory_of(model: MarkovLogic, weights: Mapping[str, tuple[Fraction, Fraction]] | None = None) -> Theory:
-    """The rules of a model; `weights` gives atoms of a predicate factors (true, false), as in weighted model counting."""
+    """The rules of a model; `weights` gives atoms of a predicate factors (true, false)."""
     work = _Work(model, dict(model.predicates))
     for number, formula in enumerate(model.formulas, start=1):
         if formula.weight is not None and not np.any(formula.weight):
@@ -230,4 +231,3 @@ def _skolem(work: _Work, names: tuple[str, ...], inner: Formula, sorts: Mapping[
             _add(work, WeightedFormula(rule, None, kept, tuple(kept)), number)
         work.rules.append(Rule(Not(s), args, own, Fraction(-1)))
     return Atom(work.made[key], tuple(Variable(name) for name in free))
-
