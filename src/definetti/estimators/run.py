@@ -6,12 +6,13 @@ import os
 import secrets
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
-from definetti.errors import ModelError
+from definetti.errors import ModelError, Notice
 from definetti.estimators import choose
 from definetti.estimators.ask import Question, ask
+from definetti.estimators.crossing import crossing_plan, prefer
 from definetti.estimators.logic_ask import logic_question
 from definetti.model.factors import FactorGraph
 from definetti.model.logic import MarkovLogic
@@ -71,41 +72,68 @@ def marginals(
     group = resolve(source, symmetries, time_limit)
     relational = isinstance(group, RenamingSymmetries)
     plan = _plan(chains or (LOGIC_CHAINS if relational else CHAINS), sweeps, seconds, until, burn_in, seed, workers)
+    if isinstance(kernel, MCSat) and not relational:
+        raise ModelError("MC-SAT samples Markov logic with symmetries by renaming; leave symmetries at auto or none")
     question: Question
-    if isinstance(kernel, MCSat):
-        if not relational:
-            raise ModelError("MC-SAT samples Markov logic with symmetries by renaming; leave symmetries at auto or none")
-        method = "orbit" if method in ("conditional", "control") else method
     if relational:
         question = logic_question(group, queries, method)
     else:
         asked = ground_queries(source, queries) if isinstance(source, MarkovLogic) else queries
         question = ask(group, asked, method, seed)
     found = time.perf_counter()
+
+    def answer(kernel: Gibbs | MCSat, plan: Plan) -> Marginals:
+        taken = _take(question, kernel, plan, method, until, progress)
+        head = {"sampler": kernel.name, "estimator": method, "scan": kernel.scan, "symmetries": group.kind}
+        run = {**head, "world": world(source), **taken.run}
+        run["seconds"] = {"symmetries": found - began, **taken.run["seconds"]}
+        result = question.conclude(taken.draws, method, run, taken.interrupted)
+        return replace(result, notices=(*result.notices, *taken.notices))
+
+    result = answer(kernel, plan)
+    if sampler == "auto" and relational and seconds is None and until is None:
+        other = crossing_plan(group.model, result, plan, sweeps is None)
+        if other is not None:
+            return prefer(result, answer(MCSat(), other))
+    return result
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What one sampler left behind."""
+
+    draws: Draws
+    run: dict[str, Any]
+    notices: tuple[Notice, ...]
+    interrupted: bool
+
+
+def _take(
+    question: Question,
+    kernel: Gibbs | MCSat,
+    plan: Plan,
+    method: str,
+    until: float | None,
+    progress: Callable[[Progress], None] | None,
+) -> Taken:
+    """Compile and run one sampler."""
+    began = time.perf_counter()
     sampling = question.sampling(kernel, plan)
     compiled = time.perf_counter()
-    interrupted = _follow(sampling, question, method, seconds, until, progress)
+    interrupted = _follow(sampling, question, method, plan.seconds, until, progress)
     draws = sampling.draws()
     if draws.sweeps == 0:
         raise KeyboardInterrupt
     run = {
-        "sampler": kernel.name,
-        "estimator": method,
-        "scan": kernel.scan,
-        "symmetries": group.kind,
-        "world": world(source),
         "chains": plan.chains,
         "sweeps": int(sampling.batch_count and draws.sweeps),
         "burn_in": plan.burn_in,
         "updates": sampling.updates,
-        "seconds": {"symmetries": found - began, "compile": compiled - found, "sample": sampling.seconds},
+        "seconds": {"compile": compiled - began, "sample": sampling.seconds},
         "workers": plan.workers,
-        "seed": seed,
+        "seed": plan.seed,
     }
-    result = question.conclude(draws, method, run, interrupted)
-    if hasattr(sampling, "notices"):
-        result = replace(result, notices=(*result.notices, *sampling.notices()))
-    return result
+    return Taken(draws, run, tuple(sampling.notices()) if hasattr(sampling, "notices") else (), interrupted)
 
 
 def world(model: FactorGraph | MarkovLogic) -> str:
