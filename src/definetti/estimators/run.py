@@ -8,14 +8,15 @@ import os
 import secrets
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from definetti.errors import ModelError
+from definetti.errors import ModelError, Notice
 from definetti.estimators import choose
 from definetti.estimators.ask import Question, ask
+from definetti.estimators.crossing import crossing_plan, prefer
 from definetti.estimators.logic_ask import logic_question
 from definetti.estimators.prepare import prepare
 from definetti.estimators.stopping import MOST_SECONDS, Stopping
@@ -26,6 +27,7 @@ from definetti.model.simplify import simplify
 from definetti.readers.logic_queries import ground_queries
 from definetti.samplers.chains import Plan, Progress, Sampling
 from definetti.samplers.choose import Sampler, named
+from definetti.samplers.draws import Draws
 from definetti.samplers.gibbs import Gibbs
 from definetti.samplers.lifted import LiftedSampler, LiftedSampling
 from definetti.samplers.mcsat import MCSat
@@ -81,7 +83,6 @@ def marginals(
     if isinstance(wanted, LiftedSampler | MCSat):
         if not relational:
             raise ModelError(f"the sampler {wanted.name!r} is for Markov logic with symmetries by renaming, or none")
-        method = "standard" if method == "standard" else "orbit"  # it draws no single sites: no conditionals
         burn_in = 0 if isinstance(wanted, LiftedSampler) else burn_in  # every draw of a lifted sampler is exact
     plan = _plan(chains or (LOGIC_CHAINS if relational else CHAINS), sweeps, seconds, until, burn_in, seed, workers)
     question: Question
@@ -96,6 +97,50 @@ def marginals(
         kernel, group = ready.sampler, ready.group
         question = ask(group, asked, method, seed, ready.untied, ready.notices)
     found = time.perf_counter()
+
+    def answer(kernel: Any, plan: Plan) -> Marginals:
+        how = without_conditionals(method) if isinstance(kernel, LiftedSampler | MCSat) else method
+        taken = _take(question, kernel, plan, how, seconds, until, progress)
+        head = {"sampler": kernel.name, "estimator": how, "scan": kernel.scan, "symmetries": group.kind}
+        run = {**head, "world": world(source), **taken.run}
+        run["seconds"] = {"symmetries": found - began, **taken.run["seconds"]}
+        result = question.conclude(taken.draws, how, run, taken.interrupted)
+        return replace(result, notices=(*result.notices, *taken.notices))
+
+    result = answer(kernel, plan)
+    if wanted is None and relational and seconds is None and until is None and not result.interrupted:
+        other = crossing_plan(group.model, result, plan, sweeps is None)
+        if other is not None:
+            return prefer(result, answer(MCSat(), other))
+    return result
+
+
+def without_conditionals(method: str) -> str:
+    """For samplers that draw no single sites: they have no full conditionals."""
+    return "standard" if method == "standard" else "orbit"
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What one sampler left behind."""
+
+    draws: Draws
+    run: dict[str, Any]
+    notices: tuple[Notice, ...]
+    interrupted: bool
+
+
+def _take(
+    question: Question,
+    kernel: Any,
+    plan: Plan,
+    method: str,
+    seconds: float | None,
+    until: float | None,
+    progress: Callable[[Progress], None] | None,
+) -> Taken:
+    """Compile and run one sampler."""
+    began = time.perf_counter()
     sampling = question.sampling(kernel, plan, method)
     compiled = time.perf_counter()
     stopping = Stopping(question, method, seconds, until, progress is not None)
@@ -104,25 +149,19 @@ def marginals(
     if draws.sweeps == 0:
         raise KeyboardInterrupt
     run = {
-        "sampler": kernel.name,
-        "estimator": method,
-        "scan": kernel.scan,
-        "symmetries": group.kind,
-        "world": world(source),
         "chains": plan.chains,
         "sweeps": int(sampling.batch_count and draws.sweeps),
         "burn_in": draws.burn_in,
         "updates": sampling.updates,
-        "seconds": {"symmetries": found - began, "compile": compiled - found, "sample": sampling.seconds},
+        "seconds": {"compile": compiled - began, "sample": sampling.seconds},
         "workers": plan.workers,
-        "seed": seed,
+        "seed": plan.seed,
     }
-    ladder = getattr(sampling, "ladder", None)  # of parallel tempering
-    result = question.conclude(draws, method, run | ({"tempering": ladder} if ladder else {}), interrupted)
-    more = [] if interrupted else stopping.notices()
-    if hasattr(sampling, "notices"):
-        more += sampling.notices()
-    return replace(result, notices=(*result.notices, *more))
+    if ladder := getattr(sampling, "ladder", None):  # of parallel tempering
+        run["tempering"] = ladder
+    notices = [] if interrupted else stopping.notices()
+    notices += sampling.notices() if hasattr(sampling, "notices") else []
+    return Taken(draws, run, tuple(notices), interrupted)
 
 
 def world(model: FactorGraph | MarkovLogic) -> str:

@@ -268,10 +268,12 @@ def violations(r: Relational, chain: Chain) -> int:
 
 
 def repair(r: Relational, chain: Chain, data: Data | None = None) -> bool:
-    """Moves sites to the value that violates less, until nothing is violated or patience ends."""
-    for _ in range(REPAIR_SWEEPS):
+    """Moves sites to the value that violates less, until nothing is violated or patience ends. With a schedule of its
+    own, sites without a reason to move stay as they are at first."""
+    for sweep in range(REPAIR_SWEEPS):
+        greedy = 1 if data is None or sweep >= REPAIR_SWEEPS // 3 else 2
         with np.errstate(over="ignore"):
-            r.kernel.advance(r.data if data is None else data, chain, FOREVER, 1, 1)
+            r.kernel.advance(r.data if data is None else data, chain, FOREVER, 1, greedy)
         if violations(r, chain) == 0:
             return True
     return False

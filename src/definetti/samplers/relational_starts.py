@@ -94,10 +94,10 @@ def _preferred(r: Relational, name: str, words: np.ndarray, where: np.ndarray, v
     return words | mask if value else words & ~mask
 
 
-def last(r: Relational, attempt: Wish | bool | None) -> Data:
+def last(r: Relational, attempt: Wish | bool | None) -> Data | None:
     """The schedule with the preferred predicate at its end, so that the others give way to it."""
     if not isinstance(attempt, tuple):
-        return r.data
+        return None
     p = list(r.model.predicates).index(attempt[0])
     order = np.argsort(r.data.entries[:, 0] == p, kind="stable")
     return r.data._replace(entries=np.ascontiguousarray(r.data.entries[order]))

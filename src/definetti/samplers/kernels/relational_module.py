@@ -161,6 +161,8 @@ def write_chance(src: Source, theory: Theory, predicate: int, places: list[Place
         text.add("if y1 > 0 or y0 > 0:")
         text.add("    if greedy == 0 and y1 > 0 and y0 > 0: return i")
         text.add("    if y1 != y0: p = 0.0 if y1 > y0 else 1.0")
+        atom = ("r", predicate, tuple(("a", j) for j in range(len(theory.signatures[predicate].sorts))))
+        text.add(f"if greedy == KEEP and y1 == y0: p = float({src.read(atom, Scope(frozenset(), {}, ()))})")
 
 
 def write_live(src: Source, theory: Theory, predicate: int, chance: str) -> None:

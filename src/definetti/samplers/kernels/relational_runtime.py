@@ -42,6 +42,7 @@ ZERO, ONE, FULL = np.uint64(0), np.uint64(1), np.uint64(0xFFFFFFFFFFFFFFFF)
 SYMMETRIC, RANDOM, FIXED = 0, 1, 2
 OWN, SCAN = 0, 4  # where the chain's own stream and the scan's start in `streams`
 NOW, SUM, VISITS, SQUARE = 0, 1, 2, 2  # rows of the sums by orbit: this sweep, this batch
+KEEP = 2  # a kind of greed: sites that violate nothing stay as they are
 BARRED = 1e300  # violations of a value that the evidence excludes
 # clock: where the chain stands
 SWEEP, ENTRY, POSITION, PENDING, FAILED, UPDATES, OPEN = 0, 1, 2, 3, 4, 5, 6
