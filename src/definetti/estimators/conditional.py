@@ -18,7 +18,7 @@ from definetti.samplers.draws import Draws
 def estimate(draws: Draws) -> Estimates:
     if draws.g is None:
         raise ModelError("these draws carry no full conditionals; use the estimator 'orbit'")
-    missing = np.isnan(draws.g).all(axis=(0, 1))
+    missing = np.asarray(np.isnan(draws.g).all(axis=(0, 1)))
     batches = np.where(missing, draws.f, draws.g)
     method = np.where(missing, ORBIT, CONDITIONAL).astype(np.int8)
     return Estimates(weighted_mean(batches, draws.lengths), batches, missing, method)

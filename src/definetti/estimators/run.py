@@ -136,7 +136,8 @@ def _same_logic(a: MarkovLogic, b: MarkovLogic) -> bool:
 
 
 def _same(a: FactorGraph, b: FactorGraph) -> bool:
-    """Two simplified models with the same variables, evidence and factors: it is the group's own model that is sampled."""
+    """Two simplified models with the same variables, evidence and factors: it is the group's own model that is
+    sampled."""
     parts = ("cards", "evidence", "scope_start", "scope", "table_of", "table_start", "tables")
     return a.names == b.names and all(np.array_equal(getattr(a, part), getattr(b, part)) for part in parts)
 

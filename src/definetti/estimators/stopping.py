@@ -100,7 +100,9 @@ class Stopping:
         self.look, self._sweeps = self.question.measure(draws, self.method), report.done
         self._looked = time.perf_counter()
         took = self._looked - began
-        self._cost = 0.0 if self._looks == 0 else took if self._looks == 1 else min(took, self._cost)  # 0: it loads modules
+        self._cost = (
+            0.0 if self._looks == 0 else took if self._looks == 1 else min(took, self._cost)
+        )  # 0: it loads modules
         self._looks += 1
         half, rhat = self.look.half_width, self.look.rhat
         if self.until is None or half is None:
