@@ -77,7 +77,7 @@ def test_few_means_have_no_error() -> None:
     assert half_width(np.array([1.0]), np.array([3.0]))[0] == pytest.approx(3.182446)
 
 
-# --- fitted and chosen estimators ------------------------------------------------------------------------------------------
+# --- fitted and chosen estimators -----------------------------------------------------------------------
 
 
 def draws(f: np.ndarray, g: np.ndarray | None, groups: np.ndarray | None = None) -> Draws:
@@ -133,8 +133,9 @@ def test_values_of_one_variable_add_up_to_one() -> None:
     p = rng.dirichlet([8, 5, 3], size=(32, 4))
     q = rng.dirichlet([80, 50, 30], size=(32, 4))
     other = rng.random((32, 4, 2))
-    d = draws(np.concatenate([p, other], axis=2), np.concatenate([q, other + 0.01 * rng.normal(size=other.shape)], axis=2),
-              np.array([0, 0, 0, 1, 2]))  # fmt: skip
+    quieter = other + 0.01 * rng.normal(size=other.shape)
+    both = np.concatenate([p, other], axis=2), np.concatenate([q, quieter], axis=2)
+    d = draws(*both, np.array([0, 0, 0, 1, 2]))
     for made in (control(d), auto(d)):
         assert made.value[:3].sum() == pytest.approx(1.0, abs=1e-12)
         np.testing.assert_allclose(made.batches[:, :, :3].sum(axis=2), 1.0, atol=1e-12)
@@ -174,7 +175,7 @@ def test_choice_does_not_go_with_the_smallest_estimate() -> None:
     assert abs(np.mean(found) - 0.01) < 4 * np.std(found) / np.sqrt(200)
 
 
-# --- warm-up, tracking ---------------------------------------------------------------------------------------------------
+# --- warm-up, tracking ----------------------------------------------------------------------------------
 
 
 def test_warm_up_ends_when_nothing_drifts() -> None:

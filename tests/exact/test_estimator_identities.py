@@ -152,7 +152,7 @@ def test_orbital_chains_add_nothing_to_the_orbit_estimator(pi: np.ndarray) -> No
     np.testing.assert_allclose(asymptotic(orbital, pi, orbit), asymptotic(matrix, pi, orbit), **CLOSE)
 
 
-# --- control variates --------------------------------------------------------------------------------------------------
+# --- control variates -----------------------------------------------------------------------------------
 
 
 def sweeps(pi: np.ndarray, start: int, order: tuple[int, ...]) -> list[tuple[float, int, np.ndarray]]:

@@ -158,7 +158,8 @@ def tracker(
 
 
 def _tied(of_slot: np.ndarray, row: np.ndarray) -> np.ndarray:
-    """int64[K]: one number for the statistics that the values of a variable link (a value flip may link several rows)."""
+    """int64[K]: one number for the statistics that the values of a variable link (a value flip may link several
+    rows)."""
     from scipy.sparse import coo_matrix
     from scipy.sparse.csgraph import connected_components
 

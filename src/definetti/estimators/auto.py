@@ -28,7 +28,7 @@ def estimate(draws: Draws) -> Estimates:
         return orbit.estimate(draws)
     f, paired, differences = draws.f, draws.paired, draws.differences
     groups = np.arange(f.shape[2]) if draws.groups is None else draws.groups
-    known = ~np.isnan(draws.g).all(axis=(0, 1))
+    known = np.asarray(~np.isnan(draws.g).all(axis=(0, 1)))
     g = np.where(np.isnan(draws.g), f, draws.g)
     batches = f.copy()
     votes = np.zeros((CONTROL + 1, f.shape[2]))

@@ -55,7 +55,7 @@ def fits(draws: Draws) -> Iterator[Fit]:
     """One fit per fold, on the other folds' batch means."""
     assert draws.g is not None
     count, chains, statistics = draws.f.shape
-    has_own = ~np.isnan(draws.g).all(axis=(0, 1))
+    has_own = np.asarray(~np.isnan(draws.g).all(axis=(0, 1)))
     groups = np.arange(statistics) if draws.groups is None else draws.groups
     of = folds(count, chains)
     f, d, lengths, rows = draws.paired, draws.differences, draws.lengths, of

@@ -12,7 +12,8 @@ FOLDS = 8  # at least 5, so that little is lost from each fit
 
 
 def folds(batches: int, chains: int) -> np.ndarray:
-    """int64[batches, chains]: the fold of each batch. Whole chains where there are 5 or more, else stretches of chains."""
+    """int64[batches, chains]: the fold of each batch. Whole chains where there are 5 or more, else stretches of
+    chains."""
     if chains >= 5:
         return np.broadcast_to(np.arange(chains) % min(FOLDS, chains), (batches, chains))
     stretches = min(-(-FOLDS // chains), batches)

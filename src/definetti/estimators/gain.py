@@ -25,7 +25,8 @@ FALSE_ALARM = 1e-4
 
 @dataclass(frozen=True, eq=False)
 class Gains:
-    """Per statistic: variance of the standard estimator ÷ that of the one used, and its standard error; NaN: unknown."""
+    """Per statistic: variance of the standard estimator ÷ that of the one used, and its standard error; NaN:
+    unknown."""
 
     gain: np.ndarray
     error: np.ndarray
@@ -86,13 +87,15 @@ def report(draws: Draws, estimates: Estimates, found: Diagnosis, method: str) ->
 
 
 def quantile(found: Diagnosis) -> dict[str, float]:
-    """The largest quantile of Student's t by which a standard error becomes a half-width, for those who read the file."""
+    """The largest quantile of Student's t by which a standard error becomes a half-width, for those who read the
+    file."""
     moving = found.mcse > 0
     return {"quantile": float((found.half_width[moving] / found.mcse[moving]).max())} if moving.any() else {}
 
 
 def within_orbits(draws: Draws, name: Callable[[int], str]) -> list[Notice]:
-    """A notice where members of orbits never move, or the chains disagree about them though their orbits' means agree."""
+    """A notice where members of orbits never move, or the chains disagree about them though their orbits' means
+    agree."""
     if draws.tracked is None or draws.chains < 2:
         return []
     frozen, divided = [], []

@@ -45,7 +45,8 @@ class LogicQuestion:
     notices: tuple[Notice, ...]
 
     def sampling(self, sampler: Any, plan: Plan, method: str) -> Any:
-        """Hanging and loose atoms are drawn after the others: given those they are independent, and the sweep commutes."""
+        """Hanging and loose atoms are drawn after the others: given those they are independent, and the sweep
+        commutes."""
         group = self.group
         if isinstance(sampler, LiftedSampler):
             return LiftedSampling(group, self.counted, list(self.cells.values()), plan)
@@ -97,7 +98,8 @@ class LogicQuestion:
 
 
 def tied_orbits(group: RenamingSymmetries, count: int) -> np.ndarray:
-    """int64[count]: one number for the orbits that the values of a `!` block link; every other statistic is by itself."""
+    """int64[count]: one number for the orbits that the values of a `!` block link; every other statistic is by
+    itself."""
     tied = np.arange(count)
     for name, orbits in group.atom_orbits.items():
         exclusive = sorted(group.model.predicates[name].exclusive)
@@ -164,7 +166,7 @@ def answer(estimates: Estimates, found: Diagnosis, k: int) -> dict[str, Any]:
         "rhat": number(found.rhat[k]),
         "ess": number(found.ess[k]),
         "estimator": METHODS[estimates.method[k]],
-        "half_width": number(half_width(found.mcse[k], found.dof[k])),
+        "half_width": number(float(half_width(found.mcse[k], found.dof[k]))),
     }
 
 

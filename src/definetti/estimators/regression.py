@@ -70,7 +70,8 @@ def fit(f: np.ndarray, d: np.ndarray, has_own: np.ndarray, groups: np.ndarray, m
 
 
 def _components(groups: np.ndarray, has_own: np.ndarray) -> list[np.ndarray]:
-    """int64[T, m]: statistics that belong together, in tables of components alike in their number and in having own D."""
+    """int64[T, m]: statistics that belong together, in tables of components alike in their number and in having own
+    D."""
     order = np.argsort(groups, kind="stable")
     _, first, size = np.unique(groups[order], return_index=True, return_counts=True)
     key = 2 * size + has_own[order[first]]
@@ -123,7 +124,8 @@ def _fit_block(
 
 
 def _share_one(made: Coefficients, members: np.ndarray, x: np.ndarray, y: np.ndarray, norm: np.ndarray) -> None:
-    """One coefficient for all values of a variable, each on its own D: where there are more values than a fit can bear."""
+    """One coefficient for all values of a variable, each on its own D: where there are more values than a fit can
+    bear."""
     d = x[:, members] * norm[members]
     total = (d**2).sum(axis=(0, 2))
     beta = (d * y[:, members]).sum(axis=(0, 2)) / np.where(total > TINY, total, 1.0)
@@ -141,7 +143,8 @@ def _cross(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Products:
-    """All that least squares needs of U candidate regressors (of norm 1, or 0) and T components with m statistics each."""
+    """All that least squares needs of U candidate regressors (of norm 1, or 0) and T components with m statistics
+    each."""
 
     gram: np.ndarray  # [U, U]
     moments: np.ndarray  # [T, U, m]: with the statistics

@@ -1,7 +1,7 @@
 """When to stop: at the wanted half-width, or when the time is up; and what to say about the way there.
 
 The half-width is itself an estimate, and a run that stops the first time it is small enough stops too early too
-often. So it is looked at only now and then (after every tenth more of sweeps), must be a tenth below what was asked,
+often. So it is looked at only now and then (after every fifth more of sweeps), must be a tenth below what was asked,
 and counts only with enough batches and chains that agree.
 """
 
@@ -21,9 +21,10 @@ from definetti.samplers.draws import Draws
 FEWEST_BATCHES = 20
 MOST_RHAT = 1.01
 MARGIN = 0.9  # the half-width must be below this share of the one asked for
-GROWTH = 1.1  # sweeps between two looks
+GROWTH = 1.2  # sweeps between two looks
 LOOK_SHARE = 0.1  # of the time goes into looking at most,
 LOOK_SHARE_UNTIL = 0.3  # or this where the run waits for what is seen
+QUICK = 0.1  # seconds: a look that costs less is not worth sparing
 MOST_SECONDS = 600.0  # a run that waits for its error ends here, unless `seconds` says otherwise
 
 
@@ -65,6 +66,7 @@ class Stopping:
     left: float | None = None
     _sweeps: int = 0
     _cost: float = 0.0
+    _looks: int = 0
     _looked: float = field(default_factory=time.perf_counter)
     _warm: float = 0.0
     _began: float = field(default_factory=time.perf_counter)
@@ -84,20 +86,26 @@ class Stopping:
         return self.reached or (over and sampling.can_stop)
 
     def _due(self, sweeps: int) -> bool:
+        """By sweeps, so that the same seed gives the same run; by the clock only where looking takes long."""
         share = LOOK_SHARE if self.until is None else LOOK_SHARE_UNTIL
         waited = time.perf_counter() - self._looked
-        return sweeps >= GROWTH * self._sweeps + 1 and waited * share >= self._cost
+        quick = self.until is not None and self._cost < QUICK
+        return sweeps >= GROWTH * self._sweeps + 1 and (quick or waited * share >= self._cost)
 
     def _measure(self, sampling: Any, report: Progress) -> None:
-        if sampling.batch_count < 2:
+        if sampling.batch_count < (2 if self.until is None else FEWEST_BATCHES):
             return
         began = time.perf_counter()
         draws = sampling.draws()
         self.look, self._sweeps = self.question.measure(draws, self.method), report.done
         self._looked = time.perf_counter()
-        self._cost = self._looked - began
+        took = self._looked - began
+        self._cost = (
+            0.0 if self._looks == 0 else took if self._looks == 1 else min(took, self._cost)
+        )  # 0: it loads modules
+        self._looks += 1
         half, rhat = self.look.half_width, self.look.rhat
-        if self.until is None or half is None or sampling.batch_count < FEWEST_BATCHES:
+        if self.until is None or half is None:
             return
         self.reached = half <= MARGIN * self.until and (rhat is None or rhat < MOST_RHAT)
 
