@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import repeat
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,13 +21,15 @@ from definetti.errors import TooLarge
 from definetti.model.factors import FactorGraph
 from definetti.model.possible import hard_factors
 from definetti.samplers.blocks import Block, Engine, Harvest
-from definetti.samplers.choose import Sampler
 from definetti.samplers.draws import BATCHES, Batch, Draws, draws_of, merge_pairs
 from definetti.samplers.movable import Watch, hard_parts, truly_frozen
 from definetti.samplers.starts import starts
 from definetti.samplers.tempering import TemperingBlock
 from definetti.samplers.tracking import is_tracked, tracked
 from definetti.samplers.warmup import WarmUp
+
+if TYPE_CHECKING:
+    from definetti.samplers.choose import Sampler
 
 CHUNK_SECONDS = 0.1  # how long one call of a kernel should take: progress, Ctrl-C and time limits wait for it
 ORDER_ENTRIES = 1 << 22
