@@ -1,5 +1,5 @@
 """Lifted counting: friends and smokers and asthma at growing sizes, with the paper's evidence, theories of more cells,
-and with a quantifier. Beside: what the field's tools take (`Forclift`, `WFOMC`: orders of magnitude on a like machine)."""
+and with a quantifier. Beside: what the tools of the field take (Forclift, WFOMC; orders of magnitude, like machine)."""
 
 from __future__ import annotations
 
