@@ -23,8 +23,9 @@ from definetti.solvers.solution import Solution, open_events
 from definetti.solvers.width_bound import has_core
 
 CURE = "use sampling, or observe some variables"
+MOST_BITS = 33  #: of states that are enumerated over orbits, if the group is large enough
 MOST_FACTORS = 300_000  #: of a ground model that elimination is tried on
-METHODS = ("auto", "lifted", "enumerate", "eliminate")
+METHODS = ("auto", "lifted", "enumerate", "eliminate", "orbits")
 
 
 class Rows(Protocol):
@@ -172,6 +173,11 @@ def _solve(model: FactorGraph, queries: Sequence[Query], method: str) -> tuple[S
         return enumerate_states(model, queries), method
     if method == "eliminate":
         return eliminate(model, queries), method
+    if method == "orbits":
+        found = _by_orbits(model, queries)
+        if found is None:
+            raise ModelError("enumeration over orbits answers queries about single variables only")
+        return found, method
     untied = untie(model)
     if not untied.merged:
         return _cheaper(untied.model, queries)
@@ -199,8 +205,28 @@ def _cheaper(simple: FactorGraph, queries: Sequence[Query]) -> tuple[Solution, s
         return enumerate_states(simple, queries), "enumerate"
     if isinstance(order, Order):
         return eliminate(simple, queries, order=order), "eliminate"
+    if bits <= MOST_BITS:  # a group may make them few enough
+        try:
+            found = _by_orbits(simple, queries)
+        except TooLarge:
+            found = None
+        if found is not None:
+            return found, "orbits"
     what = f"the exact answer (enumeration: {show_count(bits)} states, elimination: table entries, at least)"
     raise TooLarge(what, order.size, order.limit, order.cure)
+
+
+def _by_orbits(model: FactorGraph, queries: Sequence[Query]) -> Solution | None:
+    """One state for each orbit; None where an event is asked for."""
+    from definetti.solvers.orbit_enumerate import orbit_solution
+    from definetti.symmetry.factors import Symmetries
+    from definetti.symmetry.factors import symmetries as find
+
+    if any(query.kind == "event" for query in queries):
+        return None
+    group = find(model, "literals")
+    assert isinstance(group, Symmetries)
+    return orbit_solution(group)
 
 
 def _order(model: FactorGraph) -> Order | TooLarge:

@@ -173,7 +173,7 @@ def _count(known: Known, bits: int, exact: bool) -> Lifted | None:
 def _cost(parts: list[Part], notes: list[str], bits: int, signed: bool) -> str:
     classes = len(parts[0].scene.known.classes.sort)
     cells = sum(parts[0].scene.reduced.counts.values())
-    text = f"{classes} classes of constants, {cells} interacting cells"
+    text = f"{classes} {'class' if classes == 1 else 'classes'} of constants, {cells} interacting cells"
     if notes:
         text += f", {notes[0]}"
     conditioned = sum(parts[0].scene.size(c) for c in parts[0].plan.conditioned)

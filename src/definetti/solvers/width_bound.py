@@ -11,7 +11,7 @@ from definetti.model.factors import FactorGraph
 
 
 def has_core(model: FactorGraph, k: int) -> bool:
-    """Whether some set of variables is left after taking away, again and again, all that have fewer than k neighbours."""
+    """Whether variables are left after taking away, again and again, all that have fewer than k neighbours."""
     first, second = _edges(model)
     alive = np.ones(model.n, dtype=bool)
     while True:
