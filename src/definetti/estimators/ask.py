@@ -24,7 +24,7 @@ from definetti.symmetry.factors import Symmetries, none
 class Question(Protocol):
     """A model, what is asked of it and the group to average over."""
 
-    def sampling(self, sampler: Gibbs, plan: Plan) -> Any:
+    def sampling(self, sampler: Any, plan: Plan) -> Any:
         """A run ready to start, its kernels loaded or compiled."""
         ...
 

@@ -40,7 +40,7 @@ class LogicQuestion:
     notices: tuple[Notice, ...]
 
     def sampling(self, sampler: Any, plan: Plan) -> Any:
-        """Hanging and loose atoms are drawn after the others: given those they are independent, and the sweep commutes."""
+        """Hanging and loose atoms are drawn after the others: given those they are independent, the sweep commutes."""
         group = self.group
         if isinstance(sampler, MCSat):
             from definetti.samplers.mcsat_sampling import MCSatSampling
@@ -163,7 +163,10 @@ def observed_value(model: MarkovLogic, predicate: str, constants: Sequence[int])
         if len(same):
             return int(evidence.values[same[0]])
         outer = [k for k in range(len(row)) if k not in declared.exclusive]
-        if declared.exclusive and ((evidence.tuples[:, outer] == row[outer]).all(axis=1) & (evidence.values == 1)).any():
+        if (
+            declared.exclusive
+            and ((evidence.tuples[:, outer] == row[outer]).all(axis=1) & (evidence.values == 1)).any()
+        ):
             return 0
     doubt = model.unknown.get(predicate)
     if predicate in model.closed and (doubt is None or not (doubt == row).all(axis=1).any()):

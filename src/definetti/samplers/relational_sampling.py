@@ -180,7 +180,11 @@ class RelationalSampling:
                 true = np.flatnonzero(row)
                 if len(true):
                     head = np.unravel_index(r, shape[:-1]) if len(shape) > 1 else ()
-                    tuples = np.column_stack([*(np.full(len(true), h) for h in head), true]) if shape else np.zeros((1, 0), int)
+                    tuples = (
+                        np.column_stack([*(np.full(len(true), h) for h in head), true])
+                        if shape
+                        else np.zeros((1, 0), int)
+                    )
                     orbit = self.group.orbit_numbers(name, tuples)
                     counts += np.bincount(orbit[orbit >= 0], minlength=len(counts))
         return counts / self.group.sizes
