@@ -32,7 +32,7 @@ THEORIES = {
     "opposite": "P(node)\nQ(node)\nP(x) <=> !Q(x).\n0.3 P(x) ^ P(y) ^ x != y\n0.4 Q(x) v P(y)\n-0.2 Q(x)\n",
     "turned": "R(node,node)\nS(node,node)\nR(x,y) <=> S(y,x).\n0.3 R(x,y) ^ S(x,z)\n-0.2 S(x,y) ^ R(y,x)\n0.1 S(x,x)\n",
     "three": "T(node,node,node)\nT(x,y,z) => T(y,x,z).\n0.3 T(x,y,z) ^ T(z,y,x)\n-0.2 T(x,x,z)\n",
-    "ring": "P(node)\nQ(node)\nR(node)\nP(x) => Q(x).\nQ(x) => R(x).\nR(x) => P(x).\n0.4 P(x) ^ Q(y) => R(x)\n-0.3 R(x)\n",
+    "ring": "P(node)\nQ(node)\nR(node)\nP(x) => Q(x).\nQ(x) => R(x).\nR(x) => P(x).\n0.4 P(x) ^ Q(y)\n-0.3 R(x)\n",
 }
 
 
@@ -69,7 +69,9 @@ def test_what_is_tied():
     assert ties(theory("turned")) == {"R": (Image("R", (0, 1)), Image("S", (1, 0)))}
     assert ties(theory("ring")) == {"P": (Image("P", (0,)), Image("Q", (0,)), Image("R", (0,)))}
     assert ties(theory("guarded")) == ties(theory("graph"))
-    one_way = read_mln_text("P(node)\nQ(node)\nR(node,node)\nnode={A,B}\nP(x) => Q(x).\nx != y ^ R(x,y) => R(y,x) v P(x).\n")
+    one_way = read_mln_text(
+        "P(node)\nQ(node)\nR(node,node)\nnode={A,B}\nP(x) => Q(x).\nx != y ^ R(x,y) => R(y,x) v P(x).\n"
+    )
     assert ties(one_way) == {}
 
 
@@ -121,7 +123,9 @@ def test_marginals_match_enumeration():
     """Six nodes, 15 edges: all 2^15 graphs."""
     from definetti.estimators.run import marginals
 
-    text = "node = {1,...,6}\n" + GRAPH.replace("P(node)\n", "") + "!E(x,x).\n-0.5 E(x,y)\n0.1 E(x,y) ^ E(y,z) ^ E(z,x)\n"
+    text = (
+        "node = {1,...,6}\n" + GRAPH.replace("P(node)\n", "") + "!E(x,x).\n-0.5 E(x,y)\n0.1 E(x,y) ^ E(y,z) ^ E(z,x)\n"
+    )
     model = read_mln_text(text)
     edges = {pair: k for k, pair in enumerate(combinations(range(6), 2))}
     x = (np.arange(1 << 15)[:, None] >> np.arange(15)) & 1

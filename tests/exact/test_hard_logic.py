@@ -1,4 +1,6 @@
-"""Hard formulas of Markov logic: legal starts that are spread out, clashes that are named, and chains that know when they are stuck."""
+"""Hard formulas of Markov logic: legal starts that are spread out, clashes that are named, and chains that know
+when they are stuck.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,10 @@ def test_a_hard_conjunction_gives_one():
 def test_propagation_sees_formulas_of_three_variables_and_constants():
     text = "n={A,B,C,D}\nF(n,n)\nP(n)\nF(x,y) ^ F(y,z) => F(x,z).\nF(A,x) => P(x).\nP(D) v P(B).\n!P(D).\n"
     model = settled(read_mln_text(text, {"F(A,B)": True, "F(B,C)": True}))
-    known = {name: {tuple(row): int(v) for row, v in zip(e.tuples.tolist(), e.values, strict=True)} for name, e in model.evidence.items()}
+    known = {
+        name: {tuple(row): int(v) for row, v in zip(e.tuples.tolist(), e.values, strict=True)}
+        for name, e in model.evidence.items()
+    }
     assert known["F"][0, 2] == 1 and known["F"][0, 3] == 0 and known["P"] == {(1,): 1, (2,): 1, (3,): 0}
 
 
@@ -63,7 +68,9 @@ def test_chains_start_in_different_regions():
 
 def test_a_solver_finds_what_repair_cannot():
     """Exactly one of the values, stated by formulas over pairs: repair ends in a state that no single flip mends."""
-    text = "n={A,B,C,D,E,F,G}\nR(n,n)\nEXIST y R(x,y).\nR(x,y) ^ R(x,z) => y = z.\nR(x,y) ^ R(z,y) => x = z.\n0.5 R(x,x)\n"
+    text = (
+        "n={A,B,C,D,E,F,G}\nR(n,n)\nEXIST y R(x,y).\nR(x,y) ^ R(x,z) => y = z.\nR(x,y) ^ R(z,y) => x = z.\n0.5 R(x,x)\n"
+    )
     model = read_mln_text(text)
     r = compile_model(model, {}, plain=True)
     for k in range(3):
@@ -131,7 +138,7 @@ def kinds(found) -> set[str]:
 
 
 def test_frozen_atoms_are_reported_however_good_the_number_looks():
-    """P, Q, R agree cyclically in pairs of constants: no single flip is legal, and symmetry makes every number one half."""
+    """Exactly one of two: no single flip is legal, and symmetry makes the number one half."""
     text = "n={A,B}\nP(n)\nR(n)\nP(x) v P(y) v x = y.\n!P(x) v !P(y) v x = y.\n0.1 R(x)\n"
     found = marginals(read_mln_text(text), ["P(A)"], sampler="gibbs", seed=1, sweeps=200)
     assert found.queries["P(A)"].probability == 0.5

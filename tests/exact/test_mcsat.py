@@ -1,4 +1,6 @@
-"""MC-SAT: the exact transition matrix leaves the distribution alone, slices are those of the definition, and its bias is measured."""
+"""MC-SAT: the exact transition matrix leaves the distribution alone, slices are those of the definition, and its
+bias is measured.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """`--sampler auto` for Markov logic: Gibbs, and MC-SAT where Gibbs was seen to be stuck behind hard formulas.
 
-Whether single-site moves reach every state in time is seen from chains that start in different regions. Where they fail, MC-SAT draws a
-fresh solution of its slice at every sample and so crosses; components of more than ten atoms it draws only nearly uniformly.
+Whether single-site moves reach every state in time is seen from chains that start in different regions. Where they
+fail, MC-SAT draws a fresh solution of its slice at every sample and so crosses; components of more than ten atoms it
+draws only nearly uniformly.
 """
 
 from __future__ import annotations

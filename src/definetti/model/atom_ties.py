@@ -1,7 +1,8 @@
 """Atoms that hard pairs tie to each other, found from the formulas alone: `E(x,y) => E(y,x).`, `P(x) <=> !Q(x).`
 
-A hard clause of two literals over the same variables is an implication between atoms, for all constants. Atoms that imply each other are
-tied: given the site P(a₀, …), the atom Q(a_σ(0), …) has the same value (or the opposite one). Nothing is grounded.
+A hard clause of two literals over the same variables is an implication between atoms, for all constants. Atoms that
+imply each other are tied: given the site P(a₀, …), the atom Q(a_σ(0), …) has the same value (or the opposite one).
+Nothing is grounded.
 """
 
 from __future__ import annotations
@@ -100,5 +101,7 @@ def _idle(e: Equal, p: str, xs: tuple[str, ...], s: bool, q: str, ys: tuple[str,
     """Whether the clause says nothing where e holds: then the exception that e makes is none."""
     if not isinstance(e.left, Variable) or not isinstance(e.right, Variable):
         return False
-    atoms = [substitute(Atom(r, tuple(map(Variable, names))), {e.left.name: e.right}) for r, names in ((p, xs), (q, ys))]
+    atoms = [
+        substitute(Atom(r, tuple(map(Variable, names))), {e.left.name: e.right}) for r, names in ((p, xs), (q, ys))
+    ]
     return s != t and atoms[0] == atoms[1]

@@ -1,7 +1,8 @@
-"""The hard formulas of a Markov logic network as ground clauses: what a satisfiability solver reads. Soft formulas are not grounded.
+"""The hard formulas of a Markov logic network as ground clauses: what a satisfiability solver reads. Soft formulas
+are not grounded.
 
-Every atom is one Boolean variable, numbered from 1 over the predicates' boxes; `!` blocks get their exactly-one clauses. The size is
-counted before anything is built.
+Every atom is one Boolean variable, numbered from 1 over the predicates' boxes; `!` blocks get their exactly-one
+clauses. The size is counted before anything is built.
 """
 
 from __future__ import annotations
@@ -123,7 +124,9 @@ def _ground(numbers: Numbering, formula: WeightedFormula, template: Sequence[For
             kept &= same != positive
         else:
             assert isinstance(inner, Atom)
-            rows = np.stack([_column(t, grid, count) for t in inner.args], 1) if inner.args else np.zeros((count, 0), int)
+            rows = (
+                np.stack([_column(t, grid, count) for t in inner.args], 1) if inner.args else np.zeros((count, 0), int)
+            )
             columns.append(numbers.of(inner.predicate, rows) * (1 if positive else -1))
     if not columns:
         return np.zeros((int(kept.any()), 0), dtype=np.int64) if kept.any() else None
@@ -155,7 +158,9 @@ def evidence_literals(model: MarkovLogic, numbers: Numbering) -> np.ndarray:
             if name in model.unknown:
                 values[numbers.of(name, model.unknown[name].astype(np.int64)) - numbers.start[name]] = 0
             if known is not None:
-                values[numbers.of(name, known.tuples.astype(np.int64)) - numbers.start[name]] = 2 * known.values.astype(int) - 1
+                values[numbers.of(name, known.tuples.astype(np.int64)) - numbers.start[name]] = (
+                    2 * known.values.astype(int) - 1
+                )
             at = np.flatnonzero(values)
             found.append((numbers.start[name] + at) * values[at])
         elif known is not None and len(known.tuples):

@@ -1,7 +1,8 @@
 """Legal states of a Markov logic network by a satisfiability solver, and what clashes where there are none.
 
-Only hard formulas are grounded. Each formula's clauses hang on a selector and evidence enters as assumptions, so that a core of an
-unsatisfiable theory is a set of formulas and known atoms; it is made small by leaving out one after the other.
+Only hard formulas are grounded. Each formula's clauses hang on a selector and evidence enters as assumptions, so that
+a core of an unsatisfiable theory is a set of formulas and known atoms; it is made small by leaving out one after the
+other.
 """
 
 from __future__ import annotations
@@ -125,7 +126,9 @@ def explain(model: MarkovLogic, reason: str = "") -> Unsatisfiable:
     more = len(formulas) + len(atoms) - len(lines)
     lines += [f"  and {more} more"] if more > 0 else []
     what = "these hard formulas and this evidence clash" if atoms else "these hard formulas clash"
-    return Unsatisfiable(f"no state is possible: {what}:\n" + "\n".join(lines) + "\nsoften a formula or correct the evidence")
+    return Unsatisfiable(
+        f"no state is possible: {what}:\n" + "\n".join(lines) + "\nsoften a formula or correct the evidence"
+    )
 
 
 def _formula_text(model: MarkovLogic, k: int) -> str:
@@ -161,7 +164,13 @@ def _restricted(model: MarkovLogic, few: int) -> MarkovLogic | None:
     """The model over the constants that hard formulas name and a few of each sort, those with evidence first."""
     keep: dict[str, np.ndarray] = {}
     for sort in model.sorts.values():
-        named = {t.index for f in model.formulas if f.hard for t in terms(f.body) if isinstance(t, Constant) and t.sort == sort.name}
+        named = {
+            t.index
+            for f in model.formulas
+            if f.hard
+            for t in terms(f.body)
+            if isinstance(t, Constant) and t.sort == sort.name
+        }
         seen = np.zeros(sort.size, dtype=np.int64)
         for name, known in model.evidence.items():
             for place, s in enumerate(model.predicates[name].sorts):
@@ -180,7 +189,9 @@ def restrict(model: MarkovLogic, keep: Mapping[str, np.ndarray]) -> MarkovLogic:
 
     def rows(name: str, tuples: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         sorts = model.predicates[name].sorts
-        inside = np.array([all(int(c) in new[s] for c, s in zip(row, sorts, strict=True)) for row in tuples], dtype=bool)
+        inside = np.array(
+            [all(int(c) in new[s] for c, s in zip(row, sorts, strict=True)) for row in tuples], dtype=bool
+        )
         moved = [[new[s][int(c)] for c, s in zip(row, sorts, strict=True)] for row in tuples[inside]]
         return inside, np.array(moved, dtype=np.int32).reshape(int(inside.sum()), len(sorts))
 

@@ -1,8 +1,8 @@
 """Atoms that hard formulas and evidence force, made evidence before symmetries are sought: unit propagation.
 
-Formulas of one or two variables are propagated over kinds of constants, without grounding (`entail`). Others (three variables, constants,
-quantifiers, `!` blocks) are grounded, hard ones alone, where that is small; where it is not, the samplers hold such atoms by
-the hard formulas themselves.
+Formulas of one or two variables are propagated over kinds of constants, without grounding (`entail`). Others (three
+variables, constants, quantifiers, `!` blocks) are grounded, hard ones alone, where that is small; where it is not,
+the samplers hold such atoms by the hard formulas themselves.
 """
 
 from __future__ import annotations

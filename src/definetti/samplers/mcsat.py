@@ -51,7 +51,9 @@ def graph_of(model: FactorGraph, orbit: np.ndarray) -> Graph:
         raise TooLarge("the number of atoms of one ground formula", int(widths.max()), WIDEST, "use the Gibbs sampler")
     levels = [_levels(model.tables[a:b]) for a, b in zip(model.table_start[:-1], model.table_start[1:], strict=True)]
     start, records = _records(model, widths)
-    joined = [np.concatenate([np.zeros(0, t), *(level[k] for level in levels)]) for k, t in enumerate((int, np.uint64, float))]
+    joined = [
+        np.concatenate([np.zeros(0, t), *(level[k] for level in levels)]) for k, t in enumerate((int, np.uint64, float))
+    ]
     return Graph(
         len(widths),
         model.table_start.astype(np.int64),
@@ -93,7 +95,7 @@ def _records(model: FactorGraph, widths: np.ndarray) -> tuple[np.ndarray, np.nda
 
 
 def _levels(table: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(level of each entry, mask of entries at least as high, chance to fall) of one table, impossible entries apart."""
+    """(level of each entry, mask of entries at least as high, chance to fall) of one table."""
     values = np.unique(table[np.isfinite(table)])
     level = np.where(np.isfinite(table), np.searchsorted(values, table), -1)
     if len(table) > 1 << WIDEST:

@@ -1,4 +1,5 @@
-"""A run of MC-SAT chains under way: the same verbs as `RelationalSampling`, on the ground model of a Markov logic network.
+"""A run of MC-SAT chains under way: the same verbs as `RelationalSampling`, on the ground model of a Markov logic
+network.
 
 One sample is one step. Orbits are those of the renamings; formulas that are asked for are counted at each sample.
 """
@@ -32,7 +33,12 @@ class MCSatSampling:
     """A run under way. `steps()` advances it; `draws()` gives what there is so far."""
 
     def __init__(
-        self, group: RenamingSymmetries, sampler: MCSat, counted: Sequence[Query], asked: Sequence[QueryCells], plan: Plan
+        self,
+        group: RenamingSymmetries,
+        sampler: MCSat,
+        counted: Sequence[Query],
+        asked: Sequence[QueryCells],
+        plan: Plan,
     ) -> None:
         self.group, self.sampler, self.plan = group, sampler, plan
         self.counted, self.asked = tuple(counted), tuple(asked)
@@ -94,7 +100,7 @@ class MCSatSampling:
         while done < samples:
             some = min(samples - done, max(1, int(STRETCH * self._rate)))
             began = time.perf_counter()
-            list(pool.map(lambda k: self._stretch(k, some), range(len(self._chains))))
+            list(pool.map(self._stretch, range(len(self._chains)), [some] * len(self._chains)))
             took = max(time.perf_counter() - began, 1e-6)
             self.seconds += took
             self._rate = min(some / took, 4.0 * self._rate)
@@ -143,10 +149,16 @@ class MCSatSampling:
         if not walked:
             return []
         share = walked / max(1, int(clocks[:, SAMPLE].sum()))
-        text = f"{share:.2g} components a sample were too large to be drawn exactly (up to {int(clocks[:, LARGEST].max())} atoms)"
+        largest = int(clocks[:, LARGEST].max())
+        text = f"{share:.2g} components a sample were too large to be drawn exactly (up to {largest} atoms)"
         out = [Notice("note", f"{text}; SampleSAT's solutions of these are only nearly uniform")]
         if 2 * failed > walked:
-            out.append(Notice("not-mixed", f"{failed} of {walked} times SampleSAT found no solution and the atoms stayed as they were"))
+            out.append(
+                Notice(
+                    "not-mixed",
+                    f"{failed} of {walked} times SampleSAT found no solution and the atoms stayed as they were",
+                )
+            )
         return out
 
 
@@ -183,7 +195,9 @@ def count(model: MarkovLogic, query: Query, x: np.ndarray) -> int:
         return term.index if isinstance(term, Constant) else grid[term.name]
 
     truth: dict[Any, Any] = {}
-    offsets = dict(zip(model.predicates, np.cumsum([0, *(int(np.prod(model.shape(p))) for p in model.predicates)]), strict=False))
+    offsets = dict(
+        zip(model.predicates, np.cumsum([0, *(int(np.prod(model.shape(p))) for p in model.predicates)]), strict=False)
+    )
     for atom in atoms(query.body):
         flat: Any = 0
         for size, term in zip(model.shape(atom.predicate), atom.args, strict=True):

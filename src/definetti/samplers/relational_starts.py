@@ -1,9 +1,9 @@
 """Starts of relational chains: legal from the first state on, and spread over what is possible.
 
-Each free site is drawn from the formulas that speak of it alone. Where hard formulas couple atoms, chain after chain prefers one predicate
-true, then false: its sites are set so (unless a formula on the atom alone is clearly against it), and the others give way in the repair,
-which moves sites to the value that violates less. What repair cannot mend goes to a satisfiability solver, hard formulas alone
-being grounded; it starts from the same wishes.
+Each free site is drawn from the formulas that speak of it alone. Where hard formulas couple atoms, chain after chain
+prefers one predicate true, then false: its sites are set so (unless a formula on the atom alone is clearly against
+it), and the others give way in the repair, which moves sites to the value that violates less. What repair cannot mend
+goes to a satisfiability solver, hard formulas alone being grounded; it starts from the same wishes.
 """
 
 from __future__ import annotations
@@ -46,6 +46,7 @@ def first_state(r: Relational, seed: int, number: int, atoms: Mapping[str, np.nd
     rng = np.random.default_rng([seed, number + 1])
     wished = wishes(r) if atoms is None else []
     attempts: list[Wish | bool | None] = [None, False, True] if not wished else [wished[number % len(wished)], None]
+    made, words = blank(r), {}
     for attempt in attempts:
         made = blank(r)
         state.seed_chain(made, seed, number)
@@ -137,8 +138,8 @@ def solved(r: Relational, words: Mapping[str, np.ndarray]) -> dict[str, np.ndarr
         found = solver_of(r).solve({name: unpack(w, r.model.shape(name)) for name, w in words.items()})
     except TooLarge as large:
         raise ModelError(
-            "no state that satisfies the hard formulas was found by repairing random and preferred states, and a solver cannot "
-            f"be asked ({large}); give a start, or soften a formula"
+            "no state that satisfies the hard formulas was found by repairing random and preferred states, and "
+            f"a solver cannot be asked ({large}); give a start, or soften a formula"
         ) from None
     if found is None:
         raise explain(r.source)

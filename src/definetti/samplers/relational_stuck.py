@@ -1,7 +1,8 @@
 """Atoms that a run could never have moved: their conditional was 0 or 1 at every update of every chain.
 
-Where all chains hold such an atom at one value it is *frozen*, unless the theory forces that value (then the answer is exact, and a solver
-says so); where they hold it at different values the chains are *divided*. Neither is seen in a number that symmetry makes look perfect.
+Where all chains hold such an atom at one value it is *frozen*, unless the theory forces that value (then the answer
+is exact, and a solver says so); where they hold it at different values the chains are *divided*. Neither is seen in a
+number that symmetry makes look perfect.
 """
 
 from __future__ import annotations
@@ -67,7 +68,9 @@ def stuck_notices(r: Relational, group: RenamingSymmetries, chains: Sequence[Cha
         out.append(Notice("frozen", text))
     if divided:
         some = ", ".join(text for _, text in divided[:3])
-        text = f"chains hold {sum(n for n, _ in divided)} atoms at different values and cannot move them ({some}); {CURE}"
+        text = (
+            f"chains hold {sum(n for n, _ in divided)} atoms at different values and cannot move them ({some}); {CURE}"
+        )
         out.append(Notice("divided", text))
     return out
 
@@ -78,7 +81,11 @@ def slow_notices(r: Relational, group: RenamingSymmetries, f: np.ndarray) -> lis
     `f`: batch means [batch, chain, orbit]. Asked only where hard formulas hold atoms, which make such regions.
     """
     batches, chains, _ = f.shape
-    if batches < FEWEST_BATCHES or chains < 2 or not any(is_held(r.theory, places) for places in r.written.places.values()):
+    if (
+        batches < FEWEST_BATCHES
+        or chains < 2
+        or not any(is_held(r.theory, places) for places in r.written.places.values())
+    ):
         return []
     apart = f - f.mean(axis=(0, 1))
     spread = (apart**2).mean(axis=(0, 1))
@@ -92,9 +99,7 @@ def slow_notices(r: Relational, group: RenamingSymmetries, f: np.ndarray) -> lis
     return [Notice("not-mixed", f"{text}: the chains cross between regions of the states too rarely; {CURE}")]
 
 
-def unforced(
-    r: Relational, group: RenamingSymmetries, name: str, rows: np.ndarray, values: np.ndarray
-) -> np.ndarray:
+def unforced(r: Relational, group: RenamingSymmetries, name: str, rows: np.ndarray, values: np.ndarray) -> np.ndarray:
     """The rows whose other value some legal state has. One atom speaks for its orbit: the theory is the same there."""
     solver = solver_of(r)
     orbit = group.orbit_numbers(name, rows)

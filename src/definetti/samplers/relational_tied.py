@@ -1,4 +1,6 @@
-"""Tied atoms of the relational engine: which classes can be one site each, what their sites are, and states that respect them."""
+"""Tied atoms of the relational engine: which classes can be one site each, what their sites are, and states that
+respect them.
+"""
 
 from __future__ import annotations
 

@@ -1,10 +1,12 @@
-"""MC-SAT on binary factor graphs: slices decided on demand, unit propagation, and uniform solutions of what is left.
+"""MC-SAT on binary factor graphs: slices decided on demand, unit propagation, and uniform solutions of what is
+left.
 
-A slice lets each factor fall from the value it has to lower ones with the chance exp(lower - higher), level by level: for a weighted formula
-this keeps a satisfied grounding with probability 1 - exp(-|w|). Whether it falls is a draw keyed by sample, factor and level, so that
-no slice is stored and only factors that touch a variable still free are ever looked at. The current state satisfies its slice; so what
-propagation fixes has its current value. What stays free falls into components: small ones are drawn exactly uniformly from their solutions,
-large ones by SampleSAT. Random choices are made in `keeps` and `pick` alone.
+A slice lets each factor fall from the value it has to lower ones with the chance exp(lower - higher), level by level:
+for a weighted formula this keeps a satisfied grounding with probability 1 - exp(-|w|). Whether it falls is a draw
+keyed by sample, factor and level, so that no slice is stored and only factors that touch a variable still free are
+ever looked at. The current state satisfies its slice; so what propagation fixes has its current value. What stays
+free falls into components: small ones are drawn exactly uniformly from their solutions, large ones by SampleSAT.
+Random choices are made in `keeps` and `pick` alone.
 """
 
 from __future__ import annotations

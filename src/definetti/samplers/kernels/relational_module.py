@@ -190,7 +190,9 @@ def write_flip(src: Source, theory: Theory, predicate: int) -> None:
     images = theory.signatures[predicate].images or (itself,)
     for k, (q, places, _) in enumerate(images):
         earlier = [other for p, other, _ in images[:k] if p == q]
-        apart = [" or ".join(f"a{i} != a{j}" for i, j in zip(places, other, strict=True) if i != j) for other in earlier]
+        apart = [
+            " or ".join(f"a{i} != a{j}" for i, j in zip(places, other, strict=True) if i != j) for other in earlier
+        ]
         test = " and ".join(f"({x})" for x in apart)
         with src.text.inside(f"if {test}:" if test else ""):
             flip_bits(src, q, tuple(("a", j) for j in places))

@@ -174,7 +174,9 @@ def _place(
 ) -> Place | None:
     terms, places = here[i]
     m = _match(terms, shape.free, places)
-    apart = {("=", *sorted((m.resolve(("a", j)), m.resolve(("a", k))))): False for j, k in tied.apart.get(predicate, ())}
+    apart = {
+        ("=", *sorted((m.resolve(("a", j)), m.resolve(("a", k))))): False for j, k in tied.apart.get(predicate, ())
+    }
     if any(leaf[1] == leaf[2] for leaf in apart):  # the occurrence asks for equal constants that never are
         return None
     first = both(negate(_same(q, m, shape.free, False, other)) for q, other in here[:i])

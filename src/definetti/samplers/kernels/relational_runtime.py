@@ -354,7 +354,7 @@ def drop_repeated(folds, p, first, here, coords, out, m):
 
 @helper
 def fold_image(folds, p, first, here, lookup, coords, orbit, value, chance, sum_f, sum_g, m, counting):
-    """Adds one image of each site to its orbit: the atom of another predicate or with its constants in another order."""
+    """Adds one image of each site to its orbit: another predicate's atom, or constants in another order."""
     image_orbits(folds, p, here, lookup, coords, orbit, m)
     drop_repeated(folds, p, first, here, coords, orbit, m)
     if folds[p, here + 1] == 1:

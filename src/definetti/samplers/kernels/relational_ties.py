@@ -1,8 +1,9 @@
 """Tied atoms inside the kernel: a class of tied atoms is one site.
 
-An image (predicate, places, sign) is the atom whose j-th argument is the site's argument places[j]. Bits of tied atoms are read in one
-canonical way, so that equal things look equal; atoms of a tied predicate whose diagonal is known to be false carry the inequality of
-their arguments, so that places equal by a formula's own symmetry are found and computed once.
+An image (predicate, places, sign) is the atom whose j-th argument is the site's argument places[j]. Bits of tied
+atoms are read in one canonical way, so that equal things look equal; atoms of a tied predicate whose diagonal is
+known to be false carry the inequality of their arguments, so that places equal by a formula's own symmetry are found
+and computed once.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class Classes:
     apart: Mapping[int, tuple[tuple[int, int], ...]] = field(default_factory=dict)
 
     def of(self, predicate: int) -> tuple[Image, ...]:
-        """The images of a site of this predicate; itself alone where nothing is tied (places are then not asked for)."""
+        """The images of a site of this predicate; nothing where it is not tied."""
         return self.images.get(predicate, ())
 
     def read(self, p: int, terms: tuple[Term, ...]) -> Expr:
@@ -50,7 +51,11 @@ class Classes:
         site = [terms[places.index(j)] for j in range(len(terms))]
         same = [((q, tuple(site[j] for j in inner)), value == sign) for q, inner, value in images]
         (q, chosen), value = min(same)
-        unequal = [literal(("=", *sorted((terms[i], terms[j]))), False) for i, j in self.apart.get(p, ()) if terms[i] != terms[j]]
+        unequal = [
+            literal(("=", *sorted((terms[i], terms[j]))), False)
+            for i, j in self.apart.get(p, ())
+            if terms[i] != terms[j]
+        ]
         if any(terms[i] == terms[j] for i, j in self.apart.get(p, ())):
             return FALSE
         return both([literal(("r", q, chosen), value), *unequal])
