@@ -44,10 +44,10 @@ if TYPE_CHECKING:
     from definetti.model.marginals import Marginals as Marginals
     from definetti.readers.reading import read as read
     from definetti.samplers.cluster import SwendsenWang as SwendsenWang
-    from definetti.samplers.joint import Blocks as Blocks
-    from definetti.samplers.tempering import Tempering as Tempering
     from definetti.samplers.gibbs import Gibbs as Gibbs
+    from definetti.samplers.joint import Blocks as Blocks
     from definetti.samplers.mcsat import MCSat as MCSat
+    from definetti.samplers.tempering import Tempering as Tempering
     from definetti.solvers.choose import exact as exact
     from definetti.solvers.lifted_cardinality import count_distribution as count_distribution
     from definetti.symmetry.factors import symmetries as symmetries

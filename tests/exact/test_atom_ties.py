@@ -11,8 +11,8 @@ import relational_theories as th
 from relational_worlds import chances
 
 from definetti.errors import Unsatisfiable
-from definetti.model.settle import settled
 from definetti.model.atom_ties import Image, ties
+from definetti.model.settle import settled
 from definetti.readers.mln import read_mln_text
 from definetti.samplers.kernels.relational_known import pack, unpack
 from definetti.samplers.relational import compile_model

@@ -119,7 +119,8 @@ def test_a_kept_formula_is_kept_with_its_chance():
 @pytest.mark.parametrize(("n", "expected", "samples"), [(10, 0.0643661551, 200_000), (50, 0.0513120843, 25_000)])
 def test_bias_on_friends_and_smokers(n, expected, samples):
     """Orbit mean of P(smokes): no bias beyond the error of so many samples (documented: below 0.0005)."""
-    text = f"person={{1,...,{n}}}\nsmokes(person)\ncancer(person)\nfriends(person,person)\n1.4 !smokes(x)\n2.3 !cancer(x)\n"
+    text = f"person={{1,...,{n}}}\nsmokes(person)\ncancer(person)\nfriends(person,person)\n"
+    text += "1.4 !smokes(x)\n2.3 !cancer(x)\n"
     text += "4.6 !friends(x,y)\n1.5 smokes(x) => cancer(x)\n1.1 friends(x,y) ^ smokes(x) => smokes(y)\n"
     graph = ground(read_mln_text(text))
     orbit = np.zeros(graph.n, int)

@@ -9,7 +9,7 @@ import pytest
 import relational_theories as th
 from relational_worlds import chances, expected_chances, put_world, random_state, world_of
 
-from definetti.errors import TooLarge, Unsatisfiable
+from definetti.errors import Unsatisfiable
 from definetti.samplers.kernels import relational_state as state
 from definetti.samplers.kernels.relational_queries import Query
 from definetti.samplers.relational import Relational, blank, compile_model, violations

@@ -24,8 +24,8 @@ FURTHEST = 5  # rows of the table in a terminal
 def command(first: Path, second: Path, as_json: bool, quiet: bool) -> int:
     """Differences and z-scores between two saved answers.
 
-    RUN and REFERENCE are files that -o wrote, or result files of Alchemy or in the UAI's MAR format. Exit code 1 if they
-    disagree beyond their error bars.
+    RUN and REFERENCE are files that -o wrote, or result files of Alchemy or in the UAI's MAR format. Exit code 1 if
+    they disagree beyond their error bars.
     """
     from definetti.model.compare import compare
     from definetti.store import read_result

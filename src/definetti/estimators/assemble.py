@@ -109,7 +109,8 @@ def assemble(
     rows = []
     for i, size in zip(names["row_representative"].tolist(), names["row_size"].tolist(), strict=True):
         columns = statistic_of[model.literal_start[i] : model.literal_start[i + 1]]
-        fields = answer(columns) if len(columns) > 1 else {"probability": 0.0, "mcse": 0.0}  # one value: never value 1
+        one_value: dict[str, Any] = {"probability": 0.0, "mcse": 0.0}  # never value 1
+        fields = answer(columns) if len(columns) > 1 else one_value
         rows.append(OrbitRow(model.names[i], size, **fields))
     members = Variables(model.names, names["row_of"], model.evidence, model.cards, model.index)
     marginals = Marginals(tuple(rows), members, run=run, interrupted=interrupted)

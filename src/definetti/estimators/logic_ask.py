@@ -142,8 +142,8 @@ def logic_question(group: RenamingSymmetries, texts: Sequence[str], method: str)
 
 
 def held(draws: Draws) -> np.ndarray:
-    """The values of statistics that no update could move: exact where the theory forces them. Where it does not, the run
-    itself says so (`relational_stuck`)."""
+    """The values of statistics that no update could move: exact where the theory forces them. Where it does not, the
+    run itself says so (`relational_stuck`)."""
     if draws.g is None or not len(draws.g):
         return np.full(draws.f.shape[2], np.nan)
     g = weighted_mean(draws.g, draws.lengths)

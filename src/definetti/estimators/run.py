@@ -109,6 +109,7 @@ def marginals(
 
     result = answer(kernel, plan)
     if wanted is None and relational and seconds is None and until is None and not result.interrupted:
+        assert isinstance(group.model, MarkovLogic)
         other = crossing_plan(group.model, result, plan, sweeps is None)
         if other is not None:
             return prefer(result, answer(MCSat(), other))

@@ -18,6 +18,7 @@ from definetti.estimators.run import resolve
 from definetti.model.factors import FREE, FactorGraph
 from definetti.model.marginals import Marginals
 from definetti.samplers.draws import Draws
+from definetti.symmetry.factors import Symmetries
 
 BATCHES = 32
 MOST_LOOKED_UP = 1 << 22  # literals of joint events looked up at once: orbits of tuples may be large
@@ -39,11 +40,14 @@ def from_samples(
     method = choose(estimator)
     if method in ("conditional", "control"):
         raise ModelError("samples carry no full conditionals; use the estimator 'orbit'")
+    if not isinstance(model, FactorGraph):
+        raise ModelError("samples of Markov logic are about ground atoms: give their ground model, model=dft.ground(…)")
     samples = as_array(source, model)
     if not 0 <= burn_in < samples.shape[1]:
         raise ModelError(f"burn_in is {burn_in}, but a chain has {samples.shape[1]} draws")
     samples = samples[:, burn_in:]
     group = resolve(model, symmetries, time_limit)
+    assert isinstance(group, Symmetries)
     question = ask(group, queries, method, 0 if seed is None else seed)
     draws = fold(samples, question, burn_in)
     run = {

@@ -8,7 +8,7 @@ it.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -100,7 +100,7 @@ def known(value: int, card: int) -> Estimate:
 class Marginals(Mapping[str, Estimate]):
     """Name or query → `Estimate`. Iterates over the queries if any were asked, else over all variables."""
 
-    orbits: tuple[OrbitRow, ...]  # in the order that `members` numbers them
+    orbits: Sequence[OrbitRow]  # in the order that `members` numbers them
     members: Members
     queries: Mapping[str, Estimate] = field(default_factory=dict)
     run: Mapping[str, Any] = field(default_factory=dict)

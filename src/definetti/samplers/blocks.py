@@ -1,7 +1,7 @@
 """What every factor-graph engine shares: rows and slots of statistics, seeds, and the protocol of a block of lanes.
 
-A *row* is a set of variables with equal marginals (see `Symmetries.row_of`); a *slot* is a (row, value) pair. Engines fold counts
-into slots; only afterwards are slots gathered into orbits of literals, so kernels know nothing of groups.
+A *row* is a set of variables with equal marginals (see `Symmetries.row_of`); a *slot* is a (row, value) pair. Engines
+fold counts into slots; only afterwards are slots gathered into orbits of literals, so kernels know nothing of groups.
 """
 
 from __future__ import annotations
@@ -47,7 +47,8 @@ def slots_of(model: FactorGraph, row_of: np.ndarray) -> Slots:
 
 @dataclass(frozen=True, eq=False)
 class Harvest:
-    """Sums since the last harvest, float64[slots, lanes]; `visits` counts updates per slot (over the row's variables)."""
+    """Sums since the last harvest, float64[slots, lanes]; `visits` counts updates per slot (over the row's
+    variables)."""
 
     final: np.ndarray  # values at sweeps' ends
     drawn: np.ndarray | None  # values at the updates (equal to `final` unless the scan is random)

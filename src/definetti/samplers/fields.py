@@ -1,7 +1,8 @@
-"""The engine for pairwise models of binary variables with few possible local fields each: Ising models, grids, spin glasses.
+"""The engine for pairwise models of binary variables with few possible local fields each: Ising models, grids, spin
+glasses.
 
-The neighbours of a variable that act on it alike are counted together; the counts of the kinds, in mixed radix, are the *code* of the
-local field. A variable has one threshold per code (`kernels/fields.py` says how they are used).
+The neighbours of a variable that act on it alike are counted together; the counts of the kinds, in mixed radix, are
+the *code* of the local field. A variable has one threshold per code (`kernels/fields.py` says how they are used).
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ class FieldsEngine:
 
 
 def build(model: FactorGraph, slots: Slots) -> FieldsEngine | None:
-    """Compile a simplified model, or None if it is not pairwise and binary with at most CODES local fields a variable."""
+    """Compile a simplified model, or None if it is not pairwise and binary with at most CODES local fields a
+    variable."""
     from definetti.samplers.kernels import fields as kernels
 
     arity = np.diff(model.scope_start)
@@ -84,7 +86,8 @@ def _edges(model: FactorGraph) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.n
 def _tables(
     model: FactorGraph, edges: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray] | None:
-    """The table of each site; per table the coefficients of its neighbours, its number of codes, and the log odds of each.
+    """The table of each site; per table the coefficients of its neighbours, its number of codes, and the log odds of
+    each.
 
     Sites with equal unary weights and the same kinds of neighbours share a table. None past CODES codes.
     """

@@ -3,7 +3,8 @@
 Scans (`docs/architecture.md` says which commute with the symmetries):
 - `symmetric`: every site once per sweep, in a fresh uniformly random order that all chains share;
 - `random`: sites drawn with replacement, the paper's scan;
-- `fixed`: always the same order. It does not commute with the group: the theory's promises on chains do not hold for it.
+- `fixed`: always the same order. It does not commute with the group: the theory's promises on chains do not hold for
+  it.
 """
 
 from __future__ import annotations

@@ -11,8 +11,8 @@ from math import prod
 
 import numpy as np
 
-from definetti.model.logic import MarkovLogic
 from definetti.model.atom_ties import Image, ties
+from definetti.model.logic import MarkovLogic
 from definetti.samplers.kernels.relational_known import Known, pack, unpack
 
 Tied = Mapping[str, tuple[Image, ...]]

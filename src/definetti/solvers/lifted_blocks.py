@@ -112,11 +112,12 @@ def _fits(problem: Problem, current: list, g: int, trial: list[Cells]) -> bool:
 def _pivot(table: np.ndarray, rows: Cells, columns: Cells, own: bool) -> tuple[int, int] | None:
     """Where a block of rank one (or zero) is not zero; on the diagonal for a set with itself. None: higher rank."""
     filled = [(i, j) for i in rows for j in columns if not is_zero(table[i, j])]
+    first = rows[0], columns[0]
     if not filled:
-        return rows[0], columns[0]
+        return first
     places = [(i, j) for i, j in filled if i == j] if own else filled
     if not places:
-        return None if len(rows) > 1 else (rows[0], columns[0])
+        return None if len(rows) > 1 else first
     (p, q), *_ = places
     for i in rows:
         for j in columns:

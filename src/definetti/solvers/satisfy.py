@@ -158,7 +158,8 @@ def possible(model: FactorGraph, variables: np.ndarray, states: np.ndarray) -> n
 
 
 def impossible_literals(model: FactorGraph, seconds: float = SEARCHING) -> np.ndarray:
-    """Literals of free variables that no legal state has, as far as time goes; `Unsatisfiable` if there is no such state.
+    """Literals of free variables that no legal state has, as far as time goes; `Unsatisfiable` if there is no such
+    state.
 
     Each solution shows many literals to be possible: it is asked for near what has not been seen yet.
     """

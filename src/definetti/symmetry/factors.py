@@ -128,8 +128,8 @@ class Symmetries:
 def symmetries(model: Model, kind: str = "auto", generators: Any = None, time_limit: float = 10.0) -> Any:
     """The symmetries of a model after evidence and simplification: found (`kind`), or given by `generators`.
 
-    Of a factor graph `Symmetries`; of a Markov logic network `RenamingSymmetries`, unless `kind` is `variables` or `literals`,
-    which ground it and ask for the symmetries of the ground model.
+    Of a factor graph `Symmetries`; of a Markov logic network `RenamingSymmetries`, unless `kind` is `variables` or
+    `literals`, which ground it and ask for the symmetries of the ground model.
     """
     from definetti.model.simplify import simplify
 

@@ -1,8 +1,8 @@
 """Compiled inner loops. One file per engine: a cached kernel and every helper it calls live together.
 
 (With `cache=True`, editing a helper in another file would leave the cached caller running the old code.)
-Compiled code is kept in a folder private to the user: created with mode 0700, and used only if the user owns it and nobody
-else may write there. Otherwise a temporary folder serves for this process.
+Compiled code is kept in a folder private to the user: created with mode 0700, and used only if the user owns it and
+nobody else may write there. Otherwise a temporary folder serves for this process.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
-import numba
 import platformdirs
+from numba.core import config
 
 
 def private(folder: Path) -> bool:
@@ -43,5 +43,5 @@ def cache_folder(part: str) -> Path:
     return folder / part if private(folder) and private(folder / part) else temporary_folder()
 
 
-if not numba.config.CACHE_DIR:  # pyright: ignore[reportAttributeAccessIssue]
-    numba.config.CACHE_DIR = str(cache_folder("numba"))  # pyright: ignore[reportAttributeAccessIssue]
+if not config.CACHE_DIR:  # pyright: ignore[reportAttributeAccessIssue]
+    config.CACHE_DIR = str(cache_folder("numba"))  # pyright: ignore[reportAttributeAccessIssue]

@@ -1,11 +1,12 @@
 """Gibbs sweeps for binary variables with few possible local fields: chains are lanes, one byte each.
 
 The state is `state[variable, lane]`: bit 0 is the value, the bits above it the *code* of the local field met at the
-last update (the code indexes the variable's table of thresholds). Every operation is one small loop over the lanes, which is
-what LLVM turns into vector instructions; fused loops of several arrays are not vectorised.
+last update (the code indexes the variable's table of thresholds). Every operation is one small loop over the lanes,
+which is what LLVM turns into vector instructions; fused loops of several arrays are not vectorised.
 
 A draw compares 8 random bits with the top 8 bits of a 48-bit threshold; on a tie, 40 further bits decide, so that
-P(value 1) = threshold / 2^48 exactly. Thresholds of p and 1 - p add up to 2^48: value flips are respected to the last bit.
+P(value 1) = threshold / 2^48 exactly. Thresholds of p and 1 - p add up to 2^48: value flips are respected to the last
+bit.
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ class Fields(NamedTuple):
 
 
 class Streams(NamedTuple):
-    """Random streams of one block of lanes: xoshiro128++ in each 32-bit lane, xoshiro256++ for ties and narrow blocks."""
+    """Random streams of one block of lanes: xoshiro128++ in each 32-bit lane, xoshiro256++ for ties and narrow
+    blocks."""
 
     lanes: np.ndarray  # uint32[4, width / 4]
     ties: np.ndarray  # uint64[4]

@@ -1,8 +1,10 @@
-"""Gibbs sweeps for variables with any number of values and factors of any arity: lanes of chains over tables of weights.
+"""Gibbs sweeps for variables with any number of values and factors of any arity: lanes of chains over tables of
+weights.
 
-Each (variable, factor) pair has the factor's table as weights, with the variable's own values fastest, padded to a multiple of
-four, and scaled so that the largest weight of each row is one: a full conditional is then a product of rows, without exp.
-Where that product could leave the range of doubles (`deep` sites), logarithms are added instead.
+Each (variable, factor) pair has the factor's table as weights, with the variable's own values fastest, padded to a
+multiple of
+four, and scaled so that the largest weight of each row is one: a full conditional is then a product of rows, without
+exp. Where that product could leave the range of doubles (`deep` sites), logarithms are added instead.
 """
 
 from __future__ import annotations
