@@ -151,5 +151,5 @@ def test_the_large_colouring_grid(side: int) -> None:
         found = dft.marginals(model, edges, sampler=sampler, symmetries=None, chains=16, sweeps=20, burn_in=2, seed=1)
         assert found.trusted, found.notices
         assert all((found[edge].probability, found[edge].mcse) == (1.0, 0.0) for edge in edges)
-        assert all(abs(row.probability - 0.5) < 5 * row.mcse for row in found.orbits)  # type: ignore[operator]
+        assert all(abs(row.probability - 0.5) <= 5 * row.mcse for row in found.orbits)  # type: ignore[operator]
         assert sum(row.size for row in found.orbits) == side**2

@@ -147,6 +147,8 @@ def tracker(
     model = group.model
     literal_variable = np.repeat(np.arange(model.n), model.cards)
     statistic = np.where(model.evidence[literal_variable] == FREE, statistic_of, -1)
+    if not len(sizes):
+        return None, np.zeros(0, dtype=np.int64)
     statistic[(statistic >= 0) & (sizes[statistic] == 1)] = -1
     _, first = np.unique(tied, return_index=True)
     pairs = np.isin(tied, np.flatnonzero(np.bincount(tied) == 2))

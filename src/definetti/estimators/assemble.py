@@ -73,7 +73,9 @@ def judge(estimates: Estimates, draws: Draws, certain: np.ndarray) -> Diagnosis:
     rare = np.where(np.isnan(found.mcse), np.nan, np.sqrt(g * (1 - g) / (draws.sweeps * draws.chains)))
     rare = np.where(estimates.method <= ORBIT, rare, found.mcse)  # the conditionals have an error of their own
     mcse = np.where(found.constant, np.where(frozen, np.nan, rare), found.mcse)
-    mcse[exact | (mcse < ROUNDING)] = 0.0  # a conditional that depends on nothing is the answer itself
+    known = exact | (np.abs(estimates.value - certain) < 1e-12)  # a conditional that depends on nothing is the answer
+    # conditionals that were the same in all states met: those not met have a probability of about one in the draws
+    mcse = np.where(known, 0.0, np.where(mcse < ROUNDING, 1.0 / (draws.sweeps * draws.chains), mcse))
     return replace(found, mcse=mcse, ess=np.where(mcse == 0.0, np.nan, found.ess), frozen=frozen)
 
 

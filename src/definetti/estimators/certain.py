@@ -21,9 +21,26 @@ def certain_statistics(
     variable = np.repeat(np.arange(model.n), model.cards)
     ways = np.bincount(variable[possible], minlength=model.n)
     free = model.evidence[variable] == FREE
+    alone, chance = _alone(model)
+    singles[statistic_of[free & alone]] = chance[free & alone]
     singles[statistic_of[free & ~possible]] = 0.0
     singles[statistic_of[free & possible & (ways[variable] == 1)]] = 1.0
     return np.concatenate([singles, [_event(event, singles, statistic_of) for event in events]])
+
+
+def _alone(model: FactorGraph) -> tuple[np.ndarray, np.ndarray]:
+    """Literals of variables that share no factor with others, and their probabilities."""
+    arity = np.diff(model.scope_start)
+    tied = np.zeros(model.n, dtype=bool)
+    tied[model.scope[np.repeat(arity > 1, arity)]] = True
+    log = np.zeros(int(model.literal_start[-1]))
+    for k in np.flatnonzero(arity == 1).tolist():
+        i = int(model.variables(k)[0])
+        if not tied[i]:
+            log[model.literal_start[i] : model.literal_start[i + 1]] += model.table(k)
+    variable = np.repeat(np.arange(model.n), model.cards)
+    weight = np.exp(log - np.maximum.reduceat(log, model.literal_start[:-1])[variable]) if model.n else log
+    return ~tied[variable], weight / np.bincount(variable, weights=weight, minlength=model.n)[variable]
 
 
 def _balanced(slots: Slots, of_slot: np.ndarray) -> np.ndarray:

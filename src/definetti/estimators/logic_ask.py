@@ -82,7 +82,7 @@ class LogicQuestion:
     def _estimate(self, draws: Draws, method: str) -> tuple[Estimates, Diagnosis]:
         draws = replace(draws, groups=tied_orbits(self.group, draws.f.shape[2]))
         estimates = ESTIMATORS[method](draws)
-        return estimates, judge(estimates, draws, held(draws))
+        return estimates, judge(estimates, draws, held(draws, self.group))
 
     def measure(self, draws: Draws, method: str) -> Look:
         orbits = len(self.group.sizes)
@@ -141,13 +141,16 @@ def logic_question(group: RenamingSymmetries, texts: Sequence[str], method: str)
     return LogicQuestion(used, group.late(), queries, tuple(counted), cells, tuple(notices))
 
 
-def held(draws: Draws) -> np.ndarray:
-    """The values of statistics that no update could move: exact where the theory forces them. Where it does not, the
-    run itself says so (`relational_stuck`)."""
+def held(draws: Draws, group: RenamingSymmetries) -> np.ndarray:
+    """What is certain of statistics, NaN elsewhere: the conditionals of loose atoms, which depend on nothing, and the
+    values that no update could move. Whether the theory forces these, the run itself says (`relational_stuck`)."""
     if draws.g is None or not len(draws.g):
         return np.full(draws.f.shape[2], np.nan)
     g = weighted_mean(draws.g, draws.lengths)
-    return np.where(np.abs(g - np.round(g)) < 1e-12, np.round(g), np.nan)
+    certain = np.where(np.abs(g - np.round(g)) < 1e-12, np.round(g), np.nan)
+    loose = list(group.numbers.loose)
+    certain[loose] = g[loose]
+    return certain
 
 
 def _numbers(atom: Atom) -> list[int]:

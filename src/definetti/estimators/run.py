@@ -99,7 +99,7 @@ def marginals(
     found = time.perf_counter()
 
     def answer(kernel: Any, plan: Plan) -> Marginals:
-        how = without_conditionals(method) if isinstance(kernel, LiftedSampler | MCSat) else method
+        how = method if isinstance(kernel, Gibbs) else without_conditionals(method, kernel)
         taken = _take(question, kernel, plan, how, seconds, until, progress)
         head = {"sampler": kernel.name, "estimator": how, "scan": kernel.scan, "symmetries": group.kind}
         run = {**head, "world": world(source), **taken.run}
@@ -116,9 +116,12 @@ def marginals(
     return result
 
 
-def without_conditionals(method: str) -> str:
-    """For samplers that draw no single sites: they have no full conditionals."""
-    return "standard" if method == "standard" else "orbit"
+def without_conditionals(method: str, kernel: Any) -> str:
+    """For samplers that are not single-site Gibbs sampling alone: they have no full conditionals, or such that differ
+    from the states by moves of another kind, which the choice of `auto` is not made for."""
+    if method == "standard" or (method != "auto" and not isinstance(kernel, LiftedSampler | MCSat)):
+        return method
+    return "orbit"
 
 
 @dataclass(frozen=True)

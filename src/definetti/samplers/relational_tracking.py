@@ -34,7 +34,7 @@ def tracked_atoms(relational: Relational, group: RenamingSymmetries, seed: int) 
     rng = np.random.default_rng([seed, 2])
     orbits, words, shifts = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     places = list(relational.model.predicates)
-    for name in group.atom_orbits:
+    for name in group.atom_orbits if len(group.sizes) else ():
         shape = group.model.shape(name)
         if not shape:
             continue

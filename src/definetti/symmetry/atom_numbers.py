@@ -30,6 +30,7 @@ class AtomNumbers:
     orbits: Mapping[str, AtomOrbits]  # a predicate with too many kinds of atoms to number is missing
     deferred: Mapping[str, np.ndarray]  # bool, indexed like `lookup`: hanging and loose atoms
     sizes: np.ndarray  # int64, by orbit
+    loose: range = range(0)  # the orbits of loose atoms: their conditionals depend on nothing
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +66,9 @@ def number_atoms(model: MarkovLogic, cells: Cells, most_cells: int = MOST_CELLS)
         name: AtomOrbits(tuple(cells.fine.of_sort(s) for s in model.predicates[name].sorts), lookup)
         for name, lookup in lookups.items()
     }
-    return AtomNumbers(orbits, masks, _sizes(model, cells, lookups, total))
+    fields = 0 if cells.hanging is None else cells.hanging.field_count  # their keys come first
+    loose = range(count, count + int(used[:fields].sum()))
+    return AtomNumbers(orbits, masks, _sizes(model, cells, lookups, total), loose)
 
 
 def _lookup_shape(predicate: Predicate, cells: Cells) -> tuple[int, ...]:
