@@ -16,12 +16,16 @@ FEWEST_MEANS = 8  # means (chains, or batches of all chains) below which no stan
 
 @dataclass(frozen=True, eq=False)
 class Diagnosis:
-    """Per statistic: standard error, split R-hat, effective size (NaN = cannot be told); `constant`: it never moved."""
+    """Per statistic: standard error, split R-hat (infinite: chains that never move stand apart), effective size.
+
+    NaN = cannot be told. `constant`: it never moved; `frozen`: no update could have moved it.
+    """
 
     mcse: np.ndarray
     rhat: np.ndarray
     ess: np.ndarray
     constant: np.ndarray
+    frozen: np.ndarray
 
 
 def weighted_mean(batches: np.ndarray, lengths: np.ndarray) -> np.ndarray:
@@ -85,4 +89,4 @@ def diagnose(batches: np.ndarray, lengths: np.ndarray, f: np.ndarray, last: np.n
     with np.errstate(invalid="ignore", divide="ignore"):
         ess = variance / mcse**2
     ess[~np.isfinite(ess)] = np.nan
-    return Diagnosis(mcse, rhat, ess, constant)
+    return Diagnosis(mcse, rhat, ess, constant, np.zeros_like(constant))

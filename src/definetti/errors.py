@@ -76,4 +76,5 @@ class TooLarge(DefinettiError):
 
     def __init__(self, what: str, size: float, limit: float, cure: str) -> None:
         self.what, self.size, self.limit, self.cure = what, size, limit, cure
-        super().__init__(f"too large: {what} is {size:.4g}, the limit is {limit:.4g}; {cure}")
+        shown = min(size, 1e300)  # an exact integer may be larger than any float
+        super().__init__(f"too large: {what} is {shown:.4g}, the limit is {limit:.4g}; {cure}")

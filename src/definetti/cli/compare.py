@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
 from definetti import show
 from definetti.cli.options import FILE, prints
 from definetti.cli.output import say, say_json
+
+if TYPE_CHECKING:
+    from definetti.model.compare import Comparison
 
 FURTHEST = 5  # rows of the table in a terminal
 
@@ -22,38 +24,48 @@ FURTHEST = 5  # rows of the table in a terminal
 def command(first: Path, second: Path, as_json: bool, quiet: bool) -> int:
     """Differences and z-scores between two saved answers.
 
-    RUN and REFERENCE are files that -o wrote.
+    RUN and REFERENCE are files that -o wrote, or result files of Alchemy or in the UAI's MAR format. Exit code 1 if they
+    disagree beyond their error bars.
     """
     from definetti.model.compare import compare
     from definetti.store import read_result
 
-    facts = compare(read_result(first), read_result(second)).to_json()
+    comparison = compare(read_result(first), read_result(second))
     if as_json:
-        say_json({"run": str(first), "reference": str(second), **facts})
+        say_json({"run": str(first), "reference": str(second), **comparison.to_json()})
     else:
-        say(comparison_table(facts))
-    return 0
+        say(comparison_table(comparison))
+    judged = comparison.strongest is not None
+    return 1 if judged and not comparison.agrees else 0
 
 
-def comparison_table(facts: Mapping[str, Any]) -> str:
+def comparison_table(comparison: Comparison) -> str:
     """The figures of the whole, then the rows that are furthest apart."""
-    whole = [(key.replace("_", " "), _text(value)) for key, value in facts.items() if not isinstance(value, list)]
-    rows = sorted(facts.get("rows") or [], key=_distance, reverse=True)
-    if not rows:
-        return show.pairs(whole)
-    cells = [[_text(value) for value in row.values()] for row in rows[:FURTHEST]]
-    more = len(rows) - FURTHEST
-    rest = f"\n… and {show.count(more)} more; --json shows them" if more > 0 else ""
-    return show.pairs(whole) + "\n\n" + show.table([key.replace("_", " ") for key in rows[0]], cells) + rest
-
-
-def _distance(row: Mapping[str, Any]) -> float:
-    """|z|, the largest where a variable has several values."""
-    values = row.get("z")
-    return max((abs(z) for z in (values if isinstance(values, list) else [values]) if z is not None), default=0.0)
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, str):
-        return value
-    return show.count(value) if isinstance(value, int) else show.number(value)
+    largest = comparison.largest
+    whole = [
+        ("compared", show.count(len(comparison.names))),
+        ("KL(run‖reference)", show.number(comparison.kl_ab)),
+        ("KL(reference‖run)", show.number(comparison.kl_ba)),
+        ("mse", show.number(comparison.mse)),
+        ("largest difference", f"{show.number(abs(largest.difference))} at {largest.name}"),
+        ("verdict", comparison.verdict),
+    ]
+    rows = [
+        [
+            row.name,
+            show.count(row.variables),
+            show.number(row.a),
+            show.number(row.b),
+            show.number(row.difference),
+            show.number(row.z),
+        ]
+        for row in comparison.worst[:FURTHEST]
+    ]
+    more = len(comparison.rows) - len(rows)
+    rest = f"\n… and {show.count(more)} more rows, closer than these" if more > 0 else ""
+    return (
+        show.pairs(whole)
+        + "\n\n"
+        + show.table(["name", "variables", "run", "reference", "difference", "z"], rows)
+        + rest
+    )

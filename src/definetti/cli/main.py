@@ -83,4 +83,11 @@ def main() -> NoReturn:
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
             reconfigure(errors="replace")  # a terminal that cannot show ± must not cost the answer
-    sys.exit(run())
+    code = run()
+    if (
+        code == 130
+    ):  # a Ctrl-C that fell into code run from a string would make the interpreter die of the signal itself
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+    sys.exit(code)

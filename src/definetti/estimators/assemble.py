@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -37,19 +38,24 @@ def with_events(draws: Draws, events: Sequence[Event], singles: int) -> Draws:
     return Draws(join(draws.f), join(draws.last), g, draws.lengths, draws.burn_in)
 
 
-def judge(estimates: Estimates, draws: Draws) -> Diagnosis:
-    """Errors of the estimates. A statistic that never moved is exact only if its conditionals say so too."""
+def judge(estimates: Estimates, draws: Draws, certain: np.ndarray) -> Diagnosis:
+    """Errors of the estimates. `certain`: what the model alone makes known (see `certain_statistics`), NaN elsewhere.
+
+    A statistic that never moved is exact only where it is certain. An orbit mean that never moved for another reason met too
+    few states: it has no error that the draws could tell.
+    """
     found = diagnose(estimates.batches, draws.lengths, draws.f, draws.last)
-    mcse = found.mcse.copy()
-    if draws.f.shape[0]:
-        still = draws.f[0, 0]
-        exact = found.constant.copy()
-        if draws.g is not None:
-            agree = np.isnan(draws.g) | (np.abs(draws.g - still) < 1e-12)
-            exact &= agree.all(axis=(0, 1)) | ((still > 0) & (still < 1))
-        mcse[exact] = 0.0
-        mcse[found.constant & ~exact] = np.nan
-    return Diagnosis(mcse, found.rhat, found.ess, found.constant)
+    if not draws.f.shape[0]:
+        return found
+    still = draws.f[0, 0]
+    exact = found.constant & (np.abs(still - certain) < 1e-12)
+    stuck = found.constant & ~exact
+    mcse = np.where(exact, 0.0, np.where(stuck, np.nan, found.mcse))
+    frozen = np.zeros_like(stuck)
+    if draws.g is not None:
+        told = ~np.isnan(draws.g)
+        frozen = stuck & told.any(axis=(0, 1)) & (~told | (np.abs(draws.g - still) < 1e-12)).all(axis=(0, 1))
+    return replace(found, mcse=mcse, frozen=frozen)
 
 
 def assemble(
@@ -82,7 +88,8 @@ def assemble(
     rows = []
     for i, size in zip(names["row_representative"].tolist(), names["row_size"].tolist(), strict=True):
         columns = statistic_of[model.literal_start[i] : model.literal_start[i + 1]]
-        rows.append(OrbitRow(model.names[i], size, **answer(columns)))
+        fields = answer(columns) if len(columns) > 1 else {"probability": 0.0, "mcse": 0.0}  # one value: never value 1
+        rows.append(OrbitRow(model.names[i], size, **fields))
     members = Variables(model.names, names["row_of"], model.evidence, model.cards, model.index)
     marginals = Marginals(tuple(rows), members, run=run, interrupted=interrupted)
     place = {event.query.text: singles + k for k, event in enumerate(events)}
@@ -96,25 +103,42 @@ def assemble(
                 asked[query.text] = Estimate(float(event.certain > 0), 0.0, None, None, 1)
         else:
             asked[query.text] = marginals[model.names[query.variables[0]]]
-    doubts = _doubts(rows, asked)
+    doubts = _doubts(rows, asked) + _frozen(names, found, model)
     return Marginals(tuple(rows), members, asked, run, (*notices, *doubts), interrupted=interrupted)
 
 
 def _number(value: float) -> float | None:
-    return float(value) if np.isfinite(value) else None
+    """None for what cannot be told; an infinite R-hat stays, since it tells much."""
+    return None if np.isnan(value) else float(value)
+
+
+def _frozen(names: Mapping[str, Any], found: Diagnosis, model: FactorGraph) -> list[Notice]:
+    """Variables that no update could move, though hard factors do not fix them by themselves."""
+    first = model.literal_start[names["row_representative"]]
+    stuck = np.flatnonzero(found.frozen[names["statistic_of"][first]]) if len(first) else first
+    if not len(stuck):
+        return []
+    name, count = model.names[names["row_representative"][stuck[0]]], int(names["row_size"][stuck].sum())
+    text = (
+        f"{count} variables never moved, {name} among them: at every update one value was certain. "
+        "Either the model forces them, or single-site moves cannot reach the other values"
+    )
+    return [Notice("frozen", text)]
 
 
 def _doubts(rows: Sequence[OrbitRow], asked: Mapping[str, Estimate]) -> list[Notice]:
-    """What fails: R-hat above 1.05, effective size below 100, or no standard error at all."""
+    """What fails: R-hat above 1.05, effective size below 100, or no standard error or no R-hat at all."""
     printed = [(row.representative, row) for row in rows] + list(asked.items())
-    loose, few, unknown = [], [], []
+    loose, few, unknown, unsure = [], [], [], []
     for name, row in printed:
         for mcse, rhat, ess in zip(_list(row.mcse), _list(row.rhat), _list(row.ess), strict=True):
             if mcse == 0.0:
                 continue
             if mcse is None:
                 unknown.append(name)
-            elif rhat is not None and rhat > MOST_RHAT:
+            elif rhat is None:
+                unsure.append(name)
+            elif rhat > MOST_RHAT:
                 loose.append((rhat, name))
             elif ess is not None and ess < FEWEST_ESS:
                 few.append((ess, name))
@@ -135,6 +159,9 @@ def _doubts(rows: Sequence[OrbitRow], asked: Mapping[str, Estimate]) -> list[Not
     if unknown:
         text = f"too few draws to tell an error for {len(unknown)} numbers, {unknown[0]} among them; run more sweeps"
         out.append(Notice("few-samples", text))
+    if unsure:
+        text = f"too few sweeps to tell whether the chains have mixed for {len(unsure)} numbers, {unsure[0]} among them"
+        out.append(Notice("few-samples", text + "; run more sweeps"))
     return out
 
 

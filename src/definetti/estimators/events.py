@@ -20,7 +20,7 @@ RANDOM_IMAGES = 4096  # tuples that stand for an orbit too large to list
 class Event:
     """A query's conjunctions: `tuples[t]` is the orbit (literals, one row per member) of the t-th way to satisfy it.
 
-    `certain` counts the ways that the evidence already makes true.
+    `certain` is 1 where the evidence, or the formula itself, leaves nothing open.
     """
 
     query: Query
@@ -36,19 +36,17 @@ def build_event(
     model = group.model
     variables = np.array(query.variables, dtype=np.int64)
     free = model.evidence[variables] == FREE
-    tuples, notices, certain, size = [], [], 0, 1
-    for values in query.satisfying:
-        if (values[~free] != model.evidence[variables[~free]]).any():
-            continue
-        if not free.any():
-            certain += 1
-            continue
+    agreeing = query.satisfying[(query.satisfying[:, ~free] == model.evidence[variables[~free]]).all(axis=1)]
+    if len(agreeing) == np.prod(model.cards[variables[free]], dtype=np.int64):  # nothing is left open
+        return Event(query, (), 1, 1), []
+    tuples, notices, size = [], [], 1
+    for values in agreeing:
         literals = model.literal_start[variables[free]] + values[free]
         members, more = _orbit(literals, group, over_orbit, rng, query)
         notices += more
         size = max(size, len(members))
         tuples.append(members)
-    return Event(query, tuple(tuples), certain, size), notices[:1]
+    return Event(query, tuple(tuples), 0, size), notices[:1]
 
 
 def _orbit(

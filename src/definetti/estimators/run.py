@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import os
 import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,10 +15,12 @@ import numpy as np
 from definetti.errors import ModelError, Notice
 from definetti.estimators import ESTIMATORS, choose
 from definetti.estimators.assemble import assemble, judge, with_events
+from definetti.estimators.certain import certain_statistics
 from definetti.estimators.events import Event, build_event, observer
-from definetti.model.factors import FactorGraph
+from definetti.model.factors import FREE, FactorGraph
 from definetti.model.marginals import Marginals
 from definetti.model.queries import Query, parse_query
+from definetti.model.simplify import simplify
 from definetti.samplers.blocks import Slots, slots_of
 from definetti.samplers.chains import Plan, Progress, Sampling, Statistics
 from definetti.samplers.draws import Draws
@@ -27,7 +30,8 @@ from definetti.symmetry.factors import Symmetries, none, symmetries as find_symm
 CHAINS = 64
 SWEEPS = 2000
 OPEN_WARM_UP = 200  # sweeps of warm-up where the length of the run is not known beforehand
-FEWEST_BATCHES = 20  # before a run that waits for its error may stop
+FEWEST_SWEEPS = 160  # before a run that waits for its error may stop
+CONDITIONALS_MEMORY = 1 << 30  # bytes: conditionals that nobody asked for may take so much
 HALF_WIDTH = 1.959963984540054  # standard errors in half a 95 % interval
 
 
@@ -76,13 +80,15 @@ def marginals(
     kernel = _sampler(sampler, scan)
     _check_counts(chains=chains, sweeps=sweeps, workers=workers)
     _check_length(sweeps, seconds, until, burn_in)
-    seed = secrets.randbits(32) if seed is None else int(seed)
+    seed = _seed(seed)
     began = time.perf_counter()
     group = resolve(source, symmetries, time_limit)
     question = ask(group, queries, method, seed)
     found = time.perf_counter()
     plan = _plan(chains, sweeps, seconds, until, burn_in, seed, workers)
     engine = kernel.engine(group.model, question.slots)
+    if method != "conditional" and engine.memory(plan.chains, True) > CONDITIONALS_MEMORY:
+        plan = replace(plan, conditionals=False)
     sampling = Sampling(group.model, kernel, engine, question.statistics, plan)
     sampling.warm()
     compiled = time.perf_counter()
@@ -97,7 +103,7 @@ def marginals(
         "symmetries": group.kind,
         "chains": plan.chains,
         "sweeps": draws.sweeps,
-        "burn_in": plan.burn_in,
+        "burn_in": draws.burn_in,
         "updates": sampling.updates,
         "seconds": {"symmetries": found - began, "compile": compiled - found, "sample": sampling.seconds},
         "workers": plan.workers,
@@ -109,12 +115,18 @@ def marginals(
 def resolve(model: FactorGraph, wanted: Any, time_limit: float) -> Symmetries:
     """The group to average over: found, given, or none."""
     if isinstance(wanted, Symmetries):
-        if wanted.model.names != model.names or (wanted.model.evidence != model.evidence).any():
+        if not _same(simplify(model), wanted.model):
             raise ModelError("these symmetries belong to another model, or to other evidence; find them for this one")
         return wanted
     if wanted is None:
         wanted = "none"
     return find_symmetries(model, wanted, None, time_limit)
+
+
+def _same(a: FactorGraph, b: FactorGraph) -> bool:
+    """Two simplified models with the same variables, evidence and factors: it is the group's own model that is sampled."""
+    parts = ("cards", "evidence", "scope_start", "scope", "table_of", "table_start", "tables")
+    return a.names == b.names and all(np.array_equal(getattr(a, part), getattr(b, part)) for part in parts)
 
 
 def ask(group: Symmetries, queries: Sequence[str], method: str, seed: int) -> Question:
@@ -145,6 +157,7 @@ def ask(group: Symmetries, queries: Sequence[str], method: str, seed: int) -> Qu
         "row_representative": representative,
         "statistic_of": statistic_of,
         "singles": len(distinct),
+        "certain": certain_statistics(group.model, slots, of_slot.ravel(), statistic_of, events),
     }
     statistics = Statistics(of_slot.ravel().astype(np.int64), sizes, watch, event_sizes)
     return Question(used, parsed, tuple(events), slots, statistics, names, tuple(notices))
@@ -159,7 +172,7 @@ def conclude(question: Question, draws: Draws, method: str, run: Mapping[str, An
         notices.append(
             Notice("fallback", f"the estimator {method!r} does not apply to joint queries; 'orbit' was used for them")
         )
-    found = judge(estimates, draws)
+    found = judge(estimates, draws, question.names["certain"])
     return assemble(
         question.group.model,
         question.names,
@@ -183,16 +196,17 @@ def _follow(
 ) -> bool:
     """Run to the end, to the time limit, or to the wanted error; true if interrupted."""
     batches, worst = 0, None
+    began = time.perf_counter()
     try:
         for step in sampling.steps():
-            if until is not None and sampling.batch_count > batches:
-                batches = sampling.batch_count
-                worst = _worst(question, sampling.draws(), method)
-                if batches >= FEWEST_BATCHES and worst is not None and worst * HALF_WIDTH <= until:
+            if until is not None and sampling.batch_count != batches:
+                batches, draws = sampling.batch_count, sampling.draws()
+                worst = _worst(question, draws, method)
+                if draws.sweeps >= FEWEST_SWEEPS and worst is not None and worst * HALF_WIDTH <= until:
                     break
             if progress is not None:
                 progress(Progress(step.phase, step.done, step.total, step.rate, worst, step.seconds))
-            if seconds is not None and step.seconds >= seconds and sampling.batch_count:
+            if seconds is not None and time.perf_counter() - began >= seconds and sampling.batch_count:
                 break
     except KeyboardInterrupt:
         return True
@@ -200,11 +214,24 @@ def _follow(
 
 
 def _worst(question: Question, draws: Draws, method: str) -> float | None:
-    """The largest standard error of what is asked: the queries, or every row."""
-    result = conclude(question, draws, method, {}, False)
-    answers = list(result.queries.values()) or list(result.orbits)
-    errors = [e for answer in answers for e in (answer.mcse if isinstance(answer.mcse, list) else [answer.mcse])]
-    return None if any(e is None for e in errors) else max((float(e) for e in errors if e is not None), default=0.0)
+    """The largest standard error of what is asked: the queries, or every row. None where one cannot be told yet."""
+    draws = with_events(draws, question.events, question.names["singles"])
+    errors = judge(ESTIMATORS[method](draws), draws, question.names["certain"]).mcse[_asked(question)]
+    return None if np.isnan(errors).any() else float(errors.max(initial=0.0))
+
+
+def _asked(question: Question) -> np.ndarray:
+    """The statistics that the queries, or all rows, are made of."""
+    model, singles = question.group.model, question.names["singles"]
+    if not question.queries:
+        return np.arange(singles)
+    joint = singles + np.flatnonzero([bool(event.tuples) for event in question.events])
+    single = [
+        question.names["statistic_of"][model.literal_start[i] : model.literal_start[i + 1]]
+        for query in question.queries
+        if query.kind == "variable" and model.evidence[i := query.variables[0]] == FREE
+    ]
+    return np.concatenate([*single, joint]).astype(np.int64)
 
 
 def _sampler(sampler: str | Gibbs, scan: str) -> Gibbs:
@@ -213,6 +240,12 @@ def _sampler(sampler: str | Gibbs, scan: str) -> Gibbs:
     if sampler not in ("auto", "gibbs"):
         raise ModelError(f"sampler {sampler!r} is not known; choose one of auto, gibbs")
     return Gibbs(scan)
+
+
+def _seed(seed: int | None) -> int:
+    if seed is not None and seed < 0:
+        raise ModelError(f"a seed is a whole number from 0 on, got {seed}")
+    return secrets.randbits(32) if seed is None else int(seed)
 
 
 def _check_counts(**counts: int | None) -> None:
@@ -245,6 +278,7 @@ def _plan(
         sweeps=kept,
         seed=seed,
         workers=workers or available_cores(),
+        warm_seconds=math.inf if seconds is None or burn_in is not None else seconds / 4,
     )
 
 

@@ -19,6 +19,7 @@ from definetti.model.marginals import Marginals
 from definetti.samplers.draws import Draws
 
 BATCHES = 32
+MOST_LOOKED_UP = 1 << 22  # literals of joint events looked up at once: orbits of tuples may be large
 
 
 def from_samples(
@@ -67,7 +68,7 @@ def as_array(source: Any, model: FactorGraph) -> np.ndarray:
     elif hasattr(source, "posterior"):
         array = _from_arviz(source.posterior, model)
     else:
-        array = np.asarray(source)
+        array = _as_numbers(source)
     if array.ndim == 2:
         array = array[None]
     if array.ndim != 3 or array.shape[2] != model.n or array.shape[1] == 0:
@@ -75,10 +76,9 @@ def as_array(source: Any, model: FactorGraph) -> np.ndarray:
             f"samples must be an array chains × draws × variables with {model.n} variables, got shape {array.shape}"
         )
     if not (np.issubdtype(array.dtype, np.integer) or array.dtype == bool):
-        whole = array.astype(np.int64)
-        if (whole != array).any():
+        if array.dtype.kind != "f" or not (np.isfinite(array) & (array == np.trunc(array))).all():
             raise ModelError("samples must be whole numbers (values of the variables, counted from 0)")
-        array = whole
+        array = np.clip(array, -1, np.iinfo(np.int32).max).astype(np.int64)
     wrong = (array < 0) | (array >= model.cards)
     if wrong.any():
         c, d, i = np.argwhere(wrong)[0]
@@ -92,6 +92,13 @@ def as_array(source: Any, model: FactorGraph) -> np.ndarray:
             f"chain {c}, draw {d}: {model.names[i]} is {array[c, d, i]}, but the evidence says {model.evidence[i]}"
         )
     return array.astype(np.int64)
+
+
+def _as_numbers(source: Any) -> np.ndarray:
+    try:
+        return np.asarray(source)
+    except (ValueError, TypeError) as error:
+        raise ModelError(f"samples must be an array of whole numbers, chains × draws × variables: {error}") from None
 
 
 def _from_dimod(samples: Any, model: FactorGraph) -> np.ndarray:
@@ -146,7 +153,15 @@ def _mean(part: np.ndarray, question: Question) -> np.ndarray:
     orbits = [members for event in question.events for members in event.tuples]
     if not orbits:
         return singles
+    return np.concatenate([singles, _hits(part, orbits, model) / (statistics.event_sizes * draws)], axis=1)
+
+
+def _hits(part: np.ndarray, orbits: Sequence[np.ndarray], model: FactorGraph) -> np.ndarray:
+    """int64[chains, events]: how many tuples of each orbit hold, summed over the draws of part[chains, draws, n]."""
     event_start, start, variable, value = flat_tuples(orbits, model)
-    hits = np.logical_and.reduceat(part[:, :, variable] == value, start[:-1], axis=2)
-    joint = np.add.reduceat(hits, event_start[:-1], axis=2, dtype=np.int64).sum(axis=1)
-    return np.concatenate([singles, joint / (statistics.event_sizes * draws)], axis=1)
+    step = max(1, MOST_LOOKED_UP // (len(variable) * part.shape[0]))
+    total = np.zeros((part.shape[0], len(orbits)), dtype=np.int64)
+    for lo in range(0, part.shape[1], step):
+        holds = np.logical_and.reduceat(part[:, lo : lo + step, variable] == value, start[:-1], axis=2)
+        total += np.add.reduceat(holds, event_start[:-1], axis=2, dtype=np.int64).sum(axis=1)
+    return total

@@ -108,12 +108,13 @@ class Sort:
         return len(self.constants)
 
     @cached_property
-    def _index(self) -> dict[str, int]:
+    def numbers(self) -> dict[str, int]:
+        """Constant → its place."""
         return {name: i for i, name in enumerate(self.constants)}
 
     def index(self, constant: str) -> int:
         try:
-            return self._index[constant]
+            return self.numbers[constant]
         except KeyError:
             some = ", ".join(self.constants[:5])
             raise UnknownName(f"sort {self.name} has no constant {constant!r}; the first are {some}") from None
@@ -192,4 +193,5 @@ class MarkovLogic:
 
     def __repr__(self) -> str:
         sorts = ", ".join(f"{s.name}={s.size}" for s in self.sorts.values())
-        return f"MarkovLogic({sorts}; {self.atom_count} atoms, {len(self.formulas)} formulas, {self.ground_count} groundings)"
+        counts = f"{self.atom_count} atoms, {len(self.formulas)} formulas, {self.ground_count} groundings"
+        return f"MarkovLogic({sorts}; {counts})"

@@ -81,8 +81,14 @@ class Engine(Protocol):
     name: str
     width: int  # the largest number of lanes of a block
 
-    def block(self, starts: np.ndarray, seed: np.random.SeedSequence, visits_too: bool) -> Block:
-        """A block for the chains starting at starts[lane, n]."""
+    def block(
+        self, starts: np.ndarray, seed: np.random.SeedSequence, visits_too: bool, conditionals: bool = True
+    ) -> Block:
+        """A block for the chains starting at starts[lane, n]; without `conditionals` it need not be able to fold G."""
+        ...
+
+    def memory(self, chains: int, conditionals: bool) -> int:
+        """Bytes that the blocks of so many chains take."""
         ...
 
 

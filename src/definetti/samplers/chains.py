@@ -5,6 +5,7 @@ Results depend on the seed alone: the blocks, their streams and the scan orders 
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -16,13 +17,12 @@ import numpy as np
 from definetti.errors import TooLarge
 from definetti.model.factors import FactorGraph
 from definetti.samplers.blocks import Block, Engine, Harvest
-from definetti.samplers.draws import Draws, merge_pairs
+from definetti.samplers.draws import Batch, Draws, draws_of, merge_pairs
 from definetti.samplers.gibbs import Gibbs
 from definetti.samplers.starts import starts
 
 CHUNK_SECONDS = 0.1  # how long one call of a kernel should take: progress, Ctrl-C and time limits wait for it
-MOST_BATCHES = 64  # an open-ended run merges its batches in pairs when there are more
-BATCHES = 32  # of a run of known length
+BATCHES = 32  # of a run of known length; an open-ended run merges its batches in pairs when there are twice as many
 ORDER_ENTRIES = 1 << 22
 
 
@@ -62,13 +62,14 @@ class Plan:
     seed: int
     workers: int
     conditionals: bool = True
+    warm_seconds: float = math.inf  # warm-up ends when so much time has gone, whatever `burn_in` says
 
 
 class Sampling:
     """A run under way. `steps()` advances it; `draws()` gives what there is so far, in whole batches."""
 
     def __init__(self, model: FactorGraph, sampler: Gibbs, engine: Engine, statistics: Statistics, plan: Plan) -> None:
-        _check_memory(statistics.count, plan)
+        _check_memory(statistics.count, plan, engine.memory(plan.chains, plan.conditionals))
         self.plan, self.statistics, self._sampler = plan, statistics, sampler
         seeds = np.random.SeedSequence(plan.seed).spawn(3)
         states = starts(model, plan.chains, np.random.default_rng(seeds[0]))
@@ -77,27 +78,25 @@ class Sampling:
         cuts = range(0, plan.chains, engine.width)
         lanes = [states[at : at + engine.width] for at in cuts]
         self.blocks = [
-            engine.block(part, seed, not sampler.visits_once)
+            engine.block(part, seed, not sampler.visits_once, plan.conditionals)
             for part, seed in zip(lanes, seeds[2].spawn(len(lanes)), strict=True)
         ]
-        self._f: list[np.ndarray] = []
-        self._last: list[np.ndarray] = []
-        self._g: list[np.ndarray] = []
-        self._lengths: list[int] = []
+        self._batches: list[Batch] = []  # changed by one assignment at a time: Ctrl-C may come anywhere
         self._hits = [np.zeros((len(statistics.event_sizes), block.state.shape[1]), np.int64) for block in self.blocks]
+        self.burnt = 0  # sweeps of warm-up
         self.updates = 0
         self.seconds = 0.0
         self._sweeps_per_second = 0.0
 
     @property
     def batch_count(self) -> int:
-        return len(self._lengths)
+        return len(self._batches)
 
     def warm(self) -> None:
         """Load or compile the kernels, on no sweeps at all."""
         nothing = self._orders.next(0)
         for block in self.blocks[:1]:
-            block.run(nothing, 2)
+            block.run(nothing, 2 if self.plan.conditionals else 1)
             block.harvest()
 
     # --- advancing -------------------------------------------------------------------------------------------------
@@ -105,8 +104,10 @@ class Sampling:
     def steps(self) -> Iterator[Progress]:
         """Run to the end of the plan, yielding after every chunk."""
         with ThreadPoolExecutor(min(self.plan.workers, len(self.blocks))) as pool:
-            for done in self._advance(pool, self.plan.burn_in, 0):
-                yield self._progress("warm-up", done, self.plan.burn_in)
+            for self.burnt in self._advance(pool, self.plan.burn_in, 0):
+                yield self._progress("warm-up", self.burnt, self.plan.burn_in)
+                if self.seconds >= self.plan.warm_seconds:
+                    break
             kept = 0
             while self.plan.sweeps is None or kept < self.plan.sweeps:
                 length = self._next_length(kept)
@@ -123,10 +124,9 @@ class Sampling:
     def _next_length(self, kept: int) -> int:
         """Batches of nearly equal length where the end is known; otherwise as long as the merged ones."""
         if self.plan.sweeps is None:
-            return max(8, self._lengths[0] if self._lengths else 0)
+            return max(8, self._batches[0].length if self._batches else 0)
         batches = min(_most_batches(self.statistics.count, self.plan.chains), self.plan.sweeps)
-        at = len(self._lengths)
-        return (self.plan.sweeps * (at + 1)) // batches - kept
+        return (self.plan.sweeps * (len(self._batches) + 1)) // batches - kept
 
     def _advance(self, pool: ThreadPoolExecutor, sweeps: int, folded: int) -> Iterator[int]:
         """So many sweeps in chunks of about CHUNK_SECONDS."""
@@ -171,15 +171,13 @@ class Sampling:
     ) -> None:
         final = [a.final + b.final for (a, _), (b, _) in zip(before, last, strict=True)]
         hits = [a + b for (_, a), (_, b) in zip(before, last, strict=True)]
-        self._f.append(self._gather(final, hits, length))
-        self._last.append(self._gather([h.final for h, _ in last], [n for _, n in last], 1))
+        g = None
         if self.plan.conditionals:
-            self._g.append(self._conditionals([(a, b) for (a, _), (b, _) in zip(before, last, strict=True)]))
-        self._lengths.append(length)
-        if self.plan.sweeps is None and len(self._lengths) >= MOST_BATCHES:
-            self._f, self._g = merge_pairs(self._f, self._lengths), merge_pairs(self._g, self._lengths)
-            self._last = self._last[1::2] + ([self._last[-1]] if len(self._last) % 2 else [])
-            self._lengths = [a + b for a, b in zip(self._lengths[::2], [*self._lengths[1::2], 0], strict=False)]
+            g = self._conditionals([(a, b) for (a, _), (b, _) in zip(before, last, strict=True)])
+        at_end = self._gather([h.final for h, _ in last], [n for _, n in last], 1)
+        batches = [*self._batches, Batch(length, self._gather(final, hits, length), at_end, g)]
+        most = 2 * _most_batches(self.statistics.count, self.plan.chains)
+        self._batches = merge_pairs(batches) if self.plan.sweeps is None and len(batches) >= most else batches
 
     def _gather(self, sums: list[np.ndarray], hits: list[np.ndarray], sweeps: int) -> np.ndarray:
         """float64[C, K]: means over orbits and sweeps."""
@@ -204,14 +202,8 @@ class Sampling:
 
     def draws(self) -> Draws:
         """What has been folded so far (whole batches only)."""
-        empty = np.zeros((0, self.plan.chains, self.statistics.count))
-        return Draws(
-            f=np.stack(self._f) if self._f else empty,
-            last=np.stack(self._last) if self._last else empty,
-            g=(np.stack(self._g) if self._g else empty) if self.plan.conditionals else None,
-            lengths=np.array(self._lengths, dtype=np.int64),
-            burn_in=self.plan.burn_in,
-        )
+        shape = (self.plan.chains, self.statistics.count)
+        return draws_of(self._batches, shape, self.burnt, self.plan.conditionals)
 
 
 def _sum(a: np.ndarray | None, b: np.ndarray | None) -> np.ndarray:
@@ -231,18 +223,22 @@ def _most_batches(count: int, chains: int) -> int:
     return int(np.clip((1 << 30) // max(24 * count * chains, 1), 4, BATCHES))
 
 
-def _check_memory(count: int, plan: Plan) -> None:
-    need = 24 * count * plan.chains * _most_batches(count, plan.chains)
+def _check_memory(count: int, plan: Plan, blocks: int) -> None:
+    kept = _most_batches(count, plan.chains) * (1 if plan.sweeps is not None else 2)
+    need = 2 * 24 * count * plan.chains * kept + blocks  # twice: while they are stacked
     have = available_memory()
-    if need > 0.6 * have:
-        raise TooLarge(
-            "the memory for statistics (bytes)", need, 0.6 * have, "use fewer chains, or ask for fewer queries"
-        )
+    if need > 0.8 * have:
+        raise TooLarge("the memory for statistics (bytes)", need, 0.8 * have, "use fewer chains")
 
 
 def available_memory() -> int:
-    """Bytes of free memory, as far as the system tells."""
+    """Bytes of memory that can be had, as far as the system tells."""
+    try:
+        with open("/proc/meminfo", encoding="ascii") as lines:
+            return next(int(line.split()[1]) << 10 for line in lines if line.startswith("MemAvailable"))
+    except (OSError, StopIteration):  # not on every system
+        pass
     try:
         return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (ValueError, OSError, AttributeError):  # not on every system
+    except (ValueError, OSError, AttributeError):
         return 4 << 30

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -31,12 +32,35 @@ class Draws:
         return self.f.shape[1]
 
 
-def merge_pairs(batches: Sequence[np.ndarray], lengths: Sequence[int]) -> list[np.ndarray]:
+class Batch(NamedTuple):
+    """One batch under way to `Draws`; arrays are float64[C, K]."""
+
+    length: int
+    f: np.ndarray
+    last: np.ndarray
+    g: np.ndarray | None
+
+
+def merge_pairs(batches: Sequence[Batch]) -> list[Batch]:
     """Neighbouring batches as one, weighted by their lengths (an odd one at the end stays)."""
-    out = []
-    for k in range(0, len(batches) - 1, 2):
-        a, b = lengths[k], lengths[k + 1]
-        out.append((a * batches[k] + b * batches[k + 1]) / (a + b))
-    if len(batches) % 2:
-        out.append(batches[-1])
-    return out
+    pairs = zip(batches[::2], batches[1::2], strict=False)
+    return [_merged(a, b) for a, b in pairs] + list(batches[len(batches) - len(batches) % 2 :])
+
+
+def _merged(a: Batch, b: Batch) -> Batch:
+    length = a.length + b.length
+    f = (a.length * a.f + b.length * b.f) / length
+    g = None if a.g is None or b.g is None else (a.length * a.g + b.length * b.g) / length
+    return Batch(length, f, b.last, g)
+
+
+def draws_of(batches: Sequence[Batch], shape: tuple[int, int], burn_in: int, conditionals: bool) -> Draws:
+    """The batches stacked; `shape` (chains, statistics) is needed where there are none yet."""
+    empty = np.zeros((0, *shape))
+    return Draws(
+        f=np.stack([b.f for b in batches]) if batches else empty,
+        last=np.stack([b.last for b in batches]) if batches else empty,
+        g=(np.stack([b.g for b in batches if b.g is not None]) if batches else empty) if conditionals else None,
+        lengths=np.array([b.length for b in batches], dtype=np.int64),
+        burn_in=burn_in,
+    )

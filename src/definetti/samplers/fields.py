@@ -29,8 +29,16 @@ class FieldsEngine:
     name: str = "fields"
     width: int = 256
 
-    def block(self, starts: np.ndarray, seed: np.random.SeedSequence, visits_too: bool) -> FieldsBlock:
-        return FieldsBlock(self, starts, seed, visits_too)
+    def block(
+        self, starts: np.ndarray, seed: np.random.SeedSequence, visits_too: bool, conditionals: bool = True
+    ) -> FieldsBlock:
+        return FieldsBlock(self, starts, seed, visits_too, conditionals)
+
+    def memory(self, chains: int, conditionals: bool) -> int:
+        """A cell is at most a variable; it counts ones, and the codes it met."""
+        lanes = chains if chains <= NARROW else -(-chains // VECTOR) * VECTOR
+        cells = len(np.unique(self.slots.row_of.astype(np.int64) * len(self.model.codes) + self.model.table))
+        return lanes * (self.n + 9 * cells * (int(self.model.codes.max(initial=1)) if conditionals else 1))
 
 
 def build(model: FactorGraph, slots: Slots) -> FieldsEngine | None:
@@ -41,27 +49,17 @@ def build(model: FactorGraph, slots: Slots) -> FieldsEngine | None:
     if (model.cards[model.free] != 2).any() or (arity > 2).any():
         return None
     edges = _edges(model)
-    signatures = _signatures(model, edges)
-    if signatures is None:
+    made = _tables(model, edges)
+    if made is None:
         return None
-    table, kinds_of_table = signatures
-    layouts = [_layout(*kinds) for kinds in kinds_of_table]
-    if any(layout is None for layout in layouts):
-        return None
-    codes = np.array([len(p) for _, p in layouts], dtype=np.int64)  # type: ignore[misc]
-    probability = np.full((len(layouts), CODES), 0.5)
-    for t, (_, p) in enumerate(layouts):  # type: ignore[misc]
-        probability[t, : len(p)] = p[:, 0]
-    threshold = np.zeros((len(layouts), CODES), dtype=np.uint64)
-    for t, (_, p) in enumerate(layouts):  # type: ignore[misc]
-        threshold[t, : len(p)] = p[:, 1].astype(np.uint64)
-    start, neighbour, coefficient, unit = _neighbours(model.n, edges, table, [c for c, _ in layouts])  # type: ignore[misc]
+    table, coefficients, codes, odds = made
+    probability, threshold = _thresholds(odds)
+    start, neighbour, coefficient, unit = _neighbours(model.n, edges, table, coefficients)
     top = np.minimum(threshold >> np.uint64(40), np.uint64(255))
-    step = np.zeros((len(layouts), CODES + 1), dtype=np.uint8)
+    step = np.zeros((len(codes), CODES + 1), dtype=np.uint8)
     step[:, 0] = top[:, 0]
     step[:, 1:CODES] = np.diff(top.astype(np.int64), axis=1) % 256
-    for t, count in enumerate(codes):
-        step[t, count:] = 0
+    step[np.arange(CODES + 1) >= codes[:, None]] = 0
     rest = threshold - (top << np.uint64(40))
     compiled = kernels.Fields(start, neighbour, coefficient, unit, table, codes, step, rest, threshold)
     return FieldsEngine(compiled, probability, slots, model.n)
@@ -83,73 +81,118 @@ def _edges(model: FactorGraph) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.n
     return site[order], neighbour[order], kind.ravel()[order], kinds
 
 
-def _signatures(
+def _tables(
     model: FactorGraph, edges: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
-) -> tuple[np.ndarray, list[tuple[np.ndarray, np.ndarray]]] | None:
-    """The table of each site, and what makes each table: its unary log weights and the rows of its neighbours' kinds."""
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray] | None:
+    """The table of each site; per table the coefficients of its neighbours, how many codes, and the log odds of each code.
+
+    Sites with equal unary weights and the same kinds of neighbours share a table. None past CODES codes.
+    """
     site, _, kind, kinds = edges
-    unary = np.zeros((model.n, 2))
-    for k in np.flatnonzero(np.diff(model.scope_start) == 1):
-        unary[model.variables(k)[0]] += model.table(k)
+    unary = _unary(model)
     degree = np.bincount(site, minlength=model.n)
     first_edge = np.concatenate([[0], np.cumsum(degree)])
     table = np.zeros(model.n, dtype=np.int32)
-    made: list[tuple[np.ndarray, np.ndarray]] = []
-    free = np.zeros(model.n, dtype=bool)
-    free[model.free] = True
-    for d in np.unique(degree[free]).tolist():
-        sites = np.flatnonzero(free & (degree == d))
-        around = kind[first_edge[sites][:, None] + np.arange(d)].reshape(len(sites), d)
-        rows = np.column_stack([unary[sites], around])
-        distinct, which = np.unique(rows, axis=0, return_inverse=True)
-        table[sites] = which.ravel() + len(made)
-        made += [(row[:2], kinds[row[2:].astype(np.int64)]) for row in distinct]
-        if len(made) * CODES * 40 > 1 << 30:
+    coefficients, codes, odds = [np.zeros((0, CODES))], [np.zeros(0, np.int64)], [np.zeros((0, CODES))]
+    count = 0
+    for d in np.unique(degree[model.free]).tolist():
+        sites = model.free[degree[model.free] == d]
+        if d >= CODES:
             return None
-    return table, made
+        around = kind[first_edge[sites][:, None] + np.arange(d)].reshape(len(sites), d)
+        rows, which = np.unique(np.column_stack([unary[sites], around]), axis=0, return_inverse=True)
+        table[sites] = which.ravel() + count
+        count += len(rows)
+        for part in (coefficients, odds):
+            part.append(np.zeros((len(rows), CODES)))
+        codes.append(np.ones(len(rows), np.int64))
+        fresh = np.diff(rows[:, 2:], axis=1) != 0  # kinds ascend: where a new one begins
+        for pattern, mine in _alike(fresh):
+            counts = np.diff(np.flatnonzero(np.concatenate([[True], pattern, [True]]))) if d else np.zeros(0, np.int64)
+            radix = np.concatenate([[1], np.cumprod(counts + 1)]).astype(np.int64)
+            if radix[-1] > CODES:
+                return None
+            first = np.cumsum(counts) - counts
+            coefficients[-1][mine, :d] = np.repeat(radix[:-1], counts)
+            codes[-1][mine] = radix[-1]
+            odds[-1][mine, : radix[-1]] = _log_odds(
+                rows[mine, :2], kinds[rows[mine][:, 2 + first].astype(np.int64)], counts, radix
+            )
+    return table, np.concatenate(coefficients), np.concatenate(codes), np.concatenate(odds)
 
 
-def _layout(unary: np.ndarray, neighbours: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-    """Coefficients of the neighbours, and per code (P(value 1), its 48-bit threshold); None past CODES codes.
-
-    The neighbours come sorted by kind; each kind is one digit of the code.
-    """
-    kinds, members = (
-        np.unique(neighbours, axis=0, return_inverse=True) if len(neighbours) else (neighbours, np.empty(0, int))
+def _unary(model: FactorGraph) -> np.ndarray:
+    """float64[n, 2]: log weights of the variables' own factors."""
+    own = np.flatnonzero(np.diff(model.scope_start) == 1)
+    out = np.zeros((model.n, 2))
+    np.add.at(
+        out, model.scope[model.scope_start[own]], model.tables[model.table_start[model.table_of[own]][:, None] + [0, 1]]
     )
-    members = np.asarray(members).ravel()
-    counts = np.bincount(members, minlength=len(kinds))
-    radix = np.concatenate([[1], np.cumprod(counts + 1)]).astype(np.int64)
-    if radix[-1] > CODES:
-        return None
-    log = np.tile(unary, (int(radix[-1]), 1))
-    for k, row in enumerate(kinds):
-        ones = (np.arange(radix[-1]) // radix[k]) % (counts[k] + 1)
+    return out
+
+
+def _alike(rows: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+    """(a row of bits, which rows are equal to it) for every different row."""
+    number = rows @ (1 << np.arange(rows.shape[1]))
+    _, first, which = np.unique(number, return_index=True, return_inverse=True)
+    return [(rows[f], np.flatnonzero(which.ravel() == k)) for k, f in enumerate(first.tolist())]
+
+
+def _log_odds(unary: np.ndarray, kinds: np.ndarray, counts: np.ndarray, radix: np.ndarray) -> np.ndarray:
+    """float64[T, codes]: log P(value 1) / P(value 0), from unary[T, 2] and the tables kinds[T, kind, 4] of the neighbours.
+
+    A code both of whose values are impossible is never met: starts are legal, and a legal state's value is possible.
+    """
+    ones = (np.arange(radix[-1])[:, None] // radix[:-1]) % (counts + 1)  # [codes, kind]
+    sums = [_Sum(unary[:, value, None]) for value in (0, 1)]
+    for k, count in enumerate(counts.tolist()):
+        up = np.arange(count + 1)  # neighbours of this kind with value 1
         for value in (0, 1):
-            log[:, value] += _times(counts[k] - ones, row[2 * value]) + _times(ones, row[2 * value + 1])
-    return radix[members], np.array([_threshold(a, b) for a, b in log])
+            low, high = kinds[:, k, 2 * value, None], kinds[:, k, 2 * value + 1, None]
+            sums[value].add(_Sum(_times(count - up, low)), ones[:, k])
+            sums[value].add(_Sum(_times(up, high)), ones[:, k])
+    odds = np.broadcast_to(sums[1].minus(sums[0]), (len(unary), len(ones))).copy()
+    never = [np.broadcast_to(part.never, odds.shape) for part in sums]
+    odds[never[0] & ~never[1]] = np.inf
+    odds[never[1] & ~never[0]] = -np.inf
+    odds[never[0] & never[1]] = 0.0
+    return odds
 
 
-def _times(count: np.ndarray, log: float) -> np.ndarray:
+def _times(count: np.ndarray, log: np.ndarray) -> np.ndarray:
     """count · log with 0 · -inf = 0."""
     return np.where(count > 0, np.maximum(count, 1) * log, 0.0)
 
 
-def _threshold(log0: float, log1: float) -> tuple[float, float]:
-    """P(value 1) and its threshold; thresholds of p and 1 - p add up to 2^48, so that value flips are respected.
+class _Sum:
+    """Sums of logarithms as integers of 2^-56: the same in whatever order, and exactly opposite for opposite terms."""
 
-    A code both of whose values are impossible is never met: starts are legal, and a legal state's value is possible.
-    """
-    if log0 == log1:
-        return 0.5, WHOLE / 2
-    z = log1 - log0
-    small = 1.0 / (1.0 + np.exp(min(abs(z), 745.0))) if np.isfinite(z) else 0.0
-    cut = float(round(small * WHOLE))
-    return (small, cut) if z < 0 else (1.0 - small, WHOLE - cut)
+    def __init__(self, terms: np.ndarray) -> None:
+        self.never = np.isneginf(terms)
+        finite = np.clip(np.where(self.never, 0.0, terms), -(2.0**50), 2.0**50)
+        whole = np.trunc(finite)
+        self.whole, self.part = whole.astype(np.int64), np.rint((finite - whole) * 2.0**56).astype(np.int64)
+
+    def add(self, other: _Sum, column: np.ndarray) -> None:
+        """Add the columns of another sum that `column` names."""
+        self.never = self.never | other.never[:, column]
+        self.whole, self.part = self.whole + other.whole[:, column], self.part + other.part[:, column]
+
+    def minus(self, other: _Sum) -> np.ndarray:
+        return (self.whole - other.whole) + (self.part - other.part) * 2.0**-56
+
+
+def _thresholds(odds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """P(value 1) and its threshold; thresholds of p and 1 - p add up to 2^48, so that value flips are respected."""
+    small = 1.0 / (1.0 + np.exp(np.minimum(np.abs(odds), 700.0)))
+    cut = np.where(np.isfinite(odds), np.rint(small * WHOLE), 0.0)
+    small = np.where(np.isfinite(odds), small, 0.0)
+    probability = np.where(odds < 0, small, 1.0 - small)
+    return probability, np.where(odds < 0, cut, WHOLE - cut).astype(np.uint64)
 
 
 def _neighbours(
-    n: int, edges: tuple[np.ndarray, ...], table: np.ndarray, coefficients: list[np.ndarray]
+    n: int, edges: tuple[np.ndarray, ...], table: np.ndarray, coefficients: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Neighbour lists padded to multiples of four (at least four) with the zero row n."""
     site, other, _, _ = edges
@@ -159,11 +202,9 @@ def _neighbours(
     neighbour = np.full(start[-1], n, dtype=np.int32)
     coefficient = np.zeros(start[-1], dtype=np.uint8)
     first_edge = np.concatenate([[0], np.cumsum(degree)])
-    place = start[site] + np.arange(len(site)) - first_edge[site]
-    neighbour[place] = other
-    flat = np.concatenate([*coefficients, np.empty(0)]).astype(np.uint8)
-    offset = np.concatenate([[0], np.cumsum([len(c) for c in coefficients])])
-    coefficient[place] = flat[offset[table[site]] + np.arange(len(site)) - first_edge[site]]
+    position = np.arange(len(site)) - first_edge[site]
+    neighbour[start[site] + position] = other
+    coefficient[start[site] + position] = coefficients[table[site], position]
     lead = coefficient[start[:-1, None] + np.arange(4)]
     return start, neighbour, coefficient, (lead <= 1).all(axis=1)
 
@@ -174,7 +215,12 @@ class FieldsBlock:
     mask = 1
 
     def __init__(
-        self, engine: FieldsEngine, starts: np.ndarray, seed: np.random.SeedSequence, visits_too: bool
+        self,
+        engine: FieldsEngine,
+        starts: np.ndarray,
+        seed: np.random.SeedSequence,
+        visits_too: bool,
+        conditionals: bool,
     ) -> None:
         from definetti.samplers.kernels import fields as kernels
 
@@ -187,9 +233,9 @@ class FieldsBlock:
             self.state[:-1, self.lanes :] = starts[0][:, None]
         lanes, ties = seed.spawn(2)
         self._streams = kernels.Streams(words(lanes, (4, max(width // 4, 1)), np.uint32), words(ties, (4,)))
-        self._scratch = _scratch(kernels, max(width, 8))
+        self._scratch = _scratch(kernels, -(-width // 8) * 8)  # whole words, also where narrow blocks do not use them
         self._cells, self._row_of_cell = _cells(kernels, engine)
-        codes = int(engine.model.codes.max()) - 1 if len(engine.model.codes) else 0
+        codes = int(engine.model.codes.max(initial=1)) - 1 if conditionals else 0
         self._final = _counts(kernels, len(self._row_of_cell), 0 if visits_too else codes, width)
         self._visited = _counts(kernels, len(self._row_of_cell), codes if visits_too else 0, width)
 

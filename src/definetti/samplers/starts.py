@@ -10,76 +10,97 @@ import numpy as np
 
 from definetti.errors import Unsatisfiable
 from definetti.model.factors import FREE, FactorGraph
+from definetti.model.possible import hard_factors
 
 REPAIRS = 20  # repair moves per variable before giving up
+CHUNK = 1 << 22  # uniform numbers drawn at once
 
 
 def starts(model: FactorGraph, chains: int, rng: np.random.Generator) -> np.ndarray:
     """uint8[chains, n]: legal states of a simplified model, observed variables at their values."""
     states = np.zeros((chains, model.n), dtype=np.uint8)
     states[:, model.evidence != FREE] = model.evidence[model.evidence != FREE]
-    unary = _unary(model)
     for card in np.unique(model.cards[model.free]).tolist():
         sites = model.free[model.cards[model.free] == card]
-        weights = np.stack([unary[i] for i in sites.tolist()]) if len(sites) else np.ones((0, card))
+        weights = _unary(model, card)[sites]
         reach = np.cumsum(weights / weights.sum(axis=1, keepdims=True), axis=1)
-        draws = rng.random((chains, len(sites)))
-        states[:, sites] = np.minimum((draws[..., None] >= reach[None]).sum(axis=-1), card - 1)
-    hard = _hard_factors(model)
+        step = max(1, CHUNK // (len(sites) * card))
+        for lo in range(0, chains, step):
+            draws = rng.random((len(states[lo : lo + step]), len(sites)))
+            states[lo : lo + step, sites] = np.minimum((draws[..., None] >= reach).sum(axis=-1), card - 1)
+    hard = hard_factors(model)
     if len(hard):
+        repair = Repair(model, hard)
         for state in states:
-            _repair(model, state, hard, rng)
+            repair(state, rng)
     return states
 
 
-def _unary(model: FactorGraph) -> dict[int, np.ndarray]:
-    """The weights of each free variable's own factor."""
-    out = {int(i): np.ones(int(model.cards[i])) for i in model.free}
-    for k in np.flatnonzero(np.diff(model.scope_start) == 1):
-        table = model.table(int(k))
-        out[int(model.variables(int(k))[0])] = np.exp(table - table.max())
-    return out
+def _unary(model: FactorGraph, card: int) -> np.ndarray:
+    """float64[n, card]: the weights of the variables' own factors, for variables with so many values."""
+    own = np.flatnonzero(np.diff(model.scope_start) == 1)
+    own = own[model.cards[model.scope[model.scope_start[own]]] == card]
+    logs = np.zeros((model.n, card))
+    logs[model.scope[model.scope_start[own]]] = model.tables[
+        model.table_start[model.table_of[own]][:, None] + np.arange(card)
+    ]
+    return np.exp(logs - logs.max(axis=1, keepdims=True))
 
 
-def _hard_factors(model: FactorGraph) -> np.ndarray:
-    """The factors with impossible entries."""
-    impossible = np.array(
-        [
-            np.isneginf(model.tables[a:b]).any()
-            for a, b in zip(model.table_start[:-1], model.table_start[1:], strict=True)
-        ],
-        dtype=bool,
-    )
-    return np.flatnonzero(impossible[model.table_of]) if len(impossible) else np.zeros(0, dtype=np.int64)
+class Repair:
+    """Min-conflicts: while a hard factor is violated, one of its variables moves to a value with fewest violations."""
 
+    def __init__(self, model: FactorGraph, hard: np.ndarray) -> None:
+        self.model, self.hard = model, hard
+        self.impossible = np.isneginf(model.tables).tolist()
+        self.first = model.table_start[model.table_of[hard]].tolist()
+        scopes = [(int(model.scope_start[k]), int(model.scope_start[k + 1])) for k in hard]
+        self.scope = [model.scope[a:b].tolist() for a, b in scopes]
+        self.stride = [model._strides[a:b].tolist() for a, b in scopes]
+        self.touching: dict[int, list[int]] = {}
+        for k, scope in enumerate(self.scope):
+            for i in scope:
+                self.touching.setdefault(i, []).append(k)
 
-def _repair(model: FactorGraph, state: np.ndarray, hard: np.ndarray, rng: np.random.Generator) -> None:
-    """Min-conflicts: while a hard factor is violated, move one of its variables to a value with fewest violations."""
-    touching: dict[int, list[int]] = {}
-    for k in hard.tolist():
-        for i in model.variables(k).tolist():
-            touching.setdefault(i, []).append(k)
+    def violated(self, k: int, state: list[int]) -> bool:
+        entry = self.first[k]
+        for i, stride in zip(self.scope[k], self.stride[k], strict=True):
+            entry += stride * state[i]
+        return self.impossible[entry]
 
-    def violated(k: int) -> bool:
-        return bool(np.isneginf(model.table(k)[tuple(state[model.variables(k)])]))
+    def __call__(self, start: np.ndarray, rng: np.random.Generator) -> None:
+        """Make a state legal, in place; `Unsatisfiable` where that takes too many moves."""
+        state: list[int] = start.tolist()
+        broken = [k for k in range(len(self.hard)) if self.violated(k, state)]
+        place = {k: at for at, k in enumerate(broken)}  # so that a factor leaves the list in no time
+        for _ in range(REPAIRS * max(len(self.model.free), 10)):
+            if not broken:
+                break
+            scope = self.scope[broken[rng.integers(len(broken))]]
+            i = scope[rng.integers(len(scope))]
+            state[i] = self._value(i, state, rng)
+            for k in self.touching[i]:
+                if self.violated(k, state):
+                    if k not in place:
+                        place[k] = len(broken)
+                        broken.append(k)
+                elif k in place:
+                    at, last = place.pop(k), broken.pop()
+                    if last != k:
+                        broken[at], place[last] = last, at
+        if broken:
+            names = ", ".join(self.model.names[i] for i in self.scope[min(broken)])
+            raise Unsatisfiable(
+                f"no state of positive probability was found; the factor over {names} stayed violated. "
+                "The model or its evidence may contradict itself"
+            )
+        start[:] = state
 
-    broken = {k for k in hard.tolist() if violated(k)}
-    for _ in range(REPAIRS * max(len(model.free), 10)):
-        if not broken:
-            return
-        k = sorted(broken)[rng.integers(len(broken))]
-        i = int(rng.choice(model.variables(k)))
-        costs = np.empty(int(model.cards[i]))
-        for v in range(len(costs)):
+    def _value(self, i: int, state: list[int], rng: np.random.Generator) -> int:
+        """A value with fewest violations, ties broken at random; now and then any value."""
+        costs = []
+        for v in range(int(self.model.cards[i])):
             state[i] = v
-            costs[v] = sum(violated(f) for f in touching[i])
-        best = np.flatnonzero(costs == costs.min()) if rng.random() > 0.1 else np.arange(len(costs))
-        state[i] = rng.choice(best)
-        broken.difference_update(touching[i])
-        broken.update(f for f in touching[i] if violated(f))
-    if broken:
-        names = ", ".join(model.names[i] for i in model.variables(min(broken)).tolist())
-        raise Unsatisfiable(
-            f"no state of positive probability was found; the factor over {names} stayed violated. "
-            "The model or its evidence may contradict itself"
-        )
+            costs.append(sum(self.violated(k, state) for k in self.touching[i]))
+        best = [v for v, cost in enumerate(costs) if cost == min(costs)] if rng.random() > 0.1 else range(len(costs))
+        return best[rng.integers(len(best))]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +15,7 @@ from definetti.samplers.blocks import Harvest, Slots, words
 
 RANGE = 600.0  # a product of rows stays a normal double while its logarithms add up to no less than -RANGE
 MOST_WEIGHTS = 2**31 - 1  # places are 32-bit integers
+MOST_VALUES = 256
 
 
 class Stuck(DefinettiError):
@@ -27,8 +30,13 @@ class TablesEngine:
     name: str = "tables"
     width: int = 32
 
-    def block(self, starts: np.ndarray, seed: np.random.SeedSequence, visits_too: bool) -> TablesBlock:
+    def block(
+        self, starts: np.ndarray, seed: np.random.SeedSequence, visits_too: bool, conditionals: bool = True
+    ) -> TablesBlock:
         return TablesBlock(self, starts, seed, visits_too)
+
+    def memory(self, chains: int, conditionals: bool) -> int:
+        return chains * (len(self.names) + 24 * self.slots.count)
 
 
 def build(model: FactorGraph, slots: Slots) -> TablesEngine:
@@ -36,30 +44,42 @@ def build(model: FactorGraph, slots: Slots) -> TablesEngine:
     from definetti.samplers.kernels import tables as kernels
 
     pads = -(-model.cards.astype(np.int64) // 4) * 4
+    _check_values(model)
     factor, axis = _pairs(model)
     site = model.scope[model.scope_start[factor] + axis]
     order = np.argsort(site, kind="stable")
     factor, axis, site = factor[order], axis[order], site[order]
     key = model.table_of[factor].astype(np.int64) * 64 + axis  # equal tables seen along the same axis are stored once
     _, first, which = np.unique(key, return_index=True, return_inverse=True)
-    rows = [_rows(model, int(factor[e]), int(axis[e]), int(pads[site[e]])) for e in first]
-    offset = np.concatenate([[0], np.cumsum([r.size for r, _ in rows])]).astype(np.int64)
-    if offset[-1] > MOST_WEIGHTS:
-        raise TooLarge("the number of table entries", float(offset[-1]), MOST_WEIGHTS, "use fewer or smaller tables")
-    depth = np.array([d for _, d in rows] or [0.0])[which.ravel()] if len(rows) else np.zeros(0)
+    which = which.ravel()
+    offset, logs, depth = _rows(model, factor[first], axis[first], pads)
+    deep = np.bincount(site, weights=depth[which], minlength=model.n) > RANGE
     other_start, other, stride = _others(model, factor, axis, pads[site])
     compiled = kernels.Tables(
         pair_start=np.concatenate([[0], np.cumsum(np.bincount(site, minlength=model.n))]).astype(np.int64),
-        base=offset[which.ravel()].astype(np.int32),
-        deep=np.bincount(site, weights=depth, minlength=model.n) > RANGE,
+        base=offset[which].astype(np.int32),
+        deep=deep,
         other_start=other_start,
         other=other,
         stride=stride,
-        weights=np.concatenate([r.ravel() for r, _ in rows] or [np.zeros(4)]),
+        weights=np.exp(logs),
+        logs=logs if deep.any() else np.empty(0),
         card=model.cards.astype(np.int64),
         pad=pads,
     )
     return TablesEngine(_with_blanks(compiled), slots, model.names)
+
+
+def _check_values(model: FactorGraph) -> None:
+    """A value is one byte of the state."""
+    if len(model.free) and model.cards[model.free].max() > MOST_VALUES:
+        i = int(model.free[model.cards[model.free].argmax()])
+        raise TooLarge(
+            f"the number of values of {model.names[i]}",
+            int(model.cards[i]),
+            MOST_VALUES,
+            "split it into several variables",
+        )
 
 
 def _with_blanks(compiled: Any) -> Any:
@@ -68,7 +88,7 @@ def _with_blanks(compiled: Any) -> Any:
     if len(bare) == 0:
         return compiled
     cards, which = np.unique(compiled.card[bare], return_inverse=True)
-    blanks = [np.where(np.arange(-(-c // 4) * 4) < c, 1.0, 0.0) for c in cards.tolist()]
+    blanks = [np.where(np.arange(-(-c // 4) * 4) < c, 1.0, 0.0) for c in cards.tolist()]  # never deep: no logs
     at = len(compiled.weights) + np.concatenate([[0], np.cumsum([len(b) for b in blanks])])[:-1]
     place = compiled.pair_start[bare]
     counts = np.diff(compiled.pair_start)
@@ -88,15 +108,43 @@ def _pairs(model: FactorGraph) -> tuple[np.ndarray, np.ndarray]:
     return factor, np.arange(len(factor)) - model.scope_start[factor]
 
 
-def _rows(model: FactorGraph, factor: int, axis: int, pad: int) -> tuple[np.ndarray, float]:
-    """The factor's weights with one axis last, padded and scaled row by row; and how deep its rows reach below one."""
-    table = np.moveaxis(model.table(factor), axis, -1)
-    largest = table.max(axis=-1, keepdims=True)
-    log = table - np.where(np.isfinite(largest), largest, 0.0)
-    out = np.zeros((*log.shape[:-1], pad))
-    out[..., : log.shape[-1]] = np.exp(log)
-    finite = log[np.isfinite(log)]
-    return out, float(-finite.min()) if len(finite) else 0.0
+def _rows(
+    model: FactorGraph, factor: np.ndarray, axis: np.ndarray, pads: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Log tables of (factor, axis) pairs: where each begins, all of them, and how deep each one's rows reach below 0.
+
+    One axis is last, padded, and each row has its largest entry at 0.
+    """
+    site = model.scope[model.scope_start[factor] + axis]
+    volume = np.diff(model.table_start)[model.table_of[factor]]
+    sizes = volume // model.cards[site] * pads[site]
+    offset = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    if offset[-1] > MOST_WEIGHTS:
+        raise TooLarge("the number of table entries", float(offset[-1]), MOST_WEIGHTS, "use fewer or smaller tables")
+    out, depth = np.full(int(offset[-1]), -np.inf), np.zeros(len(factor))
+    for mine, shape, a in _shapes(model, factor, axis):
+        entries = model.table_start[model.table_of[factor[mine]]][:, None] + np.arange(math.prod(shape))
+        logs = np.moveaxis(model.tables[entries].reshape(-1, *shape), a + 1, -1)
+        logs = logs.reshape(len(mine), -1, shape[a])
+        largest = logs.max(axis=2, keepdims=True)
+        logs = logs - np.where(np.isfinite(largest), largest, 0.0)
+        depth[mine] = -np.where(np.isfinite(logs), logs, 0.0).min(axis=(1, 2))
+        rows = np.arange(logs.shape[1])[:, None] * int(pads[site[mine[0]]]) + np.arange(shape[a])
+        out[offset[mine][:, None, None] + rows] = logs
+    return offset[:-1], out, depth
+
+
+def _shapes(
+    model: FactorGraph, factor: np.ndarray, axis: np.ndarray
+) -> Iterator[tuple[np.ndarray, tuple[int, ...], int]]:
+    """The pairs whose tables have one shape and which look along one axis."""
+    arity = np.diff(model.scope_start)[factor]
+    for k in np.unique(arity).tolist():
+        mine = np.flatnonzero(arity == k)
+        shapes = model.cards[model.scope[model.scope_start[factor[mine]][:, None] + np.arange(k)]]
+        kinds, which = np.unique(np.column_stack([shapes, axis[mine]]), axis=0, return_inverse=True)
+        for number, kind in enumerate(kinds.tolist()):
+            yield mine[which.ravel() == number], tuple(kind[:-1]), kind[-1]
 
 
 def _others(

@@ -1,4 +1,4 @@
-"""Generators as people write them: cycle notation over variables or literals, files of it, or arrays → sparse generators.
+"""Generators as people write them: cycle notation over variables or literals, files of it, or arrays.
 
 `(X0 X1)(X2 X3)` moves variables and keeps values; `(X0=0 X0=1)` moves literals. A name may contain brackets, as in
 `(Smokes(Anna) Smokes(Bob))`. One generator per line; `#` starts a comment.

@@ -13,17 +13,19 @@ from typing import Any
 
 import numpy as np
 
-from definetti import groups
+from definetti import groups, show
 from definetti.errors import ModelError, Notice, SymmetryError
 from definetti.groups import Generator, PermutationGroup
-from definetti.model.factors import FREE, FactorGraph, frozen
+from definetti.model.factors import FactorGraph, frozen
 from definetti.symmetry import bliss
-from definetti.symmetry.check import first_violation
+from definetti.symmetry.check import violation
 from definetti.symmetry.cycles import read_generators
-from definetti.symmetry.graph import literal_graph
+from definetti.symmetry.graph import ColouredGraph, literal_graph
 from definetti.symmetry.layout import Layout, layout
 from definetti.symmetry.twins import Twins, twins
+from definetti.symmetry.variable_graph import variable_graph
 
+MOST_NODES = 4_000_000  # of the graph over literals
 TUPLE_CAP = 2_000_000  # members of a tuple's orbit
 KINDS = ("auto", "literals", "variables", "none")
 
@@ -108,19 +110,10 @@ class Symmetries:
         return groups.random_element(self.group, rng)
 
     def __repr__(self) -> str:
-        order = (
-            "unknown" if self.order is None else str(self.order) if self.order < 10**15 else f"{float_text(self.order)}"
-        )
+        order = "unknown" if self.order is None else show.large(self.order)
+        orbits = f"{len(self.row_size)} orbits of {len(self.model.free)} variables"
         doubt = "".join(f", {notice.kind}" for notice in self.notices)
-        return f"Symmetries(order {order}, {len(self.row_size)} orbits of {len(self.model.free)} variables, {self.kind}{doubt})"
-
-
-def float_text(number: int) -> str:
-    """A large integer with a few digits: it may be past the largest float."""
-    digits = len(hex(number)) * 1.2041199826559248  # log10(16), good enough for where to cut
-    exponent = max(0, int(digits) - 12)
-    short = str(number // 10**exponent)
-    return f"{short[0]}.{short[1:4]}e+{exponent + len(short) - 1}"
+        return f"Symmetries(order {order}, {orbits}, {self.kind}{doubt})"
 
 
 # --- verbs -------------------------------------------------------------------------------------------------------
@@ -149,10 +142,10 @@ def given(model: FactorGraph, generators: Any) -> Symmetries:
     """The group that the given generators generate; `SymmetryError` names the factor that one of them breaks."""
     started = time.monotonic()
     read = read_generators(model, generators)
-    wrong = first_violation(layout(model), read)
+    wrong = violation(layout(model), read)
     if wrong is not None:
-        number, reason = wrong
-        raise SymmetryError(f"generator {number + 1} of {len(read)} is no symmetry of the model: {reason.reason}")
+        which = f"generator {wrong.generator + 1} of {len(read)}"
+        raise SymmetryError(f"{which} is no symmetry of the model: {wrong.reason}")
     group = PermutationGroup(int(model.literal_start[-1]), tuple(read))
     return Symmetries(model, group, _order(model, group), "given", (), time.monotonic() - started)
 
@@ -172,41 +165,51 @@ def _order(model: FactorGraph, group: PermutationGroup) -> int | None:
     return groups.order(PermutationGroup(model.n, tuple(renamings)))
 
 
-def find(model: FactorGraph, over: str = "literals", time_limit: float = 10.0) -> Symmetries:
+def find(
+    model: FactorGraph, over: str = "literals", time_limit: float = 10.0, most_nodes: int = MOST_NODES
+) -> Symmetries:
     """The symmetries of a *simplified* model by graph automorphism, over literals or only over variables.
 
-    When the time limit ends the search, what is known by then is returned (at least the twins), with a notice.
+    When the time limit ends the search, what is known by then is returned (the twins), with a notice. Where the graph
+    over literals would have more than `most_nodes` nodes, only symmetries of variables are sought, with a notice.
     """
     started = time.monotonic()
     sorted_factors = layout(model)
-    merged = twins(sorted_factors, over)
-    graph = literal_graph(sorted_factors, merged, over)
+    over, merged, graph, notices = _graph(sorted_factors, over, most_nodes)
     found = bliss.search(graph.edges, graph.colours, time_limit - (time.monotonic() - started))
-    notices: tuple[Notice, ...] = ()
     if not found.complete:
-        notices = (Notice("time-limit", _stopped(time_limit, merged)),)
-    carried = [_carried(graph.first_literal, graph.literals, merged, g) for g in found.generators]
-    generators = [g for g in carried if len(g[0])] + merged.generators()
-    order = merged.order * (found.order or 1) if found.order is not None or not found.complete else None
+        notices += (_stopped(found, time_limit, merged),)
+    carried = [merged.extend(*graph.carry(generator)) for generator in found.generators]
+    generators = [generator for generator in carried if len(generator[0])] + merged.generators()
     _require_symmetries(sorted_factors, generators)
     group = PermutationGroup(int(model.literal_start[-1]), tuple(generators))
-    return Symmetries(model, group, order, over, notices, time.monotonic() - started)
+    return Symmetries(model, group, found.order * merged.order, over, notices, time.monotonic() - started)
 
 
-def _stopped(time_limit: float, merged: Twins) -> str:
-    known = "twins are used" if merged.order > 1 else "none are used"
-    return f"the search for symmetries was stopped after {time_limit:g} s; {known}; raise the time limit or give generators"
+def _graph(sorted_factors: Layout, over: str, most_nodes: int) -> tuple[str, Twins, ColouredGraph, tuple[Notice, ...]]:
+    """What is sought, the twins that were merged for it, the graph of the others."""
+    merged = twins(sorted_factors, over)
+    graph = literal_graph(sorted_factors, merged, over, most_nodes)
+    if isinstance(graph, ColouredGraph):
+        return over, merged, graph, ()
+    notices: tuple[Notice, ...] = ()
+    if over == "literals":
+        size = f"the graph over literals would have {show.count(graph)} nodes, the limit is {show.count(most_nodes)}"
+        notices = (Notice("fallback", f"{size}; only symmetries of variables were sought"),)
+        merged = twins(sorted_factors, "variables")
+    return "variables", merged, variable_graph(sorted_factors, merged), notices
 
 
-def _carried(first: int, literals: np.ndarray, merged: Twins, generator: Generator) -> Generator:
-    """A permutation of graph nodes as one of literals."""
-    points, images = generator
-    inside = (points >= first) & (points < first + len(literals))
-    return merged.extend(literals[points[inside] - first], literals[images[inside] - first])
+def _stopped(found: bliss.Found, time_limit: float, merged: Twins) -> Notice:
+    known = "only twins are used" if merged.order > 1 else "none are used"
+    if found.status is not None:
+        return Notice("fallback", f"the search for symmetries ended with status {found.status}; {known}")
+    cure = "raise the time limit or give generators"
+    return Notice("time-limit", f"the search for symmetries was stopped after {time_limit:g} s; {known}; {cure}")
 
 
 def _require_symmetries(sorted_factors: Layout, generators: list[Generator]) -> None:
     """What the search found must pass the same check as what a user gives."""
-    wrong = first_violation(sorted_factors, generators)
+    wrong = violation(sorted_factors, generators)
     if wrong is not None:
-        raise AssertionError(f"a generator that was found is no symmetry: {wrong[1].reason}; please report this")
+        raise AssertionError(f"a generator that was found is no symmetry: {wrong.reason}; please report this")

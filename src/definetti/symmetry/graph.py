@@ -2,30 +2,31 @@
 
 One node per free variable, one per literal (coloured by its unary value), one per table entry that differs from the
 table's most frequent entry (coloured by both values, joined to its literals). The literals of an entry tell the factor,
-since no two factors have the same scope, so factors need no nodes of their own: a clause costs one node. The most common kind
-of pair tables with just two different entries needs no nodes at all: its entries are edges between literals.
+since no two factors have the same scope, so factors need no nodes of their own: a clause costs one node. The most
+common kind of pair tables with just two different entries needs no nodes: its entries are edges between literals.
 Twins and tied values have been merged before; their multiplicities are colours.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
+from definetti.groups import Generator
 from definetti.symmetry.layout import Block, Layout
 from definetti.symmetry.twins import Twins
 
 
 @dataclass(frozen=True, eq=False)
 class ColouredGraph:
-    """Nodes 0 … count-1. The first are variables, then come the kept literals (`literals` lists them), then entries."""
+    """Nodes 0 … count-1. `carry` turns a permutation of nodes into one of the kept literals: (points, images)."""
 
     colours: np.ndarray  # int64[count], 0 … k
     edges: np.ndarray  # int64[m, 2]
-    first_literal: int
-    literals: np.ndarray  # int64: the literal of node first_literal + position
+    carry: Callable[[Generator], tuple[np.ndarray, np.ndarray]]
 
     @property
     def count(self) -> int:
@@ -48,7 +49,8 @@ def _unusual(table: np.ndarray) -> _Entries:
     return _Entries(places, [(usual, v) for v in table[tuple(places.T)].tolist()])
 
 
-def literal_graph(layout: Layout, twins: Twins, over: str) -> ColouredGraph:
+def literal_graph(layout: Layout, twins: Twins, over: str, most_nodes: int) -> ColouredGraph | int:
+    """The graph, or the number of nodes it would have (but for twins) if that is more than `most_nodes`."""
     model = layout.model
     variables = twins.representatives
     kept = np.zeros(len(layout.variable_of), dtype=bool)
@@ -61,7 +63,9 @@ def literal_graph(layout: Layout, twins: Twins, over: str) -> ColouredGraph:
     place[variables] = np.arange(len(variables))
 
     unusual = [_table_entries(layout, block) for block in layout.blocks]
-    direct = _commonest_pair(layout.blocks, unusual)
+    direct, cost = _commonest_pair(layout.blocks, unusual)
+    if len(variables) + len(literals) + cost > most_nodes:
+        return len(variables) + len(literals) + cost
     edges = [np.stack([place[layout.variable_of[literals]], node[literals]], axis=1)]
     colours = [_variable_colours(twins), _literal_colours(layout, twins, literals, over)]
     palette: dict[tuple[float, float], int] = {}
@@ -77,7 +81,13 @@ def literal_graph(layout: Layout, twins: Twins, over: str) -> ColouredGraph:
             edges.append(np.stack([np.repeat(new, block.arity), rows.ravel()], axis=1))
             colours.append(np.stack([np.full(len(rows), 2), kinds, np.zeros_like(kinds), np.zeros_like(kinds)], axis=1))
             count += len(rows)
-    return ColouredGraph(_numbered(np.concatenate(colours)), np.concatenate(edges), len(variables), literals)
+
+    def carry(generator: Generator) -> tuple[np.ndarray, np.ndarray]:
+        place = generator[0] - len(variables)
+        inside = (place >= 0) & (place < len(literals))
+        return literals[place[inside]], literals[generator[1][inside] - len(variables)]
+
+    return ColouredGraph(numbered(np.concatenate(colours)), np.concatenate(edges), carry)
 
 
 def _table_entries(layout: Layout, block: Block) -> dict[int, _Entries]:
@@ -86,15 +96,20 @@ def _table_entries(layout: Layout, block: Block) -> dict[int, _Entries]:
     return {t: _unusual(layout.table(t, block.shape)) for t in np.unique(block.tables).tolist()}
 
 
-def _commonest_pair(blocks: tuple[Block, ...], unusual: list[dict[int, _Entries]]) -> tuple[float, float] | None:
-    """The pair of values whose two-valued pair tables would cost most nodes."""
+def _commonest_pair(
+    blocks: tuple[Block, ...], unusual: list[dict[int, _Entries]]
+) -> tuple[tuple[float, float] | None, int]:
+    """The pair of values whose two-valued pair tables would cost most nodes, and what the others cost."""
     cost: Counter[tuple[float, float]] = Counter()
+    total = 0
     for block, entries in zip(blocks, unusual, strict=True):
-        if block.arity == 2:
-            for table, uses in Counter(block.tables.tolist()).items():
-                if len(set(entries[table].kinds)) == 1:
-                    cost[entries[table].kinds[0]] += uses * len(entries[table].kinds)
-    return max(cost, key=lambda kind: cost[kind]) if cost else None
+        for table, uses in Counter(block.tables.tolist()).items() if block.arity > 1 else ():
+            kinds = entries[table].kinds
+            total += uses * len(kinds)
+            if block.arity == 2 and len(set(kinds)) == 1:
+                cost[kinds[0]] += uses * len(kinds)
+    best = max(cost, key=lambda kind: cost[kind]) if cost else None
+    return best, total - (cost[best] if best else 0)
 
 
 def _entry_rows(
@@ -132,7 +147,8 @@ def _variable_colours(twins: Twins) -> np.ndarray:
     return np.stack([np.zeros_like(sizes), twins.cards[twins.representatives], sizes, np.zeros_like(sizes)], axis=1)
 
 
-def _literal_colours(layout: Layout, twins: Twins, literals: np.ndarray, over: str) -> np.ndarray:
+def unary_values(layout: Layout) -> np.ndarray:
+    """int64[L]: a number for each literal's unary log value, 0 where the variable has no unary factor."""
     model = layout.model
     unary, has_unary = np.zeros(len(layout.variable_of)), np.zeros(model.n, dtype=np.int64)
     for block in layout.blocks:
@@ -140,14 +156,17 @@ def _literal_colours(layout: Layout, twins: Twins, literals: np.ndarray, over: s
             place = model.table_start[block.tables][:, None] + np.arange(block.shape[0])
             unary[model.literal_start[block.scopes] + np.arange(block.shape[0])] = model.tables[place] + 0.0
             has_unary[block.scopes] = 1
-    value = np.unique(unary, return_inverse=True)[1].ravel()[literals] * 2 + has_unary[layout.variable_of[literals]]
-    own = (
-        literals - model.literal_start[layout.variable_of[literals]] if over == "variables" else np.zeros_like(literals)
-    )
-    return np.stack([np.ones_like(literals), value, twins.ties[literals], own], axis=1)
+    return (np.unique(unary, return_inverse=True)[1].ravel() + 1) * has_unary[layout.variable_of]
 
 
-def _numbered(rows: np.ndarray) -> np.ndarray:
+def _literal_colours(layout: Layout, twins: Twins, literals: np.ndarray, over: str) -> np.ndarray:
+    own = np.zeros_like(literals)
+    if over == "variables":  # then values are never changed
+        own = literals - layout.model.literal_start[layout.variable_of[literals]]
+    return np.stack([np.ones_like(literals), unary_values(layout)[literals], twins.ties[literals], own], axis=1)
+
+
+def numbered(rows: np.ndarray) -> np.ndarray:
     """One number 0 … k per different row, equal in equal graphs."""
     spans = rows.max(axis=0, initial=0).astype(object) + 1
     if int(np.prod(spans)) < 2**62:

@@ -30,14 +30,14 @@ class Block:
         order = np.argsort(self.scopes, axis=None, kind="stable")
         return self.scopes.ravel()[order], order // self.arity
 
-    def rows_over(self, variables: np.ndarray) -> np.ndarray:
-        """The rows (positions in `factors`) whose scope has one of these different variables."""
-        if 8 * len(variables) > len(self.scopes):
-            return np.flatnonzero(np.isin(self.scopes, variables).any(axis=1))
+    def rows_over(self, generators: np.ndarray, variables: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Different (generator, row) pairs, from pairs (generator, variable): the factors that each generator moves."""
         sorted_variables, row = self._incidence
         first = np.searchsorted(sorted_variables, variables)
         last = np.searchsorted(sorted_variables, variables, side="right")
-        return np.unique(row[ranges(first, last)])
+        rows = row[ranges(first, last)]
+        pairs = np.unique(np.repeat(generators, last - first) * len(self.factors) + rows)
+        return np.divmod(pairs, len(self.factors))
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,20 +2,22 @@
 
 Colours are refined by hashing neighbourhoods. A node with a colour of its own is fixed by every automorphism and its
 edges are part of its neighbours' colours, so it can go; what is left falls apart into components. Isomorphic components
-change places as wholes: if C occurs m times, they contribute Aut(C)^m with all m! orders. A large component in which every
-node has few rivals (a model with nothing but a value flip, say) falls apart after one node is singled out; its cosets
-are found by comparing canonical forms.
+change places as wholes: if C occurs m times, they contribute Aut(C)^m with all m! orders. A large component in which
+every node has few rivals (a model with nothing but a value flip, say) falls apart after one node is singled out; its
+cosets are found by comparing canonical forms.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
-from definetti.groups import Generator, components
+from definetti.groups import Generator, PermutationGroup, components
+from definetti.groups import order as group_order
 from definetti.symmetry.layout import mix
 
 ROUNDS = 16  # of refinement; any number is correct
@@ -33,7 +35,7 @@ class Graph(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """A refined graph without its fixed nodes: component p is nodes[start[p] : start[p + 1]], each ordered by colour."""
+    """A refined graph without its fixed nodes: component p is nodes[start[p] : start[p + 1]], ordered by colour."""
 
     graph: Graph
     fixed: np.ndarray  # ordered by colour
@@ -65,8 +67,7 @@ def automorphisms(graph: Graph, depth: int = 0) -> tuple[list[Generator], int]:
                 order *= size ** len(members)
             order *= math.factorial(len(members))
             generators += [
-                _sorted(np.concatenate([a, b]), np.concatenate([b, a]))
-                for (_, a), (_, b) in zip(members, members[1:], strict=False)
+                _sorted(np.concatenate([a, b]), np.concatenate([b, a])) for (_, a), (_, b) in pairwise(members)
             ]
     return generators, order
 
@@ -88,7 +89,7 @@ def canonical(graph: Graph) -> tuple[bytes, np.ndarray]:
 
 def _refined(graph: Graph) -> tuple[np.ndarray, np.ndarray]:
     """(colours, those of one round later)."""
-    colours = mix(graph.colours)
+    before = colours = mix(graph.colours)
     ends = np.concatenate([graph.edges, graph.edges[:, ::-1]])
     ends = ends[np.argsort(ends[:, 0], kind="stable")]
     joined, first = np.unique(ends[:, 0], return_index=True)
@@ -201,12 +202,16 @@ def _component(piece: Graph, depth: int) -> tuple[list[Generator], int]:
         images = np.array(dense.pop(), dtype=np.int64)
         points = np.flatnonzero(images != own)
         out.append((points, images[points]))
-    return out, int(graph.count_automorphisms(color=colours)) if out else 1
+    if len(own) < LARGE:
+        return out, int(graph.count_automorphisms(color=colours))
+    # igraph would search all over again for the order; a stabiliser chain is cheaper where the group is small.
+    order = group_order(PermutationGroup(len(own), tuple(out)), work=400 * len(own))
+    return out, int(graph.count_automorphisms(color=colours)) if order is None else order
 
 
 def _single_out(piece: Graph, depth: int) -> tuple[list[Generator], int] | None:
     """The stabiliser of a node with few rivals, and an element for each rival that it can be taken to."""
-    values, first, counts = np.unique(piece.colours, return_index=True, return_counts=True)
+    values, counts = np.unique(piece.colours, return_counts=True)
     fewest = int(counts.min())
     if fewest > FEW or len(piece.colours) > FEW * len(values):
         return None

@@ -1,10 +1,10 @@
 """Twins: variables that can change places while everything else stays, found by hashing before any search.
 
-Literal (i, v) has as signature its unary value and, for each factor over i, the slice of the table at v together with the
-other variables. Variables that share no factor are twins exactly if they have the same signatures, perhaps in another
-order of the values; two values of one variable with the same signature ("tied") can change places too. Both relations
-are kept by every automorphism, so the model with one variable per class and one value per tie, coloured by the
-multiplicities, has the rest of the group: order = its order × Π members! × (Π ties!)^members.
+Literal (i, v) has as signature its unary value and, for each factor over i, the slice of the table at v together with
+the other variables. Variables that share no factor are twins exactly if they have the same signatures, perhaps in
+another order of the values; two values of one variable with the same signature ("tied") can change places too. Both are
+kept by every automorphism, so the model with one variable per class and one value per tie, coloured by the
+multiplicities, has the rest of the group: order = its order · Π members! · (Π ties!)^members.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _TAG = np.uint64(0xD1B54A32D192ED03)
 
 @dataclass(frozen=True, eq=False)
 class Twins:
-    """Classes of free variables. Slot s of variable i is the literal slots[literal_start[i] + s]; slots match in a class."""
+    """Classes of free variables. Slot s of variable i is slots[literal_start[i] + s]; slots of twins match."""
 
     class_of: np.ndarray  # int64[n], -1 for observed variables
     start: np.ndarray  # int64[C + 1] into members
@@ -154,7 +154,7 @@ def _signatures(layout: Layout, over: str) -> np.ndarray:
 
 
 def _slices(layout: Layout, block: Block, axis: int, numbers: dict[bytes, int]) -> tuple[np.ndarray, np.ndarray]:
-    """uint64[m, card]: a hash of each factor's slices along `axis`, other axes by ascending variable; and of the others."""
+    """Hashes of each factor's slices along `axis` (uint64[m, card], other axes by variable), and of the others."""
     rest = [a for a in range(block.arity) if a != axis]
     others = block.scopes[:, rest]
     order = np.argsort(others, axis=1)

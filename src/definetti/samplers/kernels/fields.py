@@ -138,7 +138,7 @@ def local_codes(state, neighbour, coefficient, lo, hi, unit, code):
 def threshold_tops(step, codes, t, code, top):
     """The top 8 bits of the threshold in every lane: a sum of steps, four codes a pass."""
     first = step[t, 0]
-    for k in range(1, codes, 4):
+    for k in range(1, max(codes, 2), 4):  # a site without neighbours has one code, and needs its pass too
         s1, s2, s3, s4 = step[t, k], step[t, k + 1], step[t, k + 2], step[t, k + 3]
         k1, k2, k3, k4 = np.uint8(k), np.uint8(k + 1), np.uint8(k + 2), np.uint8(k + 3)
         for lane in range(top.shape[0]):

@@ -1,11 +1,13 @@
-"""Gibbs sweeps for variables with any number of values and factors of any arity: lanes of chains over log-free tables.
+"""Gibbs sweeps for variables with any number of values and factors of any arity: lanes of chains over tables of weights.
 
 Each (variable, factor) pair has the factor's table as weights, with the variable's own values fastest, padded to a multiple of
 four, and scaled so that the largest weight of each row is one: a full conditional is then a product of rows, without exp.
+Where that product could leave the range of doubles (`deep` sites), logarithms are added instead.
 """
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -19,11 +21,12 @@ class Tables(NamedTuple):
 
     pair_start: np.ndarray  # int64[n + 1]
     base: np.ndarray  # int32[E]
-    deep: np.ndarray  # bool[n]: the product may leave the range of doubles, so it is rescaled after every factor
+    deep: np.ndarray  # bool[n]: the product may leave the range of doubles
     other_start: np.ndarray  # int64[E + 1]
     other: np.ndarray  # int32: variables
     stride: np.ndarray  # int32
     weights: np.ndarray  # float64
+    logs: np.ndarray  # float64: the logarithms of the weights, empty if no site is deep
     card: np.ndarray  # int64[n]
     pad: np.ndarray  # int64[n]
 
@@ -102,15 +105,22 @@ def multiply_rows(product, weights, place, pad):
 
 
 @njit(nogil=True, cache=True)
-def rescale(product, pad):
-    """Divide each lane's product by its largest entry (an all-zero one is left for `choose` to report)."""
+def add_rows(product, logs, place, pad):
+    """The same for logarithms."""
+    for lane in range(place.shape[0]):
+        for v in range(pad):
+            product[lane, v] += logs[place[lane] + v]
+
+
+@njit(nogil=True, cache=True)
+def exponentiate(product, pad):
+    """Turn logarithms into weights, the largest one (all zero where nothing is possible, for `choose` to report)."""
     for lane in range(product.shape[0]):
-        largest = 0.0
+        largest = -math.inf
         for v in range(pad):
             largest = max(largest, product[lane, v])
-        if largest > 0.0:
-            for v in range(pad):
-                product[lane, v] /= largest
+        for v in range(pad):
+            product[lane, v] = math.exp(product[lane, v] - largest) if largest > -math.inf else 0.0
 
 
 @njit(nogil=True, cache=True)
@@ -153,18 +163,21 @@ def fold_update(cell, card, product, value, scale, drawn, conditional, visits, v
 @njit(nogil=True, cache=True)
 def sweep(model, state, order, streams, scratch, cells, sums, folded, visits_too):
     """Update the sites of `order`; returns -1, or the first site all of whose values are impossible."""
-    pair_start, base, deep, other_start, other, stride, weights, cards, pads = model
+    pair_start, base, deep, other_start, other, stride, weights, logs, cards, pads = model
     product, place, uniform, value, scale = scratch
     _, drawn, conditional, visits = sums
     first = cells.first
     for q in range(order.shape[0]):
         i = order[q]
-        product[:] = 1.0
+        product[:] = 0.0 if deep[i] else 1.0
         for e in range(pair_start[i], pair_start[i + 1]):
             find_rows(state, other_start[e], other_start[e + 1], base[e], other, stride, place)
-            multiply_rows(product, weights, place, pads[i])
             if deep[i]:
-                rescale(product, pads[i])
+                add_rows(product, logs, place, pads[i])
+            else:
+                multiply_rows(product, weights, place, pads[i])
+        if deep[i]:
+            exponentiate(product, pads[i])
         next_uniforms(streams, uniform)
         if choose(product, pads[i], uniform, value, scale):
             return i

@@ -1,0 +1,48 @@
+"""What is known of a statistic without a single draw: hard factors force it, or every state gives it the same value."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from definetti.estimators.events import Event
+from definetti.model.factors import FREE, FactorGraph
+from definetti.model.possible import possible_literals
+from definetti.samplers.blocks import Slots
+
+
+def certain_statistics(
+    model: FactorGraph, slots: Slots, of_slot: np.ndarray, statistic_of: np.ndarray, events: Sequence[Event]
+) -> np.ndarray:
+    """float64[singles + events]: the value of each statistic that is known beforehand, NaN elsewhere."""
+    singles = _balanced(slots, of_slot)
+    possible = possible_literals(model)
+    variable = np.repeat(np.arange(model.n), model.cards)
+    ways = np.bincount(variable[possible], minlength=model.n)
+    free = model.evidence[variable] == FREE
+    singles[statistic_of[free & ~possible]] = 0.0
+    singles[statistic_of[free & possible & (ways[variable] == 1)]] = 1.0
+    return np.concatenate([singles, [_event(event, singles, statistic_of) for event in events]])
+
+
+def _balanced(slots: Slots, of_slot: np.ndarray) -> np.ndarray:
+    """Orbits that hold either all values of a variable or none: in every state as many of their literals are true.
+
+    So it is with value flips: the mean is 1/2, whatever the draws.
+    """
+    count = int(of_slot.max(initial=-1)) + 1
+    row = np.repeat(np.arange(len(slots.cards)), slots.cards)
+    pairs, held = np.unique(row * max(count, 1) + of_slot, return_counts=True)  # (row, statistic): how many values
+    row, statistic = np.divmod(pairs, max(count, 1))
+    uneven = np.bincount(statistic, weights=held != slots.cards[row], minlength=count) > 0
+    true = np.bincount(statistic, weights=slots.sizes[row], minlength=count)
+    size = np.bincount(statistic, weights=slots.sizes[row] * held, minlength=count)
+    return np.where(uneven, np.nan, true / np.maximum(size, 1))
+
+
+def _event(event: Event, singles: np.ndarray, statistic_of: np.ndarray) -> float:
+    """Known where each way to satisfy the query is one literal that is known."""
+    if any(members.shape[1] > 1 for members in event.tuples):
+        return float("nan")
+    return float(event.certain + sum(singles[statistic_of[members[0, 0]]] for members in event.tuples))

@@ -1,0 +1,143 @@
+"""Compiled kernels do, bit for bit, what their source does; and a seed gives one result, however the work is cut up."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from small_models import hard_pairs, ising_ring, mean_field, potts_ring, triples
+from uncompiled import uncompiled
+
+from definetti.estimators.run import ask
+from definetti.model.factors import FactorGraph, factor_graph
+from definetti.samplers import chains as running
+from definetti.samplers.chains import Plan, Sampling
+from definetti.samplers.gibbs import Gibbs
+from definetti.samplers.kernels import fields as field_kernels
+from definetti.samplers.kernels import orders as order_kernels
+from definetti.samplers.kernels import tables as table_kernels
+from definetti.samplers.kernels import tuples as tuple_kernels
+from definetti.symmetry.factors import symmetries
+
+PLAIN = {"fields": uncompiled(field_kernels), "tables": uncompiled(table_kernels)}
+
+
+def deep() -> FactorGraph:
+    """Log weights that need the tables kernel's second way."""
+    strong = np.array([[0.0, -900.0, -900.0], [-900.0, 0.0, 0.0]])
+    return factor_graph([2, 3, 2], [([0, 1], strong), ([2, 1], -strong), ([0], [0.0, 0.4])], log=True)
+
+
+def sampling(
+    model: FactorGraph, scan: str, chains: int, queries: tuple[str, ...] = (), sweeps: int | None = 7, workers: int = 1
+) -> Sampling:
+    question = ask(symmetries(model), queries, "orbit", 5)
+    gibbs = Gibbs(scan)
+    engine = gibbs.engine(question.group.model, question.slots)
+    plan = Plan(chains, 2, sweeps, 5, workers)
+    return Sampling(question.group.model, gibbs, engine, question.statistics, plan)
+
+
+CASES = [
+    (mean_field(6, -0.2, 0.1), 20, "fields"),
+    (mean_field(6, -0.2, 0.1), 3, "fields"),
+    (hard_pairs(), 20, "fields"),
+    (potts_ring(3, 3).condition({0: 1}), 5, "tables"),
+    (triples(), 3, "tables"),
+    (deep(), 4, "tables"),
+]
+
+
+@pytest.mark.parametrize("scan", ["symmetric", "random"])
+@pytest.mark.parametrize("model, chains, engine", CASES)
+def test_compiled_equals_source(model: FactorGraph, chains: int, engine: str, scan: str) -> None:
+    compiled, plain = (sampling(model, scan, chains) for _ in range(2))
+    orders = compiled._orders.next(5)
+    for run, kernels in ((compiled, None), (plain, PLAIN[engine])):
+        (block,) = run.blocks
+        if kernels is not None:
+            block._kernels = kernels
+        block.run(orders[:2], 0)
+        block.run(orders[2:4], 2)
+        block.run(orders[4:], 1)
+    (a,), (b,) = compiled.blocks, plain.blocks
+    np.testing.assert_array_equal(a.state, b.state)
+    first, second = a.harvest(), b.harvest()
+    np.testing.assert_array_equal(first.final, second.final)
+    np.testing.assert_array_equal(first.conditional, second.conditional)
+    np.testing.assert_array_equal(first.visits, second.visits)
+    if scan == "random":
+        np.testing.assert_array_equal(first.drawn, second.drawn)
+
+
+def test_compiled_orders_equal_source() -> None:
+    plain = uncompiled(order_kernels)
+    sites = np.arange(11, dtype=np.int32)
+    for name in ("shuffled", "with_replacement"):
+        streams = [np.arange(1, 5, dtype=np.uint64) << np.uint64(40) for _ in range(2)]
+        rows = [np.empty((9, 11), dtype=np.int32) for _ in range(2)]
+        getattr(order_kernels, name)(streams[0], sites, rows[0])
+        getattr(plain, name)(streams[1], sites, rows[1])
+        np.testing.assert_array_equal(rows[0], rows[1])
+        np.testing.assert_array_equal(streams[0], streams[1])
+
+
+def test_compiled_tuples_equal_source() -> None:
+    rng = np.random.default_rng(0)
+    state = rng.integers(0, 8, size=(4, 10), dtype=np.uint8)
+    tuples = tuple_kernels.Tuples(
+        np.array([0, 2, 3]),
+        np.array([0, 2, 4, 5]),
+        np.array([0, 1, 1, 2, 3], np.int32),
+        np.array([0, 1, 1, 1, 0], np.uint8),
+    )
+    hits = [np.zeros((2, 10), dtype=np.int64) for _ in range(2)]
+    tuple_kernels.count_tuples(tuples, state, np.uint8(1), hits[0])
+    uncompiled(tuple_kernels).count_tuples(tuples, state, np.uint8(1), hits[1])
+    np.testing.assert_array_equal(hits[0], hits[1])
+    value = state & 1
+    np.testing.assert_array_equal(hits[0][1], value[3] == 0)
+    wanted = ((value[0] == 0) & (value[1] == 1)).astype(int) + ((value[1] == 1) & (value[2] == 1))
+    np.testing.assert_array_equal(hits[0][0], wanted)
+
+
+def finished(run: Sampling) -> list[np.ndarray]:
+    for _ in run.steps():
+        pass
+    draws = run.draws()
+    assert draws.g is not None
+    return [draws.f, draws.last, draws.g, draws.lengths, *(block.state for block in run.blocks)]
+
+
+@pytest.mark.parametrize("scan", ["symmetric", "random", "fixed"])
+@pytest.mark.parametrize("model, chains", [(ising_ring(6, 0.5, 0.2), 600), (triples(), 70)])
+def test_one_seed_one_result(model: FactorGraph, chains: int, scan: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the number of threads, and however sweeps are cut into chunks."""
+    queries = ("X0=1 ^ X1=1",)
+    one = sampling(model, scan, chains, queries, sweeps=45)
+    assert len(one.blocks) == 3
+    results = [finished(one), finished(sampling(model, scan, chains, queries, sweeps=45, workers=2))]
+    monkeypatch.setattr(running, "ORDER_ENTRIES", 1)  # one sweep a chunk
+    results.append(finished(sampling(model, scan, chains, queries, sweeps=45, workers=3)))
+    for other in results[1:]:
+        for a, b in zip(results[0], other, strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+def test_open_ended_run_merges_batches() -> None:
+    """Sixty-four batches become thirty-two of twice the length, with the same total."""
+    run = sampling(ising_ring(4, 0.5, 0.3), "symmetric", 4, sweeps=None)
+    kept = []
+    for step in run.steps():
+        kept.append(run.draws())
+        if step.done >= 700 and step.phase == "sampling":
+            break
+    longest = max(len(draws.lengths) for draws in kept)
+    assert longest == 63 and len(kept[-1].lengths) < 63
+    assert set(kept[-1].lengths.tolist()) == {16}
+    fixed = sampling(ising_ring(4, 0.5, 0.3), "symmetric", 4, sweeps=kept[-1].sweeps)
+    f, _, g, lengths, *_ = finished(fixed)
+    np.testing.assert_allclose(
+        np.average(kept[-1].f, axis=0, weights=kept[-1].lengths), np.average(f, axis=0, weights=lengths), atol=1e-12
+    )
+    assert kept[-1].g is not None
+    np.testing.assert_allclose(kept[-1].g.mean(axis=0), np.average(g, axis=0, weights=lengths), atol=1e-12)

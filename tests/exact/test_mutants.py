@@ -1,0 +1,177 @@
+"""Planted bugs: each is put into the source text, and the check that the real tests use must see it.
+
+If a line that a mutant changes is rewritten, `uncompiled` says so: give the mutant its new place, never drop it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import ModuleType
+
+import numpy as np
+import pytest
+from folding import fold_error, folded
+from small_models import hard_pairs, ising_ring, mean_field, triples
+from uncompiled import REAL, WHOLE, Sources, kernel_error, target, uncompiled, wide_probability
+
+import definetti as dft
+from definetti.errors import SymmetryError
+from definetti.estimators.run import Question, ask
+from definetti.groups import PermutationGroup
+from definetti.model.factors import FactorGraph, factor_graph
+from definetti.model.simplify import simplify
+from definetti.samplers import fields, tables
+from definetti.samplers.chains import Plan, Sampling
+from definetti.samplers.gibbs import Gibbs
+from definetti.samplers.kernels import fields as field_kernels
+from definetti.samplers.kernels import tables as table_kernels
+from definetti.symmetry.factors import Symmetries, symmetries
+
+TOLERANCE = 1e-12  # as in the real tests
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """Replace `old` by `new` in one of the sources; seen on this model by this kernel."""
+
+    source: str  # an attribute of Sources
+    old: str
+    new: str
+    kernel: str
+    model: FactorGraph
+
+
+def lopsided() -> FactorGraph:
+    """Pair tables that are not symmetric, two kinds, fields."""
+    kinds = [np.exp([[0.5, -0.9], [0.1, 0.4]]), np.exp([[-0.7, 0.3], [0.9, 0.0]])]
+    pairs = [([0, 1], kinds[0]), ([0, 2], kinds[1]), ([1, 2], kinds[0]), ([3, 0], kinds[1])]
+    return factor_graph([2] * 4, [*pairs, ([0], [1.0, 2.0]), ([2], [3.0, 1.0])])
+
+
+def one_way() -> FactorGraph:
+    """A hard pair table that simplification cannot make symmetric."""
+    return factor_graph([2] * 3, [([0, 1], [[3.0, 0.0], [1.0, 2.0]]), ([1, 2], [[3.0, 0.0], [1.0, 2.0]])])
+
+
+def square() -> FactorGraph:
+    """Tables over three values each, not symmetric: an axis for another goes unnoticed by shapes."""
+    rng = np.random.default_rng(6)
+    return factor_graph([3] * 3, [([i, (i + 1) % 3], np.exp(rng.normal(size=(3, 3)))) for i in range(3)])
+
+
+KERNEL_MUTANTS = {
+    "wrong neighbour, narrow": Mutant(
+        "field_kernels", "state[neighbour[e], lane] & ONE) * coefficient[e]", "state[neighbour[e] - 1, lane] & ONE) * coefficient[e]", "narrow", lopsided()
+    ),
+    "wrong neighbour, wide": Mutant("field_kernels", "j, weight = neighbour[e], coefficient[e]", "j, weight = neighbour[lo], coefficient[e]", "wide", lopsided()),
+    "a neighbour twice, wide": Mutant("field_kernels", "(state[d, lane] & ONE)", "(state[c, lane] & ONE)", "wide", mean_field(6, 0.2)),
+    "stale threshold, wide": Mutant(
+        "field_kernels", "range(1, max(codes, 2), 4)", "range(1, codes, 4)", "wide", factor_graph([2, 2], [([0], [1, 2]), ([1], [3, 1])])
+    ),
+    "a step too early, wide": Mutant("field_kernels", "(s3 if c >= k3 else ZERO)", "(s3 if c >= k2 else ZERO)", "wide", mean_field(5, 0.2)),
+    "neighbour list": Mutant("fields", "neighbour[start[site] + position] = other", "neighbour[start[site] + position] = site", "narrow", lopsided()),
+    "wrong temperature": Mutant("fields", "small = 1.0 / (1.0 + np.exp(np.minimum(np.abs(odds), 700.0)))", "small = 1.0 / (1.0 + np.exp(np.minimum(np.abs(1.01 * odds), 700.0)))", "wide", lopsided()),
+    "wrong direction of a pair": Mutant("fields", "entries[:, [0, 2, 1, 3]]", "entries[:, [0, 1, 2, 3]]", "narrow", one_way()),
+    "wrong temperature, tables": Mutant("tables", "weights=np.exp(logs)", "weights=np.exp(0.99 * logs)", "tables", triples()),
+    "wrong table axis": Mutant("tables", "np.moveaxis(model.tables[entries].reshape(-1, *shape), a + 1, -1)", "np.moveaxis(model.tables[entries].reshape(-1, *shape), 1, -1)", "tables", square()),
+    "wrong stride": Mutant("tables", "range(len(rest) - 1, -1, -1)", "range(len(rest))", "tables", triples()),
+    "wrong other variable": Mutant("table_kernels", "place[lane] += jump * np.int32(state[j, lane])", "place[lane] += jump * np.int32(state[j - 1, lane])", "tables", triples()),
+    "a factor left out": Mutant("table_kernels", "for e in range(pair_start[i], pair_start[i + 1]):", "for e in range(pair_start[i] + 1, pair_start[i + 1]):", "tables", triples()),
+    "values mixed up": Mutant("table_kernels", "product[lane, v + 1] = p1 * w1", "product[lane, v + 1] = p1 * w2", "tables", triples()),
+}  # fmt: skip
+
+MODULES = {"fields": fields, "tables": tables, "field_kernels": field_kernels, "table_kernels": table_kernels}
+
+
+@pytest.mark.parametrize("name", KERNEL_MUTANTS)
+def test_transition_matrices_see_it(name: str) -> None:
+    mutant = KERNEL_MUTANTS[name]
+    assert kernel_error(mutant.model, mutant.kernel) < TOLERANCE
+    broken = {mutant.source: uncompiled(MODULES[mutant.source], (mutant.old, mutant.new))}
+    try:
+        error = kernel_error(mutant.model, mutant.kernel, Sources(**broken))
+    except (AssertionError, IndexError, KeyError):  # an impossible state, or a place outside its array
+        error = 1.0
+    assert error > 1e-4
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        ("further < rest[t, code[lane]]", "further < np.uint64(0)"),  # ties always lose
+        ("further < rest[t, code[lane]]", "further <= rest[t, code[lane]]"),
+    ],
+)
+def test_draw_check_sees_lost_ties(change: tuple[str, str]) -> None:
+    threshold = 3 * 2**46 + 12345
+    assert wide_probability(uncompiled(field_kernels), threshold) == threshold
+    with pytest.raises(AssertionError):
+        wide_probability(uncompiled(field_kernels, change), threshold)
+
+
+def sampling(question: Question, scan: str, source: ModuleType | None = None) -> Sampling:
+    gibbs, model = Gibbs(scan), question.group.model
+    run = Sampling(model, gibbs, gibbs.engine(model, question.slots), question.statistics, Plan(20, 0, 1, 7, 1))
+    if source is not None:
+        for block in run.blocks:
+            block._kernels = source  # type: ignore[attr-defined]
+    return run
+
+
+FOLD_MUTANTS = [
+    (ising_ring(5, 0.4, 0.2), "symmetric", field_kernels, "(state[i, lane] >> ONE) == code", "(state[i, lane] >> ONE) >= code"),
+    (ising_ring(5, 0.4, 0.2), "symmetric", field_kernels, "ones[c, lane] += state[i, lane] & ONE", "ones[c, lane] += ONE"),
+    (ising_ring(5, 0.4, 0.2), "random", field_kernels, "fold_visit(model.codes[model.table[i]], state, i,", "fold_visit(model.codes[model.table[i]], state, orders[s, 0],"),
+    (triples(), "symmetric", table_kernels, "conditional[cell + v, lane] += product[lane, v] * scale[lane]", "conditional[cell, lane] += product[lane, v] * scale[lane]"),
+    (triples(), "symmetric", table_kernels, "final[first[i] + state[i, lane], lane] += 1.0", "final[first[i], lane] += 1.0"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("model, scan, module, old, new", FOLD_MUTANTS)
+def test_folding_check_sees_it(model: FactorGraph, scan: str, module: ModuleType, old: str, new: str) -> None:
+    question = ask(symmetries(model), (), "orbit", 0)
+    real = fold_error(question, sampling(question, scan, uncompiled(module)), sampling(question, scan), 1)
+    broken = uncompiled(module, (old, new))
+    error = fold_error(question, sampling(question, scan, broken), sampling(question, scan), 1)
+    assert real < TOLERANCE
+    assert error > 1e-3
+
+
+# --- a group that is too large -----------------------------------------------------------------------------------
+
+
+def too_large(model: FactorGraph) -> Symmetries:
+    """All four variables of the path may be exchanged, the test claims; in truth it may only be reversed."""
+    swaps = [(np.arange(2 * i, 2 * i + 4), np.arange(2 * i, 2 * i + 4)[[2, 3, 0, 1]]) for i in range(3)]
+    return Symmetries(simplify(model), PermutationGroup(8, tuple(swaps)), 24, "given")
+
+
+def test_given_generators_of_a_larger_group_are_refused() -> None:
+    model = hard_pairs()
+    assert symmetries(model).order == 2
+    with pytest.raises(SymmetryError, match="generator 1 of 1"):
+        symmetries(model, generators="(X0 X1)")
+    with pytest.raises(SymmetryError):
+        symmetries(model, generators=too_large(model).group)
+
+
+def bias(model: FactorGraph, group: Symmetries) -> float:
+    """The largest |E[orbit estimate] − marginal| over the free variables: as in the algebra of estimators."""
+    aim = target(model)
+    assert aim is not None
+    question = ask(group, (), "orbit", 0)
+    means = aim.probability @ folded(question, aim.states)
+    truth = dft.exact(model)
+    ones = {i: means[question.names["statistic_of"][model.literal_start[i] + 1]] for i in model.free.tolist()}
+    return max(abs(ones[i] - truth[model.names[i]].probability) for i in ones)  # type: ignore[operator]
+
+
+def test_estimates_under_a_larger_group_are_biased() -> None:
+    model = hard_pairs()
+    assert bias(model, symmetries(model)) < TOLERANCE
+    assert bias(model, too_large(model)) > 0.05
+
+
+def test_real_sources_are_what_mutants_are_made_of() -> None:
+    assert uncompiled(field_kernels).__dict__.keys() == REAL.field_kernels.__dict__.keys()
+    assert WHOLE == fields.WHOLE

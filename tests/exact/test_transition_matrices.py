@@ -1,0 +1,195 @@
+"""Every kernel and every scan leaves the model's distribution alone: exact transition matrices, all branches followed."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from random_models import models
+from small_models import dense, hard_pairs, ising_ring, mean_field, moved, pair_models, potts_ring, triples
+from uncompiled import (
+    KERNELS,
+    REAL,
+    Target,
+    flow_error,
+    kernel_error,
+    runner,
+    scan_matrix,
+    site_matrices,
+    sweep_matrix,
+    target,
+    weighed,
+)
+
+from definetti.model.factors import FactorGraph, factor_graph
+from definetti.symmetry.factors import symmetries
+
+TOLERANCE = 1e-12
+SCANS = ("symmetric", "random", "fixed")
+
+
+def check_scans(model: FactorGraph, kernel: str) -> None:
+    """Site by site, scan by scan, and one whole sweep as the kernel itself composes it."""
+    aim = target(model)
+    if aim is None or not len(aim.simple.free) or len(aim.states) > 64:
+        return
+    run = runner(aim, kernel)
+    if run is None:
+        return
+    sites = site_matrices(aim, run)
+    for matrix in sites:
+        assert flow_error(aim, matrix) < TOLERANCE
+    for scan in SCANS:
+        if scan != "symmetric" or len(sites) <= 4:
+            assert flow_error(aim, scan_matrix(sites, scan)) < TOLERANCE
+    if np.prod(aim.simple.cards[aim.simple.free]) <= 16:
+        whole = sweep_matrix(aim, run, aim.simple.free[::-1])
+        np.testing.assert_allclose(whole, scan_matrix(sites[::-1], "fixed"), atol=TOLERANCE)
+
+
+@pytest.mark.parametrize("kernel", ["narrow", "wide"])
+@settings(max_examples=40)
+@given(model=pair_models())
+def test_fields_leave_random_models_alone(kernel: str, model: FactorGraph) -> None:
+    check_scans(model, kernel)
+
+
+@settings(max_examples=60)
+@given(model=models(most=4))
+def test_tables_leave_random_models_alone(model: FactorGraph) -> None:
+    check_scans(model, "tables")
+
+
+@settings(max_examples=20)
+@given(model=pair_models())
+def test_kernels_agree_on_pair_models(model: FactorGraph) -> None:
+    aim = target(model)
+    if aim is None or not len(aim.simple.free):
+        return
+    found = [site_matrices(aim, run) for kernel in KERNELS if (run := runner(aim, kernel)) is not None]
+    for other in found[1:]:
+        np.testing.assert_allclose(np.array(found[0]), np.array(other), atol=TOLERANCE)
+
+
+@pytest.mark.parametrize("kernel", ["narrow", "wide"])
+@pytest.mark.parametrize("coupling", [0.3, -0.3])
+def test_more_than_four_neighbours(kernel: str, coupling: float) -> None:
+    """The first four neighbours and the others are different loops in the wide kernel."""
+    assert runner(target(mean_field(7, coupling, 0.2)), kernel) is not None  # type: ignore[arg-type]
+    assert kernel_error(mean_field(7, coupling, 0.2), kernel) < TOLERANCE
+
+
+@pytest.mark.parametrize("kernel", ["narrow", "wide"])
+def test_two_kinds_of_neighbours(kernel: str) -> None:
+    """A hub with two and three neighbours of two kinds: twelve codes, coefficients 1 and 3."""
+    kinds = [np.exp([[0.5, -0.2], [0.1, 0.4]]), np.exp([[-0.7, 0.3], [0.9, 0.0]])]
+    model = factor_graph([2] * 6, [([0, j], kinds[j % 2]) for j in range(1, 6)] + [([0], [1.0, 2.0])])
+    assert runner(target(model), kernel) is not None  # type: ignore[arg-type]
+    assert kernel_error(model, kernel) < TOLERANCE
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_site_without_neighbours(kernel: str) -> None:
+    """Its threshold is its own, whatever site was updated before it."""
+    bond = np.exp([[0.5, -0.5], [-0.5, 0.5]])
+    model = factor_graph([2, 2, 2], [([0], [1.0, 3.0]), ([1], [9.0, 1.0]), ([1, 2], bond)])
+    aim = target(model)
+    assert aim is not None
+    run = runner(aim, kernel)
+    assert run is not None
+    for order in itertools.permutations(range(3)):
+        assert flow_error(aim, sweep_matrix(aim, run, np.array(order))) < TOLERANCE
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("strength", [50.0, 720.0, 1000.0, 1e5])
+def test_extreme_weights(kernel: str, strength: float) -> None:
+    """Strong factors that contradict each other leave the weak one to decide: nothing underflows."""
+    bond = np.array([[0.0, -strength], [-strength, 0.0]])
+    wide = np.array([[0.0, -strength, -strength], [-strength, 0.0, 0.0]])
+    for third, table in ((2, bond), (3, wide)):
+        cards = [2, 2, third]
+        model = factor_graph(cards, [([0, 1], bond), ([1, 2], table), ([0, 2], -table), ([0], [0.0, 0.3])], log=True)
+        states = np.array(list(itertools.product(*map(range, cards))))
+        logs = [sum(model.table(k)[tuple(s[model.variables(k)])] for k in range(4)) for s in states]
+        aim = weighed(model, states, np.exp(np.array(logs) - max(logs)))
+        if kernel == "tables" or third == 2:
+            assert runner(aim, kernel) is not None
+            assert kernel_error(aim, kernel) < 1e-10
+
+
+@pytest.mark.parametrize("kernel", ["tables"])
+def test_many_values(kernel: str) -> None:
+    rng = np.random.default_rng(8)
+    model = factor_graph([9, 6], [([0, 1], rng.exponential(size=(9, 6)) * (rng.random((9, 6)) < 0.8)), ([1], [1] * 6)])
+    assert kernel_error(model, kernel) < TOLERANCE
+    assert kernel_error(triples(), kernel) < TOLERANCE
+
+
+# --- the group ---------------------------------------------------------------------------------------------------
+
+SYMMETRIC = {
+    "ring": ising_ring(4),
+    "ring in a field": ising_ring(4, 0.9, 0.3),
+    "antiferromagnet": mean_field(4, -0.5),
+    "hard": hard_pairs(),
+    "potts": potts_ring(3, 3),
+    "observed": potts_ring(4, 2, 1.1).condition({0: 1}),
+}
+
+
+def unrest(aim: Target, matrix: np.ndarray, element: np.ndarray) -> float:
+    """The largest |Q(gx, gy) − Q(x, y)|."""
+    number = aim.number
+    image = [number[s.tobytes()] for s in moved(aim.states, aim.simple, element).astype(np.uint8)]
+    return float(np.abs(matrix[np.ix_(image, image)] - matrix).max())
+
+
+@pytest.mark.parametrize("name", SYMMETRIC)
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("scan", ["symmetric", "random"])
+def test_scan_commutes_with_group(name: str, kernel: str, scan: str) -> None:
+    model = SYMMETRIC[name]
+    aim = target(model)
+    assert aim is not None
+    run = runner(aim, kernel)
+    if run is None:
+        assert name == "potts"
+        return
+    group = symmetries(model)
+    assert len(group.group.generators) > 0
+    matrix = scan_matrix(site_matrices(aim, run), scan)
+    for element in dense(group):
+        assert unrest(aim, matrix, element) < TOLERANCE
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_fixed_scan_does_not_commute(kernel: str) -> None:
+    model = ising_ring(4)
+    aim = target(model)
+    assert aim is not None
+    run = runner(aim, kernel)
+    assert run is not None
+    matrix = scan_matrix(site_matrices(aim, run), "fixed")
+    assert flow_error(aim, matrix) < TOLERANCE
+    assert max(unrest(aim, matrix, element) for element in dense(symmetries(model))) > 1e-3
+
+
+def test_thresholds_respect_value_flips() -> None:
+    """To the last of the 48 bits: P(1) of a state and of the flipped state add up to 1, whatever the order of sums."""
+    rng = np.random.default_rng(4)
+    kinds = rng.normal(size=(3, 1)) * np.array([[1.0, -1.0, -1.0, 1.0]])
+    factors = [([0, j], kinds[j % 3].reshape(2, 2)) for j in range(1, 4)]
+    model = factor_graph([2] * 4, factors, log=True)
+    aim = target(model)
+    assert aim is not None
+    from definetti.samplers.blocks import slots_of
+    from definetti.symmetry.factors import none
+
+    engine = REAL.fields.build(aim.simple, slots_of(aim.simple, none(aim.simple).row_of))
+    assert engine is not None
+    hub = engine.model.threshold[engine.model.table[0], : engine.model.codes[engine.model.table[0]]]
+    assert len(hub) == 8
+    np.testing.assert_array_equal(hub + hub[::-1], np.uint64(2**48))  # code c flipped is 7 - c

@@ -1,0 +1,239 @@
+"""Kernels run from their own source, uncompiled, with every random branch followed: exact transition matrices.
+
+A module is read as text, planted bugs (if any) are put in, and it runs as plain Python in a module of its own, so that
+neither the compiled kernels nor their cache ever see a patched function.
+"""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+from random_models import brute_force
+
+from definetti.model.factors import FactorGraph
+from definetti.model.simplify import simplify
+from definetti.samplers import fields, tables
+from definetti.samplers.blocks import slots_of
+from definetti.samplers.kernels import fields as field_kernels
+from definetti.samplers.kernels import tables as table_kernels
+from definetti.symmetry.factors import none
+
+WHOLE = 2**48
+KERNELS = ("narrow", "wide", "tables")
+LOOPS = {"run_sweeps", "sweep_narrow", "sweep_wide", "settle_ties", "shuffled", "with_replacement", "flush_all"}
+PLAIN_NJIT = "def njit(**options):\n    return lambda function: function"
+
+
+def uncompiled(module: ModuleType, *changes: tuple[str, str]) -> ModuleType:
+    """A fresh copy of a module as plain Python, with `changes` (old text, new text) made to its source."""
+    assert module.__file__ is not None
+    text = Path(module.__file__).read_text(encoding="utf-8").replace("from numba import njit", PLAIN_NJIT)
+    for old, new in changes:
+        assert text.count(old) >= 1, f"the source of {module.__name__} no longer contains {old!r}"
+        text = text.replace(old, new)
+    copy = ModuleType(f"{module.__name__}_uncompiled")
+    copy.__dict__["__file__"] = module.__file__
+    sys.modules[copy.__name__] = copy  # dataclasses look there for their module
+    exec(compile(text, module.__file__, "exec"), copy.__dict__)
+    for name in LOOPS & copy.__dict__.keys():  # integers overflow on purpose
+        setattr(copy, name, np.errstate(over="ignore")(getattr(copy, name)))
+    return copy
+
+
+@dataclass(frozen=True)
+class Sources:
+    """The code under test: the engines that compile models, and the kernels that run them."""
+
+    fields: ModuleType = fields
+    tables: ModuleType = tables
+    field_kernels: ModuleType = field(default_factory=lambda: uncompiled(field_kernels))
+    table_kernels: ModuleType = field(default_factory=lambda: uncompiled(table_kernels))
+
+
+REAL = Sources()
+
+
+@dataclass(frozen=True, eq=False)
+class Target:
+    """A model as kernels see it, its possible states and their probabilities (by brute force on the model as given)."""
+
+    simple: FactorGraph
+    states: np.ndarray  # int64[S, n]: of positive probability
+    probability: np.ndarray
+
+    @property
+    def number(self) -> dict[bytes, int]:
+        return {state.astype(np.uint8).tobytes(): s for s, state in enumerate(self.states)}
+
+
+def target(model: FactorGraph) -> Target | None:
+    """None if no state is possible."""
+    states, weights = brute_force(model)
+    return weighed(model, states, weights) if weights.sum() > 0 else None
+
+
+def weighed(model: FactorGraph, states: np.ndarray, weights: np.ndarray) -> Target:
+    return Target(simplify(model), states[weights > 0], (weights / weights.sum())[weights > 0])
+
+
+# --- following branches ------------------------------------------------------------------------------------------
+
+Run = Callable[[np.ndarray, tuple[int, ...]], tuple[np.ndarray, np.ndarray]]
+"""(order, the value to draw at each place of it) → (states reached int[S, n], with which probability)."""
+
+
+def runner(aim: Target, kernel: str, sources: Sources = REAL) -> Run | None:
+    """How to follow one branch from every state at once (a lane each); None where the engine does not apply."""
+    slots = slots_of(aim.simple, none(aim.simple).row_of)
+    if kernel == "tables":
+        return _tables_runner(aim, sources.tables.build(aim.simple, slots), sources.table_kernels)
+    engine = sources.fields.build(aim.simple, slots)
+    if engine is None:
+        return None
+    return _narrow_runner(aim, engine, sources) if kernel == "narrow" else _wide_runner(aim, engine, sources)
+
+
+def _narrow_runner(aim: Target, engine: fields.FieldsEngine, sources: Sources) -> Run:
+    kernels = sources.field_kernels
+
+    def run(order: np.ndarray, values: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
+        state = np.concatenate([aim.states.T, np.zeros((1, len(aim.states)))]).astype(np.uint8)
+        chance = np.ones(len(aim.states))
+        calls = itertools.count()
+
+        def follow(threshold: np.uint64, stream: np.ndarray) -> np.uint8:
+            place, lane = divmod(next(calls), len(chance))
+            chance[lane] *= int(threshold) / WHOLE if values[place] else (WHOLE - int(threshold)) / WHOLE
+            return np.uint8(values[place])
+
+        kernels.draw_narrow = follow
+        kernels.sweep_narrow(engine.model, state, order, np.zeros(4, np.uint64))
+        return (state[:-1] & 1).T, chance
+
+    return run
+
+
+def _wide_runner(aim: Target, engine: fields.FieldsEngine, sources: Sources) -> Run:
+    kernels = sources.field_kernels
+    width = -(-len(aim.states) // 8) * 8
+
+    def run(order: np.ndarray, values: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
+        state = np.zeros((aim.simple.n + 1, width), np.uint8)
+        state[:-1] = aim.states[np.arange(width) % len(aim.states)].T
+        chance = np.ones(width)
+        places = iter(values)
+
+        def follow(state, i, code, top_words, draw_words, rest, t, ties) -> None:
+            value = next(places)
+            for lane in range(width):
+                threshold = (int(top_words.view(np.uint8)[lane]) << 40) + int(rest[t, code[lane]])
+                chance[lane] *= threshold / WHOLE if value else (WHOLE - threshold) / WHOLE
+                state[i, lane] = (code[lane] << 1) | value
+
+        kernels.next_bytes = lambda lanes, quads: None
+        kernels.draw_wide = lambda *arrays: True  # every lane ties, so that `settle_ties` is asked
+        kernels.settle_ties = follow
+        streams = kernels.Streams(np.zeros((4, width // 4), np.uint32), np.zeros(4, np.uint64))
+        kernels.sweep_wide(engine.model, state, order, streams, fields._scratch(kernels, width))
+        return (state[:-1] & 1).T[: len(aim.states)], chance[: len(aim.states)]
+
+    return run
+
+
+def _tables_runner(aim: Target, engine: tables.TablesEngine, kernels: ModuleType) -> Run:
+    def run(order: np.ndarray, values: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
+        block = engine.block(aim.states, np.random.SeedSequence(0), False)
+        block._kernels = kernels
+        chance = np.ones(len(aim.states))
+        places = iter(values)
+
+        def follow(product, pad, uniform, value, scale) -> bool:
+            wanted, mass = next(places), product[:, :pad].sum(axis=1)
+            assert ((mass > 0) | (chance == 0)).all(), "every value of a possible state is impossible"
+            chance[:] *= np.divide(product[:, wanted], mass, out=np.zeros_like(mass), where=mass > 0)
+            value[:] = wanted
+            return False
+
+        kernels.choose = follow
+        block.run(order[None], 0)
+        return block.state.T, chance
+
+    return run
+
+
+# --- transition matrices -----------------------------------------------------------------------------------------
+
+
+def sweep_matrix(aim: Target, run: Run, order: np.ndarray) -> np.ndarray:
+    """The exact transition matrix of updating the sites of `order`, every branch followed in the kernel's own sweep."""
+    matrix = np.zeros((len(aim.states), len(aim.states)))
+    number = aim.number
+    for values in itertools.product(*(range(int(aim.simple.cards[i])) for i in order)):
+        reached, chance = run(np.asarray(order, dtype=np.int32), values)
+        for s in np.flatnonzero(chance):
+            matrix[s, number[reached[s].tobytes()]] += chance[s]
+    return matrix
+
+
+def site_matrices(aim: Target, run: Run) -> list[np.ndarray]:
+    return [sweep_matrix(aim, run, aim.simple.free[k : k + 1]) for k in range(len(aim.simple.free))]
+
+
+def scan_matrix(sites: list[np.ndarray], scan: str) -> np.ndarray:
+    """One sweep of a scan (one update for `random`): every order of the sites with equal probability, or the fixed one."""
+    if scan == "random":
+        return np.mean(sites, axis=0)
+    orders = itertools.permutations(range(len(sites))) if scan == "symmetric" else [range(len(sites))]
+    one = np.eye(len(sites[0]))
+    return np.mean([np.linalg.multi_dot([one, one, *(sites[k] for k in order)]) for order in orders], axis=0)
+
+
+def flow_error(aim: Target, matrix: np.ndarray) -> float:
+    """How far a kernel is from leaving the distribution alone, and from being a kernel at all."""
+    stray = np.abs(matrix.sum(axis=1) - 1.0).max()
+    return float(max(stray, np.abs(aim.probability @ matrix - aim.probability).max()))
+
+
+def kernel_error(model: FactorGraph | Target, kernel: str, sources: Sources = REAL) -> float:
+    """The largest error of any single-site update of a kernel: what both the real tests and the mutants look at."""
+    aim = target(model) if isinstance(model, FactorGraph) else model
+    if aim is None or not len(aim.simple.free):
+        return 0.0
+    run = runner(aim, kernel, sources)
+    return 0.0 if run is None else max(flow_error(aim, matrix) for matrix in site_matrices(aim, run))
+
+
+# --- the draw itself ---------------------------------------------------------------------------------------------------
+
+
+def split(threshold: int) -> tuple[int, int]:
+    """Top 8 bits and the rest, as engines store them."""
+    top = min(threshold >> 40, 255)
+    return top, threshold - (top << 40)
+
+
+def wide_probability(kernels: ModuleType, threshold: int) -> int:
+    """P(1) of the wide draw in units of 2^-48: all 256 bytes in as many lanes, and both sides of the tie's border."""
+    top, rest = split(threshold)
+    scratch = fields._scratch(kernels, 256)
+    scratch.top[:] = top
+    scratch.draw[:] = np.arange(256)
+    rests = np.full((1, 16), rest, dtype=np.uint64)
+    ones_at_tie = set()
+    for further in {0, max(rest - 1, 0), min(rest, 2**40 - 1), 2**40 - 1}:
+        state = np.zeros((1, 256), dtype=np.uint8)
+        kernels.next_word = lambda stream, further=further: np.uint64(further << 24)
+        tie = kernels.draw_wide(state, 0, scratch.code, scratch.top, scratch.draw)
+        assert tie
+        kernels.settle_ties(state, 0, scratch.code, scratch.top_words, scratch.draw_words, rests, 0, None)
+        assert state[0, top] == (further < rest)
+        ones_at_tie.add((int(state[0].sum()) - int(state[0, top]), further < rest))
+    sure = {count for count, _ in ones_at_tie}
+    assert len(sure) == 1, "the further bits changed a lane that does not tie"
+    return sure.pop() * 2**40 + rest
