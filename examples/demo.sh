@@ -40,3 +40,18 @@ sharp=$(mse "$out/orbit.json")
 python -c "
 print(f'\nmean squared error over all variables: {$plain:.3g} without symmetries, {$sharp:.3g} with them')
 print(f'{$plain / $sharp:.1f} times smaller in this run, from as many sweeps')"
+
+echo "
+Markov logic, never grounded: friends and smokers with transitive friendship. A thousand people make a billion ground
+clauses; the symmetries of their names leave four numbers to estimate:"
+run info examples/smokers-transitive.mln --domain person=1000
+run symmetries examples/smokers-transitive.mln --domain person=1000
+echo "
+Three people, where every state can be enumerated:"
+run exact examples/smokers-transitive.mln --domain person=3 -o "$out/three-exact.json"
+run marginals examples/smokers-transitive.mln --domain person=3 --seed 7 -o "$out/three.json"
+run compare "$out/three.json" "$out/three-exact.json"
+echo "
+A hundred people, a million ground clauses, where nothing else than sampling will do:"
+run marginals examples/smokers-transitive.mln --domain person=100 --sweeps 500 --seed 7 \
+    --query 'Smokes(Person1)' --query 'Friends(Person1,Person2) ^ Friends(Person2,Person3)'

@@ -1,6 +1,8 @@
-"""What folding must give, recomputed the slow way: F and G sweep by sweep, from states and full conditionals by brute force."""
+"""What folding must give, recomputed the slow way: F and G sweep by sweep, states and conditionals by brute force."""
 
 from __future__ import annotations
+
+from itertools import pairwise
 
 import numpy as np
 
@@ -52,7 +54,7 @@ def folded(question: Question, states: np.ndarray) -> np.ndarray:
 
 
 def recomputed(question: Question, sampling: Sampling, sweeps: int) -> tuple[np.ndarray, np.ndarray]:
-    """F[sweep, chain, K] and G[chain, K]: a run driven site by site, its kernels asked for nothing but the next state."""
+    """F[sweep, chain, K] and G[chain, K]: a run driven site by site, its kernels asked for the next state alone."""
     model, names = question.group.model, question.names
     f, sums, visits = [], np.zeros((sampling.plan.chains, names["singles"])), np.zeros(names["singles"])
     for _ in range(sweeps):
@@ -80,7 +82,7 @@ def fold_error(question: Question, fast: Sampling, slow: Sampling, sweeps: int) 
     f, g = recomputed(question, slow, sweeps)
     starts = np.concatenate([[0], np.cumsum(draws.lengths)])
     errors = [np.abs(draws.last - f[starts[1:] - 1]).max()]
-    errors += [np.abs(draws.f[b] - f[a:z].mean(axis=0)).max() for b, (a, z) in enumerate(zip(starts, starts[1:]))]
+    errors += [np.abs(draws.f[b] - f[a:z].mean(axis=0)).max() for b, (a, z) in enumerate(pairwise(starts))]
     if len(draws.lengths) == 1:
         singles = question.names["singles"]
         errors.append(np.nanmax(np.abs(draws.g[0, :, :singles] - g)))

@@ -26,7 +26,16 @@ from definetti.symmetry.factors import none
 
 WHOLE = 2**48
 KERNELS = ("narrow", "wide", "tables")
-LOOPS = {"run_sweeps", "run_narrow_sweeps", "sweep_narrow", "sweep_wide", "settle_ties", "shuffled", "with_replacement"}
+LOOPS = {
+    "run_sweeps",
+    "run_narrow_sweeps",
+    "sweep_narrow",
+    "sweep_wide",
+    "settle_ties",
+    "shuffled",
+    "with_replacement",
+    "next_words",
+}
 PLAIN_NJIT = "def njit(**options):\n    return lambda function: function"
 
 
@@ -103,20 +112,20 @@ def _narrow_runner(aim: Target, engine: fields.FieldsEngine, sources: Sources) -
     kernels = sources.field_kernels
 
     def run(order: np.ndarray, values: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
-        state = np.concatenate([aim.states.T, np.zeros((1, len(aim.states)))]).astype(np.uint8)
+        states = fields._bytes(aim.states)
         chance = np.ones(len(aim.states))
-        calls = itertools.count()
+        for lane, state in enumerate(states):
+            places = iter(values)
 
-        def follow(threshold: np.uint64, stream: np.ndarray) -> np.uint8:
-            place, lane = divmod(next(calls), len(chance))
-            chance[lane] *= int(threshold) / WHOLE if values[place] else (WHOLE - int(threshold)) / WHOLE
-            return np.uint8(values[place])
+            def follow(threshold: np.uint64, word: np.uint64, lane=lane, places=places) -> np.uint8:
+                value = next(places)
+                chance[lane] *= int(threshold) / WHOLE if value else (WHOLE - int(threshold)) / WHOLE
+                return np.uint8(value)
 
-        kernels.draw_narrow = follow
-        cells = fields._cells(kernels, engine)
-        counts = fields._counts(kernels, len(cells.table), 1, 0, True)
-        kernels.sweep_narrow(engine.model, state, order, np.zeros(4, np.uint64), cells, counts, 0)
-        return state[:-1].T, chance
+            kernels.draw_narrow = follow
+            stream, words, single = np.zeros(4, np.uint64), np.zeros(8, np.uint64), np.zeros((0, 0), np.int64)
+            kernels.sweep_narrow(engine.model, state, order, stream, words, single, 0)
+        return states[:, :-1], chance
 
     return run
 
@@ -142,9 +151,8 @@ def _wide_runner(aim: Target, engine: fields.FieldsEngine, sources: Sources) -> 
         kernels.draw_wide = lambda *arrays: True  # every lane ties, so that `settle_ties` is asked
         kernels.settle_ties = follow
         streams = kernels.Streams(np.zeros(4 * fields.WORDS, np.uint64), np.zeros(4, np.uint64))
-        cells = fields._cells(kernels, engine)
-        counts = fields._counts(kernels, len(cells.table), 1, state.shape[1], False)
-        kernels.sweep_wide(engine.model, state, order, streams, scratch, cells, counts, 0, False)
+        counts = fields._counts(kernels, len(engine.cells.table), 1, state.shape[1], False)
+        kernels.sweep_wide(engine.model, state, order, streams, scratch, engine.cells, counts, 0, False)
         return fields._unpacked(state)[:-1].T[: len(aim.states)], chance[: len(aim.states)]
 
     return run
@@ -201,7 +209,7 @@ def site_matrices(aim: Target, run: Run) -> list[np.ndarray]:
 
 
 def scan_matrix(sites: list[np.ndarray], scan: str) -> np.ndarray:
-    """One sweep of a scan (one update for `random`): every order of the sites with equal probability, or the fixed one."""
+    """One sweep of a scan (one update for `random`): all orders with equal probability, or the fixed one."""
     if scan == "random":
         return np.mean(sites, axis=0)
     orders = itertools.permutations(range(len(sites))) if scan == "symmetric" else [range(len(sites))]
@@ -224,7 +232,7 @@ def kernel_error(model: FactorGraph | Target, kernel: str, sources: Sources = RE
     return 0.0 if run is None else max(flow_error(aim, matrix) for matrix in site_matrices(aim, run))
 
 
-# --- the draw itself ---------------------------------------------------------------------------------------------------
+# --- the draw itself -----------------------------------------------------------------------------------------------
 
 
 def split(threshold: int) -> tuple[int, int]:

@@ -30,6 +30,12 @@ class Diagnosis:
 
 def weighted_mean(batches: np.ndarray, lengths: np.ndarray) -> np.ndarray:
     """The mean over batches and chains; batches that are unknown (NaN) are left out."""
+    if not np.isnan(batches).any():
+        return (
+            np.average(batches.mean(axis=1), axis=0, weights=lengths)
+            if len(lengths)
+            else np.full(batches.shape[2], np.nan)
+        )
     weights = np.broadcast_to(lengths[:, None, None], batches.shape)
     known = ~np.isnan(batches)
     total = np.where(known, weights, 0).sum(axis=(0, 1))
@@ -52,6 +58,8 @@ def _nearly_independent(batches: np.ndarray, lengths: np.ndarray) -> np.ndarray:
     """float64[means, statistics]: chain means where chains are many, otherwise the batch means of all chains."""
     count, chains, statistics = batches.shape
     if chains >= MANY_CHAINS:
+        if not np.isnan(batches).any():
+            return np.average(batches, axis=0, weights=lengths)
         weights = np.broadcast_to(lengths[:, None, None], batches.shape)
         known = ~np.isnan(batches)
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -59,11 +67,14 @@ def _nearly_independent(batches: np.ndarray, lengths: np.ndarray) -> np.ndarray:
     return batches.reshape(count * chains, statistics)
 
 
-def split_rhat(batches: np.ndarray, lengths: np.ndarray, last: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def split_rhat(
+    batches: np.ndarray, lengths: np.ndarray, squares: np.ndarray, sizes: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Split R-hat, and the variance of single draws.
 
-    Each chain is cut into halves; the halves' means are compared with the spread of single draws within them. Single draws are
-    the last sweeps of the batches.
+    Each chain is cut into halves; the halves' means are compared with the spread of single draws within them. `squares` are
+    means of F², perhaps of few draws: a rare event may be missing from them altogether. But F is a mean of `sizes` indicators, so F² is
+    at least F / size, which is known from all draws.
     """
     count = len(lengths)
     if count < 4:
@@ -72,19 +83,23 @@ def split_rhat(batches: np.ndarray, lengths: np.ndarray, last: np.ndarray) -> tu
     half = count // 2
     parts = [slice(0, half), slice(half, count)]
     means = np.concatenate([np.average(batches[p], axis=0, weights=lengths[p]) for p in parts])
-    within = np.mean(np.concatenate([last[p].var(axis=0, ddof=1) for p in parts]), axis=0)
+    square = np.maximum(squares.mean(axis=(0, 1)), means.mean(axis=0) / sizes)
+    within = square - (means**2).mean(axis=0)
+    within[within < 1e-14] = 0.0
     size = lengths[:half].sum()
     total = (size - 1) / size * within + means.var(axis=0, ddof=1)
     with np.errstate(invalid="ignore", divide="ignore"):
         rhat = np.sqrt(total / within)
-    rhat[(within == 0) & (total == 0)] = np.nan
+    rhat[(within == 0) & (total < 1e-14)] = np.nan
     return rhat, total
 
 
-def diagnose(batches: np.ndarray, lengths: np.ndarray, f: np.ndarray, last: np.ndarray) -> Diagnosis:
+def diagnose(
+    batches: np.ndarray, lengths: np.ndarray, f: np.ndarray, squares: np.ndarray, sizes: np.ndarray
+) -> Diagnosis:
     """Of an estimate made from `batches`; R-hat always looks at the draws themselves, F."""
     mcse = standard_error(batches, lengths)
-    rhat, variance = split_rhat(f, lengths, last)
+    rhat, variance = split_rhat(f, lengths, squares, sizes)
     constant = (f == f[:1, :1]).all(axis=(0, 1)) if f.size else np.ones(f.shape[2], dtype=bool)
     with np.errstate(invalid="ignore", divide="ignore"):
         ess = variance / mcse**2

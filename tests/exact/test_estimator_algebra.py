@@ -1,4 +1,4 @@
-"""Expectation and variance of every estimator by enumeration; Lemma 1 and Example 1 of the paper; folding the slow way."""
+"""Expectation and variance of estimators by enumeration; Lemma 1 and Example 1 of the paper; folding the slow way."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def truths(question: Question, states: np.ndarray, probability: np.ndarray) -> n
 
 @pytest.mark.parametrize("name", MODELS)
 def test_lemma_1(name: str) -> None:
-    """The mean of the indicator over the orbit of a state, by brute force over the group, is its orbit Hamming weight over
-    the size of the orbit of the literals: also where values are permuted, and for tuples."""
+    """The mean of the indicator over the orbit of a state, by brute force over the group, is its orbit Hamming weight
+    over the size of the orbit of the literals: also where values are permuted, and for tuples."""
     question, _ = questions(name)
     group, model = question.group, question.group.model
     aim = target(MODELS[name][0])
@@ -185,7 +185,7 @@ def run(question: Question, scan: str, chains: int, sweeps: int) -> Sampling:
 @pytest.mark.parametrize("chains", [3, 40])
 @pytest.mark.parametrize("name", MODELS)
 def test_folding_the_slow_way(name: str, scan: str, chains: int) -> None:
-    """F, its last sweep and G of whole runs against indicators and conditionals recomputed at every sweep and update."""
+    """F, its last sweep and G of whole runs against indicators and conditionals recomputed at each sweep and update."""
     for question in questions(name):
         assert fold_error(question, run(question, scan, chains, 1), run(question, scan, chains, 1), 1) < 1e-12
     orbit, _ = questions(name)

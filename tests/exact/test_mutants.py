@@ -3,6 +3,8 @@
 If a line that a mutant changes is rewritten, `uncompiled` says so: give the mutant its new place, never drop it.
 """
 
+# ruff: noqa: E501 - the patched lines stand as they are in the sources
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -61,15 +63,15 @@ def square() -> FactorGraph:
 
 KERNEL_MUTANTS = {
     "wrong neighbour, narrow": Mutant(
-        "field_kernels", "state[neighbour[e], lane] * coefficient[e]", "state[neighbour[e] - 1, lane] * coefficient[e]", "narrow", lopsided()
+        "field_kernels", "state[near[i, 2]] + state[near[i, 3]]", "state[near[i, 2]] + state[near[i, 2]]", "narrow", mean_field(5, 0.2)
     ),
-    "wrong neighbour, wide": Mutant("field_kernels", "shift_codes(state, neighbour[e],", "shift_codes(state, neighbour[hi - 4],", "wide", lopsided()),
+    "wrong neighbour, wide": Mutant("field_kernels", "shift_codes(state, neighbour[e],", "shift_codes(state, neighbour[near[i, 5]],", "wide", lopsided()),
     "a neighbour twice, wide": Mutant("field_kernels", "state[c, w] & state[d, w]", "state[c, w] & state[c, w]", "wide", mean_field(6, 0.2)),
     "stale threshold, wide": Mutant(
         "field_kernels", "range(1, max(codes, 2), 4)", "range(1, codes, 4)", "wide", factor_graph([2, 2], [([0], [1, 2]), ([1], [3, 1])])
     ),
     "another code's threshold, wide": Mutant("field_kernels", "(m3 & flip[t, k + 2, b])", "(m3 & flip[t, k + 1, b])", "wide", mean_field(5, 0.2)),
-    "neighbour list": Mutant("fields", "neighbour[start[site] + position] = other", "neighbour[start[site] + position] = site", "narrow", lopsided()),
+    "neighbour list": Mutant("fields", "near[site[first], position[first]] = other[first]", "near[site[first], position[first]] = site[first]", "narrow", lopsided()),
     "wrong temperature": Mutant("fields", "small = 1.0 / (1.0 + np.exp(np.minimum(np.abs(odds), 700.0)))", "small = 1.0 / (1.0 + np.exp(np.minimum(np.abs(1.01 * odds), 700.0)))", "wide", lopsided()),
     "wrong direction of a pair": Mutant("fields", "entries[:, [0, 2, 1, 3]]", "entries[:, [0, 1, 2, 3]]", "narrow", one_way()),
     "wrong temperature, tables": Mutant("tables", "weights=np.exp(logs)", "weights=np.exp(0.99 * logs)", "tables", triples()),

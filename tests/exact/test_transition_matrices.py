@@ -1,4 +1,4 @@
-"""Every kernel and every scan leaves the model's distribution alone: exact transition matrices, all branches followed."""
+"""Every kernel and scan leaves the model's distribution alone: exact transition matrices, all branches followed."""
 
 from __future__ import annotations
 

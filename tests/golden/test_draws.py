@@ -1,8 +1,8 @@
 """Draws pinned bit by bit: one seed per kernel and scan.
 
-A change here changes every published result that names a seed. If that is meant (another stream, another layout of lanes,
-another way to start), run `python -m pytest tests/golden/test_draws.py`, copy the digests that the failures print, and say in
-the commit and in CHANGELOG.md that draws have changed.
+A change here changes every published result that names a seed. If that is meant (another stream, another layout of
+lanes, another way to start), run `python -m pytest tests/golden/test_draws.py`, copy the digests that the failures
+print, and say in the commit and in CHANGELOG.md that draws have changed.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from definetti.symmetry.factors import symmetries
 MODELS = {"narrow": (mean_field(6, -0.2, 0.1), 5), "wide": (mean_field(6, -0.2, 0.1), 300), "tables": (triples(), 40)}
 
 GOLDEN = {
-    ("narrow", "symmetric"): "3312371384e17fa8",
-    ("narrow", "random"): "a71003a4bddfe690",
-    ("narrow", "fixed"): "f01b896bfe0ab564",
+    ("narrow", "symmetric"): "5157baf8e587931e",
+    ("narrow", "random"): "c57d5d483bd636b9",
+    ("narrow", "fixed"): "e94a84ee4334cda0",
     ("wide", "symmetric"): "a1dbe658b8385180",
     ("wide", "random"): "6a9bb3c1f11fc6f7",
     ("wide", "fixed"): "9eec7a05de2eddd6",
@@ -34,7 +34,7 @@ GOLDEN = {
 }
 
 
-GOLDEN_PATH = ["1000", "1001", "1000", "1001"]
+GOLDEN_PATH = ["1001", "1010", "0100", "1000"]
 
 
 def states(model: FactorGraph, scan: str, chains: int, sweeps: int = 6) -> np.ndarray:

@@ -45,8 +45,10 @@ def z_scores(found: dft.Marginals, truth: dft.Marginals) -> list[float]:
 
 
 def z_limit(count: int) -> float:
-    """The two-sided limit that the largest of `count` normal numbers passes with probability below the false alarm; a bit
-    more, since errors from some dozens of means have heavier tails than normal ones."""
+    """The two-sided limit that the largest of `count` numbers passes with probability below the false alarm.
+
+    Of Student's t: errors from some dozens of means have heavier tails than normal ones.
+    """
     from scipy.stats import t
 
     return float(t.ppf(1 - FALSE_ALARM / (2 * count), df=40))

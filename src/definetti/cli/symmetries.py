@@ -43,7 +43,7 @@ def find_symmetries(model: Any, kind: str, generators: Path | None, time_limit: 
 def symmetries_json(group: Any, orbits: list[Any]) -> dict[str, Any]:
     out: dict[str, Any] = {
         "order": None if group.order is None else show.digits(group.order),
-        "generators": len(group.group.generators),
+        "generators": group.generator_count,
         "orbit_count": len(orbits),
         "orbits": [{"representative": row.representative, "size": int(row.size)} for row in orbits[:MOST_ORBITS]],
         "seconds": group.seconds,
@@ -58,7 +58,7 @@ def symmetries_table(group: Any, orbits: list[Any]) -> str:
         [
             ("kind", group.kind),
             ("order", "not known" if group.order is None else show.large(group.order)),
-            ("generators", show.count(len(group.group.generators))),
+            ("generators", show.count(group.generator_count)),
             ("orbits", f"{show.count(len(orbits))} of {show.count(sum(row.size for row in orbits))} variables"),
             ("seconds", show.number(group.seconds, 3)),
         ]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from definetti.diagnose import Diagnosis, diagnose
+from definetti.diagnose import Diagnosis, diagnose, weighted_mean
 from definetti.errors import Notice
 from definetti.estimators.events import Event
 from definetti.estimators.values import Estimates
@@ -19,6 +19,7 @@ from definetti.samplers.draws import Draws
 
 MOST_RHAT = 1.05
 FEWEST_ESS = 100.0
+ROUNDING = 1e-14
 
 
 def with_events(draws: Draws, events: Sequence[Event], singles: int) -> Draws:
@@ -35,26 +36,30 @@ def with_events(draws: Draws, events: Sequence[Event], singles: int) -> Draws:
         return np.concatenate([batches[:, :, :singles], np.stack(columns, axis=2)], axis=2)
 
     g = None if draws.g is None else join(draws.g, np.nan)
-    return Draws(join(draws.f), join(draws.last), g, draws.lengths, draws.burn_in)
+    assert draws.last is not None
+    sizes = [*draws.sizes[:singles], *(event.orbit_size for event in events)]
+    return replace(draws, f=join(draws.f), last=join(draws.last), g=g, sizes=np.array(sizes, dtype=np.int64))
 
 
 def judge(estimates: Estimates, draws: Draws, certain: np.ndarray) -> Diagnosis:
     """Errors of the estimates. `certain`: what the model alone makes known (see `certain_statistics`), NaN elsewhere.
 
-    A statistic that never moved is exact only where it is certain. An orbit mean that never moved for another reason met too
-    few states: it has no error that the draws could tell.
+    A statistic that never moved is exact only where it is certain. Otherwise it is rare, and its conditionals say how
+    rare; or no update could have moved it, and it is frozen; or nothing can be told.
     """
-    found = diagnose(estimates.batches, draws.lengths, draws.f, draws.last)
+    found = diagnose(estimates.batches, draws.lengths, draws.f, draws.squares, draws.sizes)
     if not draws.f.shape[0]:
         return found
+    if draws.unfinished:
+        unknown = np.full_like(found.mcse, np.nan)
+        return replace(found, mcse=unknown, rhat=unknown, ess=unknown)
     still = draws.f[0, 0]
+    g = np.full_like(still, np.nan) if draws.g is None else weighted_mean(draws.g, draws.lengths)
     exact = found.constant & (np.abs(still - certain) < 1e-12)
-    stuck = found.constant & ~exact
-    mcse = np.where(exact, 0.0, np.where(stuck, np.nan, found.mcse))
-    frozen = np.zeros_like(stuck)
-    if draws.g is not None:
-        told = ~np.isnan(draws.g)
-        frozen = stuck & told.any(axis=(0, 1)) & (~told | (np.abs(draws.g - still) < 1e-12)).all(axis=(0, 1))
+    frozen = found.constant & ~exact & (np.abs(g - still) < 1e-12)
+    rare = np.where(np.isnan(found.mcse), np.nan, np.sqrt(g * (1 - g) / (draws.sweeps * draws.chains)))
+    mcse = np.where(found.constant, np.where(frozen, np.nan, rare), found.mcse)
+    mcse[exact | (mcse < ROUNDING)] = 0.0  # a conditional that depends on nothing is the answer itself
     return replace(found, mcse=mcse, frozen=frozen)
 
 
@@ -82,8 +87,8 @@ def assemble(
             "ess": found.ess[columns],
         }
         if len(columns) == 1:
-            return {key: _number(value[0]) for key, value in fields.items()}
-        return {key: [_number(v) for v in value] for key, value in fields.items()}
+            return {key: number(value[0]) for key, value in fields.items()}
+        return {key: [number(v) for v in value] for key, value in fields.items()}
 
     rows = []
     for i, size in zip(names["row_representative"].tolist(), names["row_size"].tolist(), strict=True):
@@ -103,11 +108,11 @@ def assemble(
                 asked[query.text] = Estimate(float(event.certain > 0), 0.0, None, None, 1)
         else:
             asked[query.text] = marginals[model.names[query.variables[0]]]
-    doubts = _doubts(rows, asked) + _frozen(names, found, model)
-    return Marginals(tuple(rows), members, asked, run, (*notices, *doubts), interrupted=interrupted)
+    doubt = doubts(rows, asked) + _frozen(names, found, model)
+    return Marginals(tuple(rows), members, asked, run, (*notices, *doubt), interrupted=interrupted)
 
 
-def _number(value: float) -> float | None:
+def number(value: float) -> float | None:
     """None for what cannot be told; an infinite R-hat stays, since it tells much."""
     return None if np.isnan(value) else float(value)
 
@@ -119,14 +124,18 @@ def _frozen(names: Mapping[str, Any], found: Diagnosis, model: FactorGraph) -> l
     if not len(stuck):
         return []
     name, count = model.names[names["row_representative"][stuck[0]]], int(names["row_size"][stuck].sum())
+    return [frozen_notice(name, count)]
+
+
+def frozen_notice(name: str, count: int) -> Notice:
     text = (
         f"{count} variables never moved, {name} among them: at every update one value was certain. "
         "Either the model forces them, or single-site moves cannot reach the other values"
     )
-    return [Notice("frozen", text)]
+    return Notice("frozen", text)
 
 
-def _doubts(rows: Sequence[OrbitRow], asked: Mapping[str, Estimate]) -> list[Notice]:
+def doubts(rows: Sequence[OrbitRow], asked: Mapping[str, Estimate]) -> list[Notice]:
     """What fails: R-hat above 1.05, effective size below 100, or no standard error or no R-hat at all."""
     printed = [(row.representative, row) for row in rows] + list(asked.items())
     loose, few, unknown, unsure = [], [], [], []

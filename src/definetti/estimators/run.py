@@ -6,46 +6,34 @@ import math
 import os
 import secrets
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from definetti.errors import ModelError, Notice
-from definetti.estimators import ESTIMATORS, choose
-from definetti.estimators.assemble import assemble, judge, with_events
-from definetti.estimators.certain import certain_statistics
-from definetti.estimators.events import Event, build_event, observer
-from definetti.model.factors import FREE, FactorGraph
+from definetti.errors import ModelError
+from definetti.estimators import choose
+from definetti.estimators.ask import Question, ask
+from definetti.estimators.logic_ask import logic_question
+from definetti.model.entail import entailed
+from definetti.model.factors import FactorGraph
+from definetti.model.logic import MarkovLogic
 from definetti.model.marginals import Marginals
-from definetti.model.queries import Query, parse_query
 from definetti.model.simplify import simplify
-from definetti.samplers.blocks import Slots, slots_of
-from definetti.samplers.chains import Plan, Progress, Sampling, Statistics
-from definetti.samplers.draws import Draws
+from definetti.readers.logic_queries import ground_queries
+from definetti.samplers.chains import Plan, Progress, Sampling
 from definetti.samplers.gibbs import Gibbs
-from definetti.symmetry.factors import Symmetries, none, symmetries as find_symmetries
+from definetti.samplers.relational_sampling import RelationalSampling
+from definetti.symmetry.factors import Symmetries
+from definetti.symmetry.factors import symmetries as find_symmetries
+from definetti.symmetry.logic import RenamingSymmetries
 
 CHAINS = 64
+LOGIC_CHAINS = 8
 SWEEPS = 2000
 OPEN_WARM_UP = 200  # sweeps of warm-up where the length of the run is not known beforehand
 FEWEST_SWEEPS = 160  # before a run that waits for its error may stop
-CONDITIONALS_MEMORY = 1 << 30  # bytes: conditionals that nobody asked for may take so much
 HALF_WIDTH = 1.959963984540054  # standard errors in half a 95 % interval
-
-
-@dataclass(frozen=True, eq=False)
-class Question:
-    """What is to be estimated: rows or single variables, joint events, and the statistics that serve both."""
-
-    group: Symmetries
-    queries: tuple[Query, ...]
-    events: tuple[Event, ...]
-    slots: Slots
-    statistics: Statistics
-    names: Mapping[str, Any]
-    notices: tuple[Notice, ...]
 
 
 def marginals(
@@ -72,7 +60,7 @@ def marginals(
     `source` is a model, or an array chains × draws × variables (or draws × variables) with `model=` beside it.
     One of `sweeps` (kept, default 2000), `seconds` and `until` (largest half-width of a 95 % interval) says how long to run.
     """
-    if not isinstance(source, FactorGraph):
+    if not isinstance(source, FactorGraph | MarkovLogic):
         from definetti.estimators.samples import from_samples
 
         return from_samples(source, queries, model, symmetries, estimator, burn_in or 0, time_limit, seed)
@@ -83,14 +71,16 @@ def marginals(
     seed = _seed(seed)
     began = time.perf_counter()
     group = resolve(source, symmetries, time_limit)
-    question = ask(group, queries, method, seed)
+    relational = isinstance(group, RenamingSymmetries)
+    plan = _plan(chains or (LOGIC_CHAINS if relational else CHAINS), sweeps, seconds, until, burn_in, seed, workers)
+    question: Question
+    if relational:
+        question = logic_question(group, queries, method)
+    else:
+        asked = ground_queries(source, queries) if isinstance(source, MarkovLogic) else queries
+        question = ask(group, asked, method, seed)
     found = time.perf_counter()
-    plan = _plan(chains, sweeps, seconds, until, burn_in, seed, workers)
-    engine = kernel.engine(group.model, question.slots)
-    if method != "conditional" and engine.memory(plan.chains, True) > CONDITIONALS_MEMORY:
-        plan = replace(plan, conditionals=False)
-    sampling = Sampling(group.model, kernel, engine, question.statistics, plan)
-    sampling.warm()
+    sampling = question.sampling(kernel, plan, method)
     compiled = time.perf_counter()
     interrupted = _follow(sampling, question, method, seconds, until, progress)
     draws = sampling.draws()
@@ -101,93 +91,53 @@ def marginals(
         "estimator": method,
         "scan": kernel.scan,
         "symmetries": group.kind,
+        "world": world(source),
         "chains": plan.chains,
-        "sweeps": draws.sweeps,
+        "sweeps": int(sampling.batch_count and draws.sweeps),
         "burn_in": draws.burn_in,
         "updates": sampling.updates,
         "seconds": {"symmetries": found - began, "compile": compiled - found, "sample": sampling.seconds},
         "workers": plan.workers,
         "seed": seed,
     }
-    return conclude(question, draws, method, run, interrupted)
+    return question.conclude(draws, method, run, interrupted)
 
 
-def resolve(model: FactorGraph, wanted: Any, time_limit: float) -> Symmetries:
+def world(model: FactorGraph | MarkovLogic) -> str:
+    """What is taken for false without being said."""
+    closed = sorted(model.closed) if isinstance(model, MarkovLogic) else []
+    return f"closed: {','.join(closed)}" if closed else "open"
+
+
+def resolve(model: FactorGraph | MarkovLogic, wanted: Any, time_limit: float) -> Symmetries | RenamingSymmetries:
     """The group to average over: found, given, or none."""
-    if isinstance(wanted, Symmetries):
-        if not _same(simplify(model), wanted.model):
+    if isinstance(wanted, RenamingSymmetries):
+        if not isinstance(model, MarkovLogic) or not _same_logic(entailed(model), wanted.model):
             raise ModelError("these symmetries belong to another model, or to other evidence; find them for this one")
         return wanted
-    if wanted is None:
-        wanted = "none"
-    return find_symmetries(model, wanted, None, time_limit)
+    if isinstance(wanted, Symmetries):
+        if isinstance(model, FactorGraph) and not _same(simplify(model), wanted.model):
+            raise ModelError("these symmetries belong to another model, or to other evidence; find them for this one")
+        return wanted
+    return find_symmetries(model, "none" if wanted is None else wanted, None, time_limit)
+
+
+def _same_logic(a: MarkovLogic, b: MarkovLogic) -> bool:
+    """The same theory with the same evidence."""
+    if a.formulas != b.formulas or a.sorts != b.sorts or a.closed != b.closed or a.evidence.keys() != b.evidence.keys():
+        return False
+    pairs = [(a.evidence[name], b.evidence[name]) for name in a.evidence]
+    return all(np.array_equal(x.tuples, y.tuples) and np.array_equal(x.values, y.values) for x, y in pairs)
 
 
 def _same(a: FactorGraph, b: FactorGraph) -> bool:
-    """Two simplified models with the same variables, evidence and factors: it is the group's own model that is sampled."""
+    """Two simplified models with the same variables, evidence and factors: the group's own model is the one sampled."""
     parts = ("cards", "evidence", "scope_start", "scope", "table_of", "table_start", "tables")
     return a.names == b.names and all(np.array_equal(getattr(a, part), getattr(b, part)) for part in parts)
 
 
-def ask(group: Symmetries, queries: Sequence[str], method: str, seed: int) -> Question:
-    """Parse the queries and lay out the statistics for an estimator."""
-    parsed = tuple(parse_query(text, group.model) for text in queries)
-    over_orbit = method != "standard"
-    used = group if over_orbit else none(group.model)
-    events, notices = [], list(group.notices)
-    rng = np.random.default_rng([seed, 1])
-    for query in parsed:
-        if query.kind == "event" and all(query.text != event.query.text for event in events):
-            event, more = build_event(query, group, over_orbit, rng)
-            events.append(event)
-            notices += more
-    slots = slots_of(group.model, used.row_of)
-    representative = used.row_representative
-    of_slot = np.concatenate(
-        [used.literal_orbit[group.model.literal_start[i] : group.model.literal_start[i + 1]] for i in representative]
-        or [np.zeros(0, dtype=np.int64)]
-    )
-    distinct, of_slot = np.unique(of_slot, return_inverse=True)
-    sizes = np.bincount(of_slot.ravel(), weights=slots.size_of_slot, minlength=len(distinct)).astype(np.int64)
-    watch, event_sizes = observer(events, group.model)
-    statistic_of = np.searchsorted(distinct, used.literal_orbit)
-    names = {
-        "row_of": used.row_of,
-        "row_size": used.row_size,
-        "row_representative": representative,
-        "statistic_of": statistic_of,
-        "singles": len(distinct),
-        "certain": certain_statistics(group.model, slots, of_slot.ravel(), statistic_of, events),
-    }
-    statistics = Statistics(of_slot.ravel().astype(np.int64), sizes, watch, event_sizes)
-    return Question(used, parsed, tuple(events), slots, statistics, names, tuple(notices))
-
-
-def conclude(question: Question, draws: Draws, method: str, run: Mapping[str, Any], interrupted: bool) -> Marginals:
-    """Estimates, errors and notices from the draws."""
-    draws = with_events(draws, question.events, question.names["singles"])
-    estimates = ESTIMATORS[method](draws)
-    notices = list(question.notices)
-    if estimates.fallback.any():
-        notices.append(
-            Notice("fallback", f"the estimator {method!r} does not apply to joint queries; 'orbit' was used for them")
-        )
-    found = judge(estimates, draws, question.names["certain"])
-    return assemble(
-        question.group.model,
-        question.names,
-        estimates,
-        found,
-        question.queries,
-        question.events,
-        run,
-        notices,
-        interrupted,
-    )
-
-
 def _follow(
-    sampling: Sampling,
+    sampling: Sampling | RelationalSampling,
     question: Question,
     method: str,
     seconds: float | None,
@@ -201,37 +151,16 @@ def _follow(
         for step in sampling.steps():
             if until is not None and sampling.batch_count != batches:
                 batches, draws = sampling.batch_count, sampling.draws()
-                worst = _worst(question, draws, method)
+                worst = question.largest_error(draws, method)
                 if draws.sweeps >= FEWEST_SWEEPS and worst is not None and worst * HALF_WIDTH <= until:
                     break
             if progress is not None:
                 progress(Progress(step.phase, step.done, step.total, step.rate, worst, step.seconds))
-            if seconds is not None and time.perf_counter() - began >= seconds and sampling.batch_count:
+            if seconds is not None and time.perf_counter() - began >= seconds and sampling.can_stop:
                 break
     except KeyboardInterrupt:
         return True
     return False
-
-
-def _worst(question: Question, draws: Draws, method: str) -> float | None:
-    """The largest standard error of what is asked: the queries, or every row. None where one cannot be told yet."""
-    draws = with_events(draws, question.events, question.names["singles"])
-    errors = judge(ESTIMATORS[method](draws), draws, question.names["certain"]).mcse[_asked(question)]
-    return None if np.isnan(errors).any() else float(errors.max(initial=0.0))
-
-
-def _asked(question: Question) -> np.ndarray:
-    """The statistics that the queries, or all rows, are made of."""
-    model, singles = question.group.model, question.names["singles"]
-    if not question.queries:
-        return np.arange(singles)
-    joint = singles + np.flatnonzero([bool(event.tuples) for event in question.events])
-    single = [
-        question.names["statistic_of"][model.literal_start[i] : model.literal_start[i + 1]]
-        for query in question.queries
-        if query.kind == "variable" and model.evidence[i := query.variables[0]] == FREE
-    ]
-    return np.concatenate([*single, joint]).astype(np.int64)
 
 
 def _sampler(sampler: str | Gibbs, scan: str) -> Gibbs:
@@ -266,14 +195,14 @@ def _check_length(sweeps: int | None, seconds: float | None, until: float | None
 
 
 def _plan(
-    chains: int | None, sweeps: int | None, seconds: float | None, until: float | None, burn_in: int | None, seed: int,
+    chains: int, sweeps: int | None, seconds: float | None, until: float | None, burn_in: int | None, seed: int,
     workers: int | None,
 ) -> Plan:  # fmt: skip
     open_ended = seconds is not None or until is not None
     kept = None if open_ended else (SWEEPS if sweeps is None else sweeps)
     warm = OPEN_WARM_UP if kept is None else max(1, kept // 4)
     return Plan(
-        chains=CHAINS if chains is None else chains,
+        chains=chains,
         burn_in=warm if burn_in is None else burn_in,
         sweeps=kept,
         seed=seed,

@@ -12,8 +12,9 @@ import numpy as np
 
 from definetti.errors import ModelError
 from definetti.estimators import choose
+from definetti.estimators.ask import GraphQuestion, ask
 from definetti.estimators.events import flat_tuples
-from definetti.estimators.run import Question, ask, conclude, resolve
+from definetti.estimators.run import resolve
 from definetti.model.factors import FREE, FactorGraph
 from definetti.model.marginals import Marginals
 from definetti.samplers.draws import Draws
@@ -58,7 +59,7 @@ def from_samples(
         "workers": 1,
         "seed": seed,
     }
-    return conclude(question, draws, method, run, False)
+    return question.conclude(draws, method, run, False)
 
 
 def as_array(source: Any, model: FactorGraph) -> np.ndarray:
@@ -129,19 +130,20 @@ def _place(place: dict[str, int], name: str) -> int:
     return place[name]
 
 
-def fold(samples: np.ndarray, question: Question, burn_in: int) -> Draws:
+def fold(samples: np.ndarray, question: GraphQuestion, burn_in: int) -> Draws:
     """Batch means of F."""
     batches = np.array_split(samples, min(BATCHES, samples.shape[1]), axis=1)
     return Draws(
         f=np.stack([_mean(part, question) for part in batches]),
-        last=np.stack([_mean(part[:, -1:], question) for part in batches]),
         g=None,
         lengths=np.array([part.shape[1] for part in batches], dtype=np.int64),
+        sizes=np.concatenate([question.statistics.sizes, question.statistics.event_sizes]),
+        last=np.stack([_mean(part[:, -1:], question) for part in batches]),
         burn_in=burn_in,
     )
 
 
-def _mean(part: np.ndarray, question: Question) -> np.ndarray:
+def _mean(part: np.ndarray, question: GraphQuestion) -> np.ndarray:
     """float64[chains, statistics]: F averaged over the draws of a batch."""
     slots, statistics, model = question.slots, question.statistics, question.group.model
     free = model.free

@@ -121,6 +121,22 @@ def _replaced(term: Term, binding: Mapping[str, Term]) -> Term:
     return binding.get(term.name, term) if isinstance(term, Variable) else term
 
 
+def replace_constants(formula: Formula, names: Mapping[Constant, str]) -> Formula:
+    """Constants let loose: each one that has a name becomes that variable."""
+
+    def loose(term: Term) -> Term:
+        return Variable(names[term]) if isinstance(term, Constant) and term in names else term
+
+    match formula:
+        case Atom(predicate, args):
+            return Atom(predicate, tuple(loose(term) for term in args))
+        case Equal(left, right):
+            return Equal(loose(left), loose(right))
+        case Truth():
+            return formula
+    return rebuild(formula, tuple(replace_constants(part, names) for part in parts(formula)))
+
+
 def holds(
     formula: Formula,
     binding: Mapping[str, int],

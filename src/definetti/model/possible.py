@@ -1,4 +1,4 @@
-"""Which values are possible at all: impossible entries of tables, carried from factor to factor until nothing changes."""
+"""Which values are possible at all: impossible entries of tables, carried from factor to factor to the end."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def hard_factors(model: FactorGraph) -> np.ndarray:
 
 
 def possible_literals(model: FactorGraph) -> np.ndarray:
-    """bool[L]: false only where no state of positive probability has the literal (arc consistency: not all such are found)."""
+    """bool[L]: false only where no possible state has the literal (arc consistency: not all such are found)."""
     possible = np.ones(int(model.literal_start[-1]), dtype=bool)
     seen = np.flatnonzero(model.evidence != FREE)
     for i in seen.tolist():

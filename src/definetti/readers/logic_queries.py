@@ -10,9 +10,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import product
 
+import numpy as np
+
 from definetti.model.formulas import free_variables, quantified, substitute
 from definetti.model.logic import Atom, Constant, Formula, MarkovLogic, Variable
 from definetti.model.logic_text import format_atom
+from definetti.model.queries import Query
 from definetti.readers.mln_meaning import annotate, lower_all
 from definetti.readers.mln_syntax import Raw, Source, parse
 
@@ -77,4 +80,17 @@ def parse_queries(model: MarkovLogic, texts: Iterable[str]) -> dict[str, Formula
         for key, formula in groundings(model, parse_query(model, text)):
             assert not free_variables(formula) and not list(quantified(formula))
             found[key] = formula
+    return found
+
+
+def ground_queries(model: MarkovLogic, texts: Iterable[str]) -> list[Query]:
+    """The same queries about the variables of `ground(model)`."""
+    from definetti.model.events import ground_event
+
+    found = []
+    for key, formula in parse_queries(model, texts).items():
+        variables, satisfying = ground_event(model, formula)
+        plain = isinstance(formula, Atom) and not model.predicates[formula.predicate].exclusive
+        nothing = np.empty((0, 1), dtype=np.int32)
+        found.append(Query(key, variables, "variable" if plain else "event", nothing if plain else satisfying))
     return found

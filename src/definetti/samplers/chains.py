@@ -11,6 +11,8 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import repeat
 
 import numpy as np
 
@@ -50,6 +52,12 @@ class Statistics:
     @property
     def count(self) -> int:
         return len(self.sizes) + len(self.event_sizes)
+
+    @cached_property
+    def by_slot(self) -> tuple[np.ndarray, np.ndarray]:
+        """The slots in the order of their statistics, and where each statistic begins (each has a slot)."""
+        order = np.argsort(self.of_slot, kind="stable")
+        return order, np.searchsorted(self.of_slot[order], np.arange(len(self.sizes)))
 
 
 @dataclass(frozen=True)
@@ -92,6 +100,11 @@ class Sampling:
     def batch_count(self) -> int:
         return len(self._batches)
 
+    @property
+    def can_stop(self) -> bool:
+        """Whether there is anything to show yet."""
+        return bool(self.batch_count)
+
     def warm(self) -> None:
         """Load or compile the kernels, on no sweeps at all."""
         nothing = self._orders.next(0)
@@ -104,8 +117,9 @@ class Sampling:
     def steps(self) -> Iterator[Progress]:
         """Run to the end of the plan, yielding after every chunk."""
         with ThreadPoolExecutor(min(self.plan.workers, len(self.blocks))) as pool:
-            for self.burnt in self._advance(pool, self.plan.burn_in, 0):
-                yield self._progress("warm-up", self.burnt, self.plan.burn_in)
+            for done in self._advance(pool, self.plan.burn_in, 0):
+                self.burnt = done
+                yield self._progress("warm-up", done, self.plan.burn_in)
                 if self.seconds >= self.plan.warm_seconds:
                     break
             kept = 0
@@ -136,7 +150,7 @@ class Sampling:
             chunk = max(1, min(sweeps - done, entries, int(self._sweeps_per_second * CHUNK_SECONDS)))
             orders = self._orders.next(chunk)
             began = time.perf_counter()
-            list(pool.map(lambda k: self._run_block(k, orders, folded), range(len(self.blocks))))
+            list(pool.map(self._run_block, range(len(self.blocks)), repeat(orders), repeat(folded)))
             took = time.perf_counter() - began
             self.seconds += took
             self.updates += chunk * len(self._sites) * self.plan.chains
@@ -175,7 +189,7 @@ class Sampling:
         if self.plan.conditionals:
             g = self._conditionals([(a, b) for (a, _), (b, _) in zip(before, last, strict=True)])
         at_end = self._gather([h.final for h, _ in last], [n for _, n in last], 1)
-        batches = [*self._batches, Batch(length, self._gather(final, hits, length), at_end, g)]
+        batches = [*self._batches, Batch(length, self._gather(final, hits, length), g, last=at_end)]
         most = 2 * _most_batches(self.statistics.count, self.plan.chains)
         self._batches = merge_pairs(batches) if self.plan.sweeps is None and len(batches) >= most else batches
 
@@ -202,8 +216,8 @@ class Sampling:
 
     def draws(self) -> Draws:
         """What has been folded so far (whole batches only)."""
-        shape = (self.plan.chains, self.statistics.count)
-        return draws_of(self._batches, shape, self.burnt, self.plan.conditionals)
+        sizes = np.concatenate([self.statistics.sizes, self.statistics.event_sizes])
+        return draws_of(self._batches, sizes, self.plan.chains, self.burnt)
 
 
 def _sum(a: np.ndarray | None, b: np.ndarray | None) -> np.ndarray:
@@ -213,9 +227,8 @@ def _sum(a: np.ndarray | None, b: np.ndarray | None) -> np.ndarray:
 
 def _by_statistic(sums: np.ndarray, statistics: Statistics) -> np.ndarray:
     """float64[K, C] from float64[slots, C]."""
-    out = np.zeros((len(statistics.sizes), sums.shape[1]))
-    np.add.at(out, statistics.of_slot, sums)
-    return out
+    order, first = statistics.by_slot
+    return np.add.reduceat(sums[order], first, axis=0) if len(order) > len(first) else sums[order]
 
 
 def _most_batches(count: int, chains: int) -> int:

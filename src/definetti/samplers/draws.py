@@ -15,13 +15,19 @@ import numpy as np
 
 @dataclass(frozen=True, eq=False)
 class Draws:
-    """Batch means of K statistics over C chains and B batches of `lengths` sweeps each."""
+    """Batch means of K statistics over C chains and B batches of `lengths` sweeps each.
+
+    The spread of single draws comes from `square`, the mean of F², or from `last`, F at each batch's last sweep alone.
+    """
 
     f: np.ndarray  # float64[B, C, K]: F at sweeps' ends
-    last: np.ndarray  # float64[B, C, K]: F at the last sweep of the batch alone (its spread is that of single draws)
     g: np.ndarray | None  # float64[B, C, K]: conditionals; NaN for statistics that have none
     lengths: np.ndarray  # int64[B]
+    sizes: np.ndarray  # int64[K]: how many indicators F is the mean of
+    last: np.ndarray | None = None  # float64[B, C, K]
+    square: np.ndarray | None = None  # float64[B, C, K]
     burn_in: int = 0
+    unfinished: bool = False  # states inside the first sweep, before anything was folded: no error can be told
 
     @property
     def sweeps(self) -> int:
@@ -31,14 +37,23 @@ class Draws:
     def chains(self) -> int:
         return self.f.shape[1]
 
+    @property
+    def squares(self) -> np.ndarray:
+        """float64[B, C, K]: F², averaged over a batch or taken at its end."""
+        if self.square is not None:
+            return self.square
+        assert self.last is not None
+        return self.last**2
+
 
 class Batch(NamedTuple):
-    """One batch under way to `Draws`; arrays are float64[C, K]."""
+    """One batch under way to `Draws`; arrays are float64[C, K]. One of `last` and `square` is there."""
 
     length: int
     f: np.ndarray
-    last: np.ndarray
     g: np.ndarray | None
+    last: np.ndarray | None = None
+    square: np.ndarray | None = None
 
 
 def merge_pairs(batches: Sequence[Batch]) -> list[Batch]:
@@ -49,18 +64,28 @@ def merge_pairs(batches: Sequence[Batch]) -> list[Batch]:
 
 def _merged(a: Batch, b: Batch) -> Batch:
     length = a.length + b.length
+
+    def mean(x: np.ndarray | None, y: np.ndarray | None) -> np.ndarray | None:
+        return None if x is None or y is None else (a.length * x + b.length * y) / length
+
     f = (a.length * a.f + b.length * b.f) / length
-    g = None if a.g is None or b.g is None else (a.length * a.g + b.length * b.g) / length
-    return Batch(length, f, b.last, g)
+    return Batch(length, f, mean(a.g, b.g), b.last, mean(a.square, b.square))
 
 
-def draws_of(batches: Sequence[Batch], shape: tuple[int, int], burn_in: int, conditionals: bool) -> Draws:
-    """The batches stacked; `shape` (chains, statistics) is needed where there are none yet."""
-    empty = np.zeros((0, *shape))
+def draws_of(batches: Sequence[Batch], sizes: np.ndarray, chains: int, burn_in: int) -> Draws:
+    """The batches stacked; `sizes` are those of the statistics."""
+    empty = np.zeros((0, chains, len(sizes)))
+
+    def stack(parts: list[np.ndarray | None]) -> np.ndarray | None:
+        known = [part for part in parts if part is not None]
+        return np.stack(known) if known else None
+
     return Draws(
         f=np.stack([b.f for b in batches]) if batches else empty,
-        last=np.stack([b.last for b in batches]) if batches else empty,
-        g=(np.stack([b.g for b in batches if b.g is not None]) if batches else empty) if conditionals else None,
+        g=stack([b.g for b in batches]),
         lengths=np.array([b.length for b in batches], dtype=np.int64),
+        sizes=sizes,
+        last=stack([b.last for b in batches]),
+        square=stack([b.square for b in batches]),
         burn_in=burn_in,
     )

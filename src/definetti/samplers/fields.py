@@ -23,7 +23,8 @@ NARROW = 6  # up to so many chains are advanced one by one
 @dataclass(frozen=True, eq=False)
 class FieldsEngine:
     model: Any  # kernels.fields.Fields
-    thresholds_of_table: np.ndarray  # float64[T, CODES]: P(value 1) per code
+    chance: np.ndarray  # float64[T, CODES]: P(value 1) of code 0, then by how much that of the other codes differs
+    cells: Any  # kernels.fields.Cells
     slots: Slots
     n: int
     name: str = "fields"
@@ -37,7 +38,7 @@ class FieldsEngine:
     def memory(self, chains: int, conditionals: bool) -> int:
         """A cell is at most a variable; it counts ones, and the codes it met, in about 24 bits each."""
         lanes = chains if chains <= NARROW else -(-chains // 64) * 64
-        cells = len(np.unique(self.slots.row_of.astype(np.int64) * len(self.model.codes) + self.model.table))
+        cells = len(self.cells.table)
         rows = int(self.model.codes.max(initial=1)) if conditionals else 1
         return lanes * (self.n + (3 if chains > NARROW else 8) * cells * rows + 32 * self.slots.count)
 
@@ -55,11 +56,14 @@ def build(model: FactorGraph, slots: Slots) -> FieldsEngine | None:
         return None
     table, coefficients, codes, odds = made
     probability, threshold = _thresholds(odds)
-    start, neighbour, coefficient, unit = _neighbours(model.n, edges, table, coefficients)
+    near, neighbour, coefficient = _neighbours(model.n, edges, table, coefficients)
     top = np.minimum(threshold >> np.uint64(40), np.uint64(255))
     rest = threshold - (top << np.uint64(40))
-    compiled = kernels.Fields(start, neighbour, coefficient, unit, table, codes, _flips(top, codes), rest, threshold)
-    return FieldsEngine(compiled, probability, slots, model.n)
+    compiled = kernels.Fields(near, neighbour, coefficient, table, codes, _flips(top, codes), rest, threshold)
+    probability[:, 1:] -= probability[:, :1]
+    cells = _cells(kernels, slots, table)
+    near[:, 7] = cells.of
+    return FieldsEngine(compiled, probability, cells, slots, model.n)
 
 
 def _flips(top: np.ndarray, codes: np.ndarray) -> np.ndarray:
@@ -91,7 +95,7 @@ def _edges(model: FactorGraph) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.n
 def _tables(
     model: FactorGraph, edges: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray] | None:
-    """The table of each site; per table the coefficients of its neighbours, how many codes, and the log odds of each code.
+    """The table of each site; per table the coefficients of its neighbours, its number of codes, and the log odds of each.
 
     Sites with equal unary weights and the same kinds of neighbours share a table. None past CODES codes.
     """
@@ -146,7 +150,7 @@ def _alike(rows: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
 
 
 def _log_odds(unary: np.ndarray, kinds: np.ndarray, counts: np.ndarray, radix: np.ndarray) -> np.ndarray:
-    """float64[T, codes]: log P(value 1) / P(value 0), from unary[T, 2] and the tables kinds[T, kind, 4] of the neighbours.
+    """float64[T, codes]: log P(value 1) / P(value 0), from unary[T, 2] and the neighbours' tables kinds[T, kind, 4].
 
     A code both of whose values are impossible is never met: starts are legal, and a legal state's value is possible.
     """
@@ -200,20 +204,21 @@ def _thresholds(odds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def _neighbours(
     n: int, edges: tuple[np.ndarray, ...], table: np.ndarray, coefficients: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Neighbour lists padded to multiples of four (at least four) with the zero row n."""
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """`Fields.near`, and the further neighbours with their coefficients: all of them unless the first four have ones."""
     site, other, _, _ = edges
     degree = np.bincount(site, minlength=n)
-    padded = np.maximum(4, -(-degree // 4) * 4)
-    start = np.concatenate([[0], np.cumsum(padded)]).astype(np.int64)
-    neighbour = np.full(start[-1], n, dtype=np.int32)
-    coefficient = np.zeros(start[-1], dtype=np.uint8)
-    first_edge = np.concatenate([[0], np.cumsum(degree)])
-    position = np.arange(len(site)) - first_edge[site]
-    neighbour[start[site] + position] = other
-    coefficient[start[site] + position] = coefficients[table[site], position]
-    lead = coefficient[start[:-1, None] + np.arange(4)]
-    return start, neighbour, coefficient, (lead <= 1).all(axis=1)
+    position = np.arange(len(site)) - (np.cumsum(degree) - degree)[site]
+    weight = coefficients[table[site], position].astype(np.uint8)
+    unit = np.ones(n, dtype=bool)
+    unit[site[(position < 4) & (weight != 1)]] = False
+    first = (position < 4) & unit[site]
+    near = np.full((n, 8), n, dtype=np.int32)
+    near[site[first], position[first]] = other[first]
+    further = np.bincount(site[~first], minlength=n)
+    near[:, 4], near[:, 6] = table, np.cumsum(further)
+    near[:, 5] = near[:, 6] - further
+    return near, other[~first].astype(np.int32), weight[~first]
 
 
 class FieldsBlock:
@@ -231,15 +236,17 @@ class FieldsBlock:
     ) -> None:
         from definetti.samplers.kernels import fields as kernels
 
-        self._kernels, self._engine, self._visits_too = kernels, engine, visits_too
+        self._kernels, self._engine = kernels, engine
+        self._visits_too, self._conditionals = visits_too, conditionals
         self.lanes = len(starts)
         self._narrow = self.lanes <= NARROW
         self._state = _bytes(starts) if self._narrow else _packed(starts)
         lanes, ties = seed.spawn(2)
         self._streams = kernels.Streams(words(lanes, (4 * WORDS,)), words(ties, (4,)))
-        self._cells = _cells(kernels, engine)
+        self._single_streams = words(lanes, (self.lanes if self._narrow else 0, 4))
+        self._cells = engine.cells
         rows = int(engine.model.codes.max(initial=1)) if conditionals else 1
-        width = self._state.shape[1]
+        width = self.lanes if self._narrow else self._state.shape[1]
         self._scratch = _scratch(kernels, engine.n, 0 if self._narrow else rows * width)
         self._drawn = _counts(kernels, len(self._cells.table), rows, width, self._narrow)
         self._final = _counts(kernels, len(self._cells.table) if visits_too else 0, 1, width, self._narrow)
@@ -247,48 +254,50 @@ class FieldsBlock:
     @property
     def state(self) -> np.ndarray:
         """uint8[n + 1, width]: the values, and a last row of zeros; a copy."""
-        return self._state.copy() if self._narrow else _unpacked(self._state)
+        return self._state.T.copy() if self._narrow else _unpacked(self._state)
 
     def run(self, orders: np.ndarray, folded: int) -> None:
+        folded = min(folded, 2 if self._conditionals else 1)
         counts = (self._cells, self._drawn, self._final, folded, self._visits_too)
         model, kernels = self._engine.model, self._kernels
         if self._narrow:
-            kernels.run_narrow_sweeps(model, self._state, orders, self._streams.ties, *counts)
+            kernels.run_narrow_sweeps(model, self._state, orders, self._single_streams, self._scratch.draw, *counts)
         else:
             kernels.run_sweeps(model, self._state, orders, self._streams, self._scratch, *counts)
 
     def harvest(self) -> Harvest:
-        drawn, conditional, visits = self._take(self._drawn)
+        drawn, conditional, visits = self._take(self._drawn, self._conditionals)
         if not self._visits_too:
             return Harvest(drawn, None, conditional, visits)
-        return Harvest(self._take(self._final)[0], drawn, conditional, visits)
+        return Harvest(self._take(self._final, False)[0], drawn, conditional, visits)
 
-    def _take(self, counts: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _take(self, counts: Any, conditional: bool) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
         """Sums of values and of conditionals by slot, and visits; the counts are cleared."""
         slots, cells = self._engine.slots, self._cells
+        if self._narrow:
+            counts.visits[:] = counts.single[0].sum(axis=1)
         visits = np.bincount(cells.row, weights=counts.visits, minlength=len(slots.cards)).astype(np.int64)
-        ones, given = (np.zeros((slots.count, self.lanes)) for _ in range(2))
-        chance = self._engine.thresholds_of_table.copy()
-        chance[:, 1:] -= chance[:, :1]
+        ones = np.zeros((slots.count, self.lanes))
+        given = np.zeros((slots.count if conditional else 0, self.lanes))
         words = 0 if self._narrow else self._state.shape[1]
-        rows = counts.single.shape[1]
-        carry, out = np.zeros(rows * words, np.uint64), np.zeros(max(self.lanes, 64 * words), np.int64)
-        self._kernels.collect(cells, counts, words, rows, chance, ones, given, out, carry)
-        for sums in (ones, given):
+        rows = counts.single.shape[2] // 2 if conditional else 1
+        carry, out = np.zeros(counts.low.shape[2], np.uint64), np.zeros(max(self.lanes, 64 * words), np.int64)
+        self._kernels.collect(cells, counts, words, rows, self._engine.chance, ones, given, out, carry)
+        for sums in (ones, given) if conditional else (ones,):
             sums[slots.start[:-1]] = visits[:, None] - sums[slots.start[:-1] + 1]
-        return ones, given, np.repeat(visits, slots.cards)
+        return ones, given if conditional else None, np.repeat(visits, slots.cards)
 
 
 def _bytes(starts: np.ndarray) -> np.ndarray:
-    """uint8[n + 1, lanes] from starts[lanes, n]: the last row, which padding of neighbour lists names, is zero."""
-    return np.concatenate([starts.T, np.zeros((1, len(starts)))]).astype(np.uint8)
+    """uint8[lanes, n + 1] from starts[lanes, n]: the last column, which stands for absent neighbours, is zero."""
+    return np.concatenate([starts, np.zeros((len(starts), 1))], axis=1).astype(np.uint8)
 
 
 def _packed(starts: np.ndarray) -> np.ndarray:
     """uint64[n + 1, words]. Lanes of padding repeat the first chain's start: any legal state will do."""
     width = -(-len(starts) // 64) * 64
     lanes = np.concatenate([starts, np.repeat(starts[:1], width - len(starts), axis=0)])
-    packed = np.packbits(_bytes(lanes), axis=1, bitorder="little")
+    packed = np.packbits(_bytes(lanes).T, axis=1, bitorder="little")
     return np.ascontiguousarray(packed).view("<u8").astype(np.uint64)
 
 
@@ -303,18 +312,17 @@ def _scratch(kernels: Any, n: int, words_met: int) -> Any:
     return kernels.Scratch(*(np.zeros(count * WORDS, np.uint64) for count in rows), met, carry)
 
 
-def _cells(kernels: Any, engine: FieldsEngine) -> Any:
+def _cells(kernels: Any, slots: Slots, table: np.ndarray) -> Any:
     """Cells: variables of one row that share a table of thresholds."""
-    rows = engine.slots.row_of.astype(np.int64)
+    rows = slots.row_of.astype(np.int64)
     free = np.flatnonzero(rows >= 0)
-    tables = max(len(engine.model.codes), 1)
-    distinct, cell = np.unique(rows[free] * tables + engine.model.table[free], return_inverse=True)
-    of = np.full(engine.n, -1, dtype=np.int32)
+    tables = int(table.max(initial=0)) + 1
+    distinct, cell = np.unique(rows[free] * tables + table[free], return_inverse=True)
+    of = np.full(len(rows), -1, dtype=np.int32)
     of[free] = cell.ravel()
-    row = distinct // tables
-    table = (distinct % tables).astype(np.int32)
     by_cell = free[np.argsort(cell.ravel(), kind="stable")].astype(np.int32)
-    return kernels.Cells(by_cell, of, table, row, engine.slots.start[row])
+    row = distinct // tables
+    return kernels.Cells(by_cell, of, (distinct % tables).astype(np.int32), row, slots.start[row])
 
 
 def _counts(kernels: Any, cells: int, rows: int, width: int, narrow: bool) -> Any:
@@ -324,5 +332,5 @@ def _counts(kernels: Any, cells: int, rows: int, width: int, narrow: bool) -> An
         pending=np.zeros(cells, np.int64),
         low=np.zeros((cells, kernels.LOW, words_met), np.uint64),
         high=np.zeros((kernels.PLANES, cells, words_met), np.uint64),
-        single=np.zeros((cells, rows, lanes), np.int64),
+        single=np.zeros((lanes, cells, 2 * rows), np.int64),
     )

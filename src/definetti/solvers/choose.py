@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib import import_module
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -47,19 +47,45 @@ def exact(
     """
     if method not in METHODS:
         raise ModelError(f"no exact method is called {method!r}; there are {', '.join(METHODS)}")
-    graph = _ground(model) if isinstance(model, MarkovLogic) else model
-    asked = [q if isinstance(q, Query) else parse_query(q, graph) for q in queries]
+    if isinstance(model, MarkovLogic):
+        graph, asked, symmetries = _ground(model, queries)
+    else:
+        graph, asked = model, [q if isinstance(q, Query) else parse_query(q, model) for q in queries]
     solution, used = _solve(graph, asked, method)
     return _marginals(graph, asked, solution, used, symmetries)
 
 
-def _ground(model: MarkovLogic) -> FactorGraph:
-    """The one place where Markov logic becomes a factor graph for exact solvers."""
-    try:
-        ground = import_module("definetti.model.ground")
-    except ImportError:
-        raise ModelError("exact answers need a ground model, and this version cannot ground Markov logic") from None
-    return ground.ground(model)
+def _ground(model: MarkovLogic, queries: Sequence[str | Query]) -> tuple[FactorGraph, list[Query], Rows | None]:
+    """The one place where Markov logic becomes a factor graph for exact solvers; its rows are orbits of atoms."""
+    from definetti.model.ground import ground
+    from definetti.readers.logic_queries import ground_queries
+    from definetti.symmetry.logic import renaming
+
+    graph = ground(model)
+    asked = [*ground_queries(model, [q for q in queries if isinstance(q, str)])]
+    asked += [q for q in queries if isinstance(q, Query)]
+    if any(predicate.exclusive for predicate in model.predicates.values()):
+        return graph, asked, None  # a variable is a block of atoms
+    number = renaming(model)
+    orbit = np.concatenate([number.orbit_grid(name).ravel() for name in model.predicates])
+    return graph, asked, AtomRows.of(orbit, graph.free)
+
+
+@dataclass(frozen=True, eq=False)
+class AtomRows:
+    """`Rows` from the orbit numbers of a ground model's variables; a free variable without an orbit is alone."""
+
+    row_of: np.ndarray
+    row_size: np.ndarray
+    row_representative: np.ndarray
+
+    @classmethod
+    def of(cls, orbit: np.ndarray, free: np.ndarray) -> AtomRows:
+        key = np.where(orbit >= 0, orbit, orbit.max(initial=0) + 1 + np.arange(len(orbit)))
+        first, row, size = np.unique(key[free], return_index=True, return_inverse=True, return_counts=True)[1:]
+        row_of = np.full(len(orbit), -1, dtype=np.int32)
+        row_of[free] = row.ravel()
+        return cls(row_of, size, free[first])
 
 
 def _solve(model: FactorGraph, queries: Sequence[Query], method: str) -> tuple[Solution, str]:

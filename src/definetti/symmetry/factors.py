@@ -17,6 +17,7 @@ from definetti import groups, show
 from definetti.errors import ModelError, Notice, SymmetryError
 from definetti.groups import Generator, PermutationGroup
 from definetti.model.factors import FactorGraph, frozen
+from definetti.model.logic import MarkovLogic
 from definetti.symmetry import bliss
 from definetti.symmetry.check import violation
 from definetti.symmetry.cycles import read_generators
@@ -27,7 +28,8 @@ from definetti.symmetry.variable_graph import variable_graph
 
 MOST_NODES = 4_000_000  # of the graph over literals
 TUPLE_CAP = 2_000_000  # members of a tuple's orbit
-KINDS = ("auto", "literals", "variables", "none")
+KINDS = ("auto", "literals", "variables", "renaming", "none")
+Model = FactorGraph | MarkovLogic
 
 
 @dataclass(frozen=True)
@@ -91,6 +93,10 @@ class Symmetries:
         pairs = zip(self.row_representative.tolist(), self.row_size.tolist(), strict=True)
         return tuple(Orbit(names[i], size) for i, size in pairs)
 
+    @property
+    def generator_count(self) -> int:
+        return len(self.group.generators)
+
     def orbit_of(self, name: str) -> list[str]:
         """The variables that share a row with this one; an observed variable is alone."""
         i = self.model.index(name)
@@ -119,12 +125,28 @@ class Symmetries:
 # --- verbs -------------------------------------------------------------------------------------------------------
 
 
-def symmetries(model: FactorGraph, kind: str = "auto", generators: Any = None, time_limit: float = 10.0) -> Symmetries:
-    """The symmetries of a model after evidence and simplification: found (`kind`), or given by `generators`."""
+def symmetries(model: Model, kind: str = "auto", generators: Any = None, time_limit: float = 10.0) -> Any:
+    """The symmetries of a model after evidence and simplification: found (`kind`), or given by `generators`.
+
+    Of a factor graph `Symmetries`; of a Markov logic network `RenamingSymmetries`, unless `kind` is `variables` or `literals`,
+    which ground it and ask for the symmetries of the ground model.
+    """
     from definetti.model.simplify import simplify
 
     if kind not in KINDS:
         raise ModelError(f"symmetries of kind {kind!r} are not known; choose one of {', '.join(KINDS)}")
+    if isinstance(model, MarkovLogic):
+        if generators is None and kind in ("auto", "renaming", "none"):
+            from definetti.model.entail import entailed
+            from definetti.symmetry.logic import renaming, trivial
+
+            model = entailed(model)
+            return trivial(model) if kind == "none" else renaming(model, time_limit)
+        from definetti.model.ground import ground
+
+        model = ground(model)
+    if kind == "renaming":
+        raise ModelError("renaming is for Markov logic; a factor graph has symmetries of literals or of variables")
     simple = simplify(model)
     if generators is not None:
         return given(simple, generators)

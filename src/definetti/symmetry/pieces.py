@@ -1,28 +1,32 @@
 """Automorphisms piece by piece, so that BLISS sees small graphs and its dense generators stay small.
 
 Colours are refined by hashing neighbourhoods. A node with a colour of its own is fixed by every automorphism and its
-edges are part of its neighbours' colours, so it can go; what is left falls apart into components. Isomorphic components
-change places as wholes: if C occurs m times, they contribute Aut(C)^m with all m! orders. A large component in which
-every node has few rivals (a model with nothing but a value flip, say) falls apart after one node is singled out; its
-cosets are found by comparing canonical forms.
+edges are part of its neighbours' colours, so it can go; so can all edges between two colours, or within one, where none
+is missing. What is left falls apart into components. Isomorphic components change places as wholes: if C occurs m
+times, they contribute Aut(C)^m with all m! orders. A large component often falls apart once a node is singled out (a
+value flip joins everything to everything); where this node can go is found by comparing canonical forms.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cache
 from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
-from definetti.groups import Generator, PermutationGroup, components
+from definetti.groups import Generator, PermutationGroup, components, orbits
 from definetti.groups import order as group_order
 from definetti.symmetry.layout import mix
 
 ROUNDS = 16  # of refinement; any number is correct
-LARGE = 2000  # nodes: a component worth splitting by singling out a node
-FEW = 4  # rivals
+LARGE = 500  # nodes: a component worth splitting by singling out a node
+DENSE = 3  # edges per node from which complete sets of edges are looked for
+FEW = 4  # nodes of a colour, in the mean, if refinement has not come to an end
+ATTEMPTS = 3  # colours from which a node is singled out, the rarest first
+TESTS = 16  # rivals that are compared with the node singled out
 DEPTH = 6  # of singling out
 
 _SINGLED_OUT = np.uint64(0x5851F42D4C957F2D)
@@ -45,6 +49,7 @@ class Parts:
     edge_start: np.ndarray
     signature: np.ndarray  # uint64 per component, equal for isomorphic ones
     discrete: np.ndarray  # bool per component: all its colours differ
+    stable: bool  # refinement came to an end
 
     def piece(self, p: int) -> tuple[np.ndarray, Graph]:
         """The nodes of component p and the graph on their positions."""
@@ -62,7 +67,7 @@ def automorphisms(graph: Graph, depth: int = 0) -> tuple[list[Generator], int]:
         for members in _isomorphic(parts, same):
             nodes, piece = parts.piece(members[0][0])
             if not parts.discrete[members[0][0]]:
-                own, size = _component(piece, depth)
+                own, size = _component(piece, parts.stable, depth)
                 generators += [_sorted(nodes[points], nodes[images]) for points, images in own]
                 order *= size ** len(members)
             order *= math.factorial(len(members))
@@ -87,8 +92,8 @@ def canonical(graph: Graph) -> tuple[bytes, np.ndarray]:
 # --- taking apart ------------------------------------------------------------------------------------------------
 
 
-def _refined(graph: Graph) -> tuple[np.ndarray, np.ndarray]:
-    """(colours, those of one round later)."""
+def _refined(graph: Graph) -> tuple[np.ndarray, np.ndarray, bool]:
+    """(colours, those of one round later, whether more rounds would change nothing)."""
     before = colours = mix(graph.colours)
     ends = np.concatenate([graph.edges, graph.edges[:, ::-1]])
     ends = ends[np.argsort(ends[:, 0], kind="stable")]
@@ -102,12 +107,12 @@ def _refined(graph: Graph) -> tuple[np.ndarray, np.ndarray]:
         if step % 4 == 0:
             last, count = count, len(np.unique(colours))
             if count in (last, len(colours)):
-                break
-    return before, colours
+                return before, colours, True
+    return before, colours, False
 
 
 def _parts(graph: Graph) -> Parts:
-    before, colours = _refined(graph)
+    before, colours, stable = _refined(graph)
     _, which, counts = np.unique(before, return_inverse=True, return_counts=True)
     alone = counts[which.ravel()] == 1
     fixed, rest = np.flatnonzero(alone), np.flatnonzero(~alone)
@@ -115,6 +120,8 @@ def _parts(graph: Graph) -> Parts:
     place[rest] = np.arange(len(rest))
     edges = place[graph.edges]
     edges = edges[(edges >= 0).all(axis=1)]
+    if len(edges) > DENSE * len(rest):
+        edges = _without_complete(colours[rest], edges)
     label = components(len(rest), edges[:, 0], edges[:, 1]).astype(np.int64)
     number = int(label.max(initial=-1)) + 1
     order = np.lexsort((colours[rest], label))
@@ -137,7 +144,18 @@ def _parts(graph: Graph) -> Parts:
         np.searchsorted(edge_label, np.arange(number + 1)),
         signature,
         discrete,
+        stable,
     )
+
+
+def _without_complete(colours: np.ndarray, edges: np.ndarray) -> np.ndarray:
+    """The edges without those between two colours, or within one, of which none is missing."""
+    _, cell, size = np.unique(colours, return_inverse=True, return_counts=True)
+    ends = np.sort(cell.ravel()[edges], axis=1)
+    pairs, which, count = np.unique(ends[:, 0] * len(size) + ends[:, 1], return_inverse=True, return_counts=True)
+    a, b = np.divmod(pairs, len(size))
+    whole = np.where(a == b, size[a] * (size[a] - 1) // 2, size[a] * size[b])
+    return edges[(count < whole)[which.ravel()]]
 
 
 def _by_signature(parts: Parts) -> list[np.ndarray]:
@@ -164,13 +182,21 @@ def _canonical_piece(parts: Parts, p: int) -> tuple[bytes, np.ndarray]:
     edges = piece.edges
     if not parts.discrete[p]:
         labelled, colours = igraph_of(piece)
-        place = np.array(labelled.canonical_permutation(color=colours), dtype=np.int64)
-        order = np.argsort(place)
-        nodes, edges = nodes[order], place[edges]
+        order = np.array(labelled.canonical_permutation(color=colours), dtype=np.int64)
+        order = order if _permutations_list_nodes() else np.argsort(order)
+        nodes, edges = nodes[order], np.argsort(order)[edges]
         piece = Graph(piece.colours[order], edges)
     ends = np.sort(edges, axis=1)
     ends = ends[np.lexsort(ends.T)]
     return piece.colours.tobytes() + ends.tobytes(), nodes
+
+
+@cache
+def _permutations_list_nodes() -> bool:
+    """igraph 1.0 lists the node at each canonical place; the inverse, the place of each node, has also been seen."""
+    import igraph
+
+    return igraph.Graph(n=3).canonical_permutation(color=[2, 0, 1]) == [1, 2, 0]
 
 
 def _sorted(points: np.ndarray, images: np.ndarray) -> Generator:
@@ -189,8 +215,9 @@ def igraph_of(graph: Graph):
     return igraph.Graph(n=len(colours), edges=graph.edges), colours.tolist()
 
 
-def _component(piece: Graph, depth: int) -> tuple[list[Generator], int]:
-    if len(piece.colours) >= LARGE and depth < DEPTH:
+def _component(piece: Graph, stable: bool, depth: int) -> tuple[list[Generator], int]:
+    few = len(piece.colours) <= FEW * len(np.unique(piece.colours))
+    if len(piece.colours) >= LARGE and (stable or few) and depth < DEPTH:
         split = _single_out(piece, depth)
         if split is not None:
             return split
@@ -210,26 +237,37 @@ def _component(piece: Graph, depth: int) -> tuple[list[Generator], int]:
 
 
 def _single_out(piece: Graph, depth: int) -> tuple[list[Generator], int] | None:
-    """The stabiliser of a node with few rivals, and an element for each rival that it can be taken to."""
+    """A node's stabiliser, and an element for each kind of place that it can be taken to; None if it is no help."""
     values, counts = np.unique(piece.colours, return_counts=True)
-    fewest = int(counts.min())
-    if fewest > FEW or len(piece.colours) > FEW * len(values):
+    for colour in values[np.argsort(counts, kind="stable")[:ATTEMPTS]]:
+        rivals = np.flatnonzero(piece.colours == colour)
+        marked = _marked(piece, int(rivals[0]))
+        if int(np.diff(_parts(marked).start).max(initial=0)) <= len(piece.colours) * 3 // 4:
+            return _cosets(piece, rivals, marked, depth)
+    return None
+
+
+def _cosets(piece: Graph, rivals: np.ndarray, marked: Graph, depth: int) -> tuple[list[Generator], int] | None:
+    """The automorphisms of a component from those of `marked`, in which the first of the rivals is singled out."""
+    generators, order = automorphisms(marked, depth + 1)
+    orbit = _orbits(piece, generators)
+    others = rivals[np.unique(orbit[rivals], return_index=True)[1]]  # one of each kind is enough
+    if len(others) > TESTS:
         return None
-    rivals = np.flatnonzero(piece.colours == values[counts.argmin()])
-    marked = [_marked(piece, int(node)) for node in rivals]
-    parts = _parts(marked[0])
-    if len(parts.start) > 1 and int(np.diff(parts.start).max()) > len(piece.colours) * 3 // 4:
-        return None
-    generators, order = automorphisms(marked[0], depth + 1)
-    key, nodes = canonical(marked[0])
-    reached = 1
-    for other in marked[1:]:
-        other_key, other_nodes = canonical(other)
+    key, nodes = canonical(marked)
+    for other in others.tolist():
+        if orbit[other] == orbit[rivals[0]]:
+            continue
+        other_key, other_nodes = canonical(_marked(piece, other))
         if other_key == key:
-            reached += 1
             moved = nodes != other_nodes
             generators.append(_sorted(nodes[moved], other_nodes[moved]))
-    return generators, order * reached
+            orbit = _orbits(piece, generators)
+    return generators, order * int((orbit == orbit[rivals[0]]).sum())
+
+
+def _orbits(piece: Graph, generators: list[Generator]) -> np.ndarray:
+    return orbits(PermutationGroup(len(piece.colours), tuple(generators)))
 
 
 def _marked(piece: Graph, node: int) -> Graph:

@@ -1,13 +1,14 @@
 """Gibbs sweeps for binary variables with few possible local fields: a word holds one variable's values in 64 chains.
 
-The state is `state[variable, word]`, chains are bits (*lanes*), and every operation is Boolean algebra on words, for all chains at
-once. The *code* of the local field (an index into the variable's table of thresholds) is kept as one mask per code: the
-lanes that have it. A draw compares 8 random bits of each lane with the top 8 bits of a 48-bit threshold, bit by bit; on a
-tie 40 further bits decide, so that P(value 1) = threshold / 2^48 exactly. Thresholds of p and 1 - p add up to 2^48: value
-flips are respected to the last bit. Counts are kept as bit planes too (plane p holds the bits of weight 2^p).
+The state is `state[variable, word]`, chains are bits (*lanes*), and every operation is Boolean algebra on words, for all
+chains at once. The *code* of the local field (an index into the variable's table of thresholds) is kept as one mask per
+code: the lanes that have it. A draw compares 8 random bits of each lane with the top 8 bits of a 48-bit threshold, bit by
+bit; on a tie 40 further bits decide, so that P(value 1) = threshold / 2^48 exactly. Thresholds of p and 1 - p add up to
+2^48: value flips are respected to the last bit. Counts are kept as bit planes too (plane p holds the bits of weight 2^p).
 
-Rows of scratch are WORDS apart, whatever the number of words in use: distances that are known when compiling are what lets
-LLVM turn the loops over words into vector instructions. A few chains alone are bytes, advanced one by one (`narrow`).
+Rows of scratch are WORDS apart, whatever the number of words in use: distances that are known when compiling are what
+lets LLVM turn the loops over words into vector instructions. A few chains alone are rows of bytes, advanced one by one
+(`narrow`). Helpers of a site are inlined before LLVM sees them: a call would pass every array's shape and strides along.
 """
 
 from __future__ import annotations
@@ -26,12 +27,16 @@ NONE, ALL, ONE = np.uint64(0), np.uint64(0xFFFFFFFFFFFFFFFF), np.uint8(1)
 
 
 class Fields(NamedTuple):
-    """A compiled binary model. Neighbour lists are padded to multiples of four with the all-zero row `n`."""
+    """A compiled binary model: the code is the sum of coefficient · value over a variable's neighbours.
 
-    neighbour_start: np.ndarray  # int64[n + 1]
-    neighbour: np.ndarray  # int32
-    coefficient: np.ndarray  # uint8: the code is the sum of coefficient · value over the neighbours
-    unit: np.ndarray  # bool[n]: the first four coefficients are one (or padding)
+    What an update needs to know of a site is one row of `near`, so that it is fetched at once: four neighbours with
+    coefficient one (the all-zero row `n` where there are fewer), the table, where its further neighbours begin and end,
+    and its cell (see `Cells`).
+    """
+
+    near: np.ndarray  # int32[n, 8]
+    neighbour: np.ndarray  # int32: further neighbours
+    coefficient: np.ndarray  # uint8
     table: np.ndarray  # int32[n]: which table of thresholds
     codes: np.ndarray  # int64[T]: how many codes a table has
     flip: (
@@ -78,7 +83,9 @@ class Counts(NamedTuple):
     pending: np.ndarray  # int64[C]: visits that `low` holds
     low: np.ndarray  # uint64[C, LOW, rows · words]
     high: np.ndarray  # uint64[PLANES, C, rows · words]: planes that no count reaches take no memory
-    single: np.ndarray  # int64[C, rows, lanes]: instead of the planes in a narrow block
+    single: (
+        np.ndarray
+    )  # int64[lanes, C, 2 · rows]: in a narrow block instead, how often value v came with code k, at 2k + v
 
 
 # --- random words ------------------------------------------------------------------------------------------------
@@ -148,20 +155,13 @@ def shift_codes(state, j, weight, codes, code):
 
 
 @njit(nogil=True, cache=True, inline="always")
-def local_codes(state, neighbour, coefficient, lo, hi, unit, codes, code):
-    """The masks of a variable's codes: the deterministic part of an update."""
-    known = 1
-    if unit:
-        count_four(state, neighbour[lo], neighbour[lo + 1], neighbour[lo + 2], neighbour[lo + 3], code)
-        lo, known = lo + 4, 5
-    else:
-        for w in range(state.shape[1]):
-            code[w] = ALL
-    for at in range(WORDS * known, WORDS * codes):
+def local_codes(state, near, neighbour, coefficient, i, codes, code):
+    """The masks of variable i's codes: the deterministic part of an update."""
+    count_four(state, near[i, 0], near[i, 1], near[i, 2], near[i, 3], code)
+    for at in range(WORDS * 5, WORDS * codes):
         code[at] = NONE
-    for e in range(lo, hi):
-        if coefficient[e]:
-            shift_codes(state, neighbour[e], np.int64(coefficient[e]), codes, code)
+    for e in range(near[i, 5], near[i, 6]):
+        shift_codes(state, neighbour[e], np.int64(coefficient[e]), codes, code)
 
 
 @njit(nogil=True, cache=True, inline="always")
@@ -210,9 +210,9 @@ def settle_ties(state, i, code, codes, tie, rest, t, ties):
 
 
 @njit(nogil=True, cache=True, inline="always")
-def draw_narrow(threshold, stream):
+def draw_narrow(threshold, word):
     """Draw one variable in one lane: 48 random bits against its threshold."""
-    return ONE if next_word(stream) >> np.uint64(16) < threshold else np.uint8(0)
+    return ONE if word >> np.uint64(16) < threshold else np.uint8(0)
 
 
 # --- folding ---------------------------------------------------------------------------------------------------------
@@ -265,8 +265,8 @@ def fold(bits, words, codes, sites, cells, counts, carry):
 def tally(counts, c, row, words, out):
     """How often, in every lane: the large counters' planes (or what a narrow block counted)."""
     visits, _, _, high, single = counts
-    for lane in range(single.shape[2]):
-        out[lane] = single[c, row, lane]
+    for lane in range(single.shape[0]):
+        out[lane] = single[lane, c, 2 * row] + single[lane, c, 2 * row + 1] if row else single[lane, c, 1::2].sum()
     for w in range(words):
         for bit in range(64):
             out[64 * w + bit] = 0
@@ -282,15 +282,17 @@ def tally(counts, c, row, words, out):
 def collect(cells, counts, words, rows, chance, ones, given, out, carry):
     """Add what the cells counted to sums of values 1 and of P(value 1), by slot; clear the counts.
 
-    Code 0 was met as often as no other code was: chance[t, k] is P(value 1) of code k less that of code 0 (k = 0: itself).
+    Code 0 was met as often as no other code was, so chance[t, k] is P(value 1) of code k less that of code 0 (k = 0:
+    itself). Without conditionals there is a single row, and `given` is empty.
     """
     _, _, table, _, slot = cells
     visits, pending, low, high, single = counts
     for c in range(table.shape[0]):
         if pending[c]:
             carry_over(c, pending, low, high, carry)
-        for lane in range(given.shape[1]):
-            given[slot[c] + 1, lane] += chance[table[c], 0] * visits[c]
+        if given.shape[0]:
+            for lane in range(given.shape[1]):
+                given[slot[c] + 1, lane] += chance[table[c], 0] * visits[c]
         for row in range(rows):
             tally(counts, c, row, words, out)
             if row == 0:
@@ -304,7 +306,7 @@ def collect(cells, counts, words, rows, chance, ones, given, out, carry):
             high[plane, c] = NONE
             plane += 1
         visits[c] = 0
-        single[c] = 0
+        single[:, c] = 0
 
 
 # --- sweeps --------------------------------------------------------------------------------------------------------
@@ -316,14 +318,14 @@ def sweep_wide(model, state, order, streams, scratch, cells, counts, keep, visit
 
     `keep`: how much of an update is kept for folding, as `folded` says; in the random scan it is folded at once.
     """
-    start, neighbour, coefficient, unit, table, codes, flip, rest, _ = model
+    near, neighbour, coefficient, _, codes, flip, rest, _ = model
     lanes, ties = streams
     code, top, draw, tie, met, carry = scratch
     words = state.shape[1]
     for q in range(order.shape[0]):
         i = order[q]
-        t = table[i]
-        local_codes(state, neighbour, coefficient, start[i], start[i + 1], unit[i], codes[t], code)
+        t = near[i, 4]
+        local_codes(state, near, neighbour, coefficient, i, codes[t], code)
         threshold_tops(flip, codes[t], t, code, top, words)
         next_bytes(lanes, draw, words)
         if draw_wide(state, i, top, draw, tie):
@@ -355,40 +357,58 @@ def run_sweeps(model, state, orders, streams, scratch, cells, drawn, final, fold
 
 
 @njit(nogil=True, cache=True)
-def sweep_narrow(model, state, order, ties, cells, counts, folded):
-    """The same for a few lanes, where words would be mostly empty; values and codes are counted as they come."""
-    start, neighbour, coefficient, _, table, _, _, _, threshold = model
-    visits, single, of = counts.visits, counts.single, cells.of
+def next_words(stream, draw, count):
+    """`count` words as `next_word` makes them; its state stays in registers meanwhile."""
+    s0, s1, s2, s3 = stream[0], stream[1], stream[2], stream[3]
+    for d in range(count):
+        total = s0 + s3
+        draw[d] = ((total << np.uint64(23)) | (total >> np.uint64(41))) + s0
+        shifted = s1 << np.uint64(17)
+        s2 ^= s0
+        s3 ^= s1
+        s1 ^= s2
+        s0 ^= s3
+        s2 ^= shifted
+        s3 = (s3 << np.uint64(45)) | (s3 >> np.uint64(19))
+    stream[0], stream[1], stream[2], stream[3] = s0, s1, s2, s3
+
+
+@njit(nogil=True, cache=True)
+def further_code(state, neighbour, coefficient, lo, hi):
+    """What neighbours past the first four add to a code: out of the way, because few models have them."""
+    code = 0
+    for e in range(lo, hi):
+        code += state[neighbour[e]] * coefficient[e]
+    return code
+
+
+@njit(nogil=True, cache=True)
+def sweep_narrow(model, state, order, stream, draw, single, folded):
+    """Update the sites of `order` in one chain; values and codes are counted as they come."""
+    near, neighbour, coefficient, _, _, _, _, threshold = model
+    made, used = 0, 0  # random words, made some sites ahead
     for q in range(order.shape[0]):
+        if used == made:
+            made, used = min(draw.shape[0], order.shape[0] - q), 0
+            next_words(stream, draw, made)
         i = order[q]
-        for lane in range(state.shape[1]):
-            code = 0
-            for e in range(start[i], start[i + 1]):
-                code += state[neighbour[e], lane] * coefficient[e]
-            value = draw_narrow(threshold[table[i], code], ties)
-            state[i, lane] = value
-            if folded:
-                single[of[i], 0, lane] += value
-                if folded == 2 and code:
-                    single[of[i], code, lane] += 1
+        code = np.int64(state[near[i, 0]]) + state[near[i, 1]] + state[near[i, 2]] + state[near[i, 3]]
+        if near[i, 5] < near[i, 6]:
+            code += further_code(state, neighbour, coefficient, near[i, 5], near[i, 6])
+        value = draw_narrow(threshold[near[i, 4], code], draw[used])
+        used += 1
+        state[i] = value
         if folded:
-            visits[of[i]] += 1
+            single[near[i, 7], (2 * code if folded == 2 else 0) + value] += 1
 
 
 @njit(nogil=True, cache=True)
-def fold_narrow(state, cells, counts):
-    """Count the values at a sweep's end."""
-    visits, single, of = counts.visits, counts.single, cells.of
-    for i in cells.site:
-        visits[of[i]] += 1
-        for lane in range(state.shape[1]):
-            single[of[i], 0, lane] += state[i, lane]
-
-
-@njit(nogil=True, cache=True)
-def run_narrow_sweeps(model, state, orders, ties, cells, drawn, final, folded, visits_too):
-    """`run_sweeps` for a narrow block."""
-    for s in range(orders.shape[0]):
-        sweep_narrow(model, state, orders[s], ties, cells, drawn, folded)
-        if visits_too and folded:
-            fold_narrow(state, cells, final)
+def run_narrow_sweeps(model, state, orders, streams, draw, cells, drawn, final, folded, visits_too):
+    """`run_sweeps` for a narrow block: state[lane, variable] and a stream for each lane."""
+    for lane in range(state.shape[0]):
+        row, counted, at_end = state[lane], drawn.single[lane], final.single[lane]
+        for s in range(orders.shape[0]):
+            sweep_narrow(model, row, orders[s], streams[lane], draw, counted, folded)
+            if visits_too and folded:
+                for i in cells.site:
+                    at_end[cells.of[i], row[i]] += 1

@@ -1,0 +1,147 @@
+"""Updates per second of the never-grounded engine: one core, default scan, folding on, by process CPU time.
+
+Run as `python benchmarks/relational.py [name ...]`; without names, all but the slow one.
+"""
+
+from __future__ import annotations
+
+import resource
+import sys
+import time
+
+import numpy as np
+
+from definetti.model.logic import (
+    And,
+    Atom,
+    Constant,
+    Equal,
+    Formula,
+    Implies,
+    MarkovLogic,
+    Not,
+    Predicate,
+    Sort,
+    Variable,
+    WeightedFormula,
+)
+from definetti.samplers.relational import advance, compile_model, start
+from definetti.symmetry.logic_orbits import AtomOrbits
+
+SORT = "person"
+
+
+def atom(name: str, *variables: str) -> Atom:
+    return Atom(name, tuple(Variable(v) for v in variables))
+
+
+def rule(weight: float, body: Formula, variables: str) -> WeightedFormula:
+    return WeightedFormula(body, weight, dict.fromkeys(variables.split(), SORT), tuple(variables.split()))
+
+
+def network(n: int, arities: dict[str, int], rules: list[WeightedFormula]) -> MarkovLogic:
+    sorts = {SORT: Sort(SORT, tuple(f"P{i}" for i in range(n)))}
+    return MarkovLogic(sorts, {p: Predicate(p, (SORT,) * k) for p, k in arities.items()}, tuple(rules))
+
+
+def smokers(n: int, transitive: bool) -> MarkovLogic:
+    rules = [
+        rule(1.4, Not(atom("smokes", "x")), "x"),
+        rule(2.3, Not(atom("cancer", "x")), "x"),
+        rule(4.6, Not(atom("friends", "x", "y")), "x y"),
+        rule(1.5, Implies(atom("smokes", "x"), atom("cancer", "x")), "x"),
+        rule(1.1, Implies(And((atom("friends", "x", "y"), atom("smokes", "x"))), atom("smokes", "y")), "x y"),
+    ]
+    if transitive:
+        body = And((atom("friends", "x", "y"), atom("friends", "y", "z")))
+        rules.append(rule(1.0, Implies(body, atom("friends", "x", "z")), "x y z"))
+    return network(n, {"smokes": 1, "cancer": 1, "friends": 2}, rules)
+
+
+def stars(n: int) -> MarkovLogic:
+    """Reciprocity, two-stars and a ternary predicate."""
+    apart = Not(Equal(Variable("y"), Variable("z")))
+    rules = [
+        rule(-2.0, atom("e", "x", "y"), "x y"),
+        rule(1.0, And((atom("e", "x", "y"), atom("e", "y", "x"))), "x y"),
+        rule(-0.001, And((atom("e", "x", "y"), atom("e", "x", "z"), apart)), "x y z"),
+        rule(-1.0, atom("t", "x", "y", "z"), "x y z"),
+        rule(0.5, Implies(atom("t", "x", "y", "z"), And((atom("e", "x", "y"), atom("e", "y", "z")))), "x y z"),
+    ]
+    return network(n, {"e": 2, "t": 3}, rules)
+
+
+def paths(n: int, bias: float) -> MarkovLogic:
+    """Two further variables: paths of length three close."""
+    body = And((atom("e", "x", "y"), atom("e", "y", "z"), atom("e", "z", "u")))
+    rules = [rule(bias, atom("e", "x", "y"), "x y"), rule(0.001, Implies(body, atom("e", "x", "u")), "x y z u")]
+    return network(n, {"e": 2}, rules)
+
+
+def ten(n: int) -> MarkovLogic:
+    """Ten formula shapes."""
+    more = [
+        rule(0.2, Implies(atom("friends", "x", "y"), atom("friends", "y", "x")), "x y"),
+        rule(0.1, Implies(And((atom("friends", "x", "y"), atom("cancer", "x"))), atom("cancer", "y")), "x y"),
+        rule(-0.1, And((atom("friends", "x", "y"), atom("friends", "x", "z"), atom("smokes", "y"))), "x y z"),
+        rule(0.1, atom("friends", "x", "x"), "x"),
+    ]
+    base = smokers(n, True)
+    return MarkovLogic(base.sorts, base.predicates, (*base.formulas, *more))
+
+
+def repeated(n: int, count: int) -> MarkovLogic:
+    """Many formulas of one shape with different constants."""
+    rng = np.random.default_rng(1)
+    rules = smokers(n, True).formulas
+    for _ in range(count):
+        a, b = (Constant(SORT, int(k)) for k in rng.integers(n, size=2))
+        body = Implies(Atom("friends", (a, b)), Atom("smokes", (a,)))
+        rules = (*rules, WeightedFormula(body, float(rng.normal()), {}, ()))
+    return MarkovLogic(smokers(n, True).sorts, smokers(n, True).predicates, rules)
+
+
+def orbits_of(model: MarkovLogic) -> dict[str, AtomOrbits]:
+    """All constants interchangeable."""
+    found, first = {}, 0
+    for name, predicate in model.predicates.items():
+        k = len(predicate.sorts)
+        lookup = np.arange(first, first + 2 ** (k * (k - 1) // 2), dtype=np.int32)
+        classes = tuple(np.zeros(n, np.int32) for n in model.shape(name))
+        found[name] = AtomOrbits(classes, lookup.reshape((1,) * k + (-1,)))
+        first += lookup.size
+    return found
+
+
+CASES = {
+    "smokers-transitive-50": (lambda: smokers(50, True), 8_000_000),
+    "smokers-transitive-100": (lambda: smokers(100, True), 8_000_000),
+    "smokers-transitive-1000": (lambda: smokers(1000, True), 5_000_000),
+    "smokers-1000": (lambda: smokers(1000, False), 8_000_000),
+    "stars-200": (lambda: stars(200), 5_000_000),
+    "paths-sparse-100": (lambda: paths(100, -4.0), 1_000_000),
+    "paths-dense-100": (lambda: paths(100, 0.0), 500_000),
+    "ten-shapes-50": (lambda: ten(50), 5_000_000),
+    "repeated-100": (lambda: repeated(100, 5000), 5_000_000),
+    "smokers-transitive-10000": (lambda: smokers(10_000, True), 1_000_000),
+}
+
+
+def measure(name: str) -> None:
+    make, updates = CASES[name]
+    model = make()
+    began, cpu = time.perf_counter(), time.process_time()
+    r = compile_model(model, orbits_of(model))
+    compiled, compiled_cpu = time.perf_counter() - began, time.process_time() - cpu
+    chain = start(r, 1)
+    advance(r, chain, min(updates, 2 * r.free_sites))
+    cpu = time.process_time()
+    done = advance(r, chain, updates)
+    rate = done / (time.process_time() - cpu) / 1e6
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(f"{name:28s} {rate:8.2f} M updates/s   compile {compiled:6.2f} s ({compiled_cpu:.2f} CPU)   {peak:6.0f} MB")
+
+
+if __name__ == "__main__":
+    for case in sys.argv[1:] or [c for c in CASES if not c.endswith("10000")]:
+        measure(case)

@@ -1,0 +1,297 @@
+"""The never-grounded Gibbs engine for Markov logic: a compiled model, its chains, and how they are advanced.
+
+`compile_model` writes and loads the kernel and lays out its data; `start` makes a chain; `advance` draws sites, as
+many as it is told, and goes on inside a sweep. `relational_sampling` runs several chains in threads.
+Per orbit F sums the drawn values and G the conditionals at the moments of the draws; chains share the order of the
+scan and nothing else.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import perf_counter
+from types import ModuleType
+from typing import Literal
+
+import numpy as np
+
+from definetti.errors import ModelError, TooLarge, Unsatisfiable
+from definetti.model.logic import MarkovLogic
+from definetti.samplers.kernels import relational_state as state
+from definetti.samplers.kernels.relational_cache import load_kernel, load_plain
+from definetti.samplers.kernels.relational_data import (
+    CHUNK,
+    Chain,
+    Data,
+    Pools,
+    orientation_offsets,
+    put_instances,
+    put_observed,
+    put_orbits,
+    put_tables,
+)
+from definetti.samplers.kernels.relational_known import (
+    Known,
+    Schedule,
+    home_words,
+    known_of,
+    pack,
+    schedule_of,
+    words_of,
+)
+from definetti.samplers.kernels.relational_module import Written, module_text, write_kernel
+from definetti.samplers.kernels.relational_queries import Query, confined, observed_of
+from definetti.samplers.kernels.relational_shapes import Instances, Signature, Theory, shapes_of
+from definetti.samplers.kernels.relational_start import draw_atoms, own_field
+from definetti.symmetry.logic_orbits import AtomOrbits
+
+Scan = Literal["symmetric", "random", "fixed"]
+SCANS: tuple[Scan, ...] = ("symmetric", "random", "fixed")
+
+SWEEP, FAILED, UPDATES = 0, 4, 5  # places of the clock
+FOREVER = 1 << 60
+REPAIR_SWEEPS = 60
+
+
+@dataclass(frozen=True, eq=False)
+class Relational:
+    """A Markov logic network ready to be sampled: the generated kernel, its data, what is known, and its size."""
+
+    model: MarkovLogic  # with hidden class predicates, if there are queries
+    theory: Theory
+    instances: tuple[Instances, ...]  # of the theory's shapes
+    written: Written
+    kernel: ModuleType
+    data: Data
+    known: Mapping[str, Known]
+    listed: np.ndarray  # free sites of predicates that have few
+    orbit_count: int
+    query_places: np.ndarray  # of each query among the kernel's counts
+    bits: int  # words of one chain's state
+    seconds: float = field(default=0.0)  # writing, compiling or loading
+
+    @property
+    def chain_bytes(self) -> int:
+        """Memory of one chain."""
+        return 8 * self.bits + 8 * self.listed.size + 48 * (self.orbit_count + 1) + 64 * CHUNK
+
+    @property
+    def free_sites(self) -> int:
+        """Sites drawn in one sweep."""
+        return self.data.free_sites
+
+    def start(self, seed: int, chain: int = 0, atoms: Mapping[str, np.ndarray] | None = None) -> Chain:
+        return start(self, seed, chain, atoms)
+
+    def advance(self, chain: Chain, updates: int, sweeps: int = FOREVER) -> int:
+        return advance(self, chain, updates, sweeps)
+
+    def atoms(self, chain: Chain, name: str) -> np.ndarray:
+        """A predicate's atoms in a chain's state, as a boolean tensor."""
+        p = list(self.model.predicates).index(name)
+        return state.get_atoms(self.written, self.data, chain, p, self.model.shape(name))
+
+
+def available_memory() -> int:
+    """Bytes that can be taken without pushing others out, as far as the machine says."""
+    try:
+        for line in Path("/proc/meminfo").read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return 4 << 30
+
+
+def refuse_large(size: int, limit: int | None) -> None:
+    """Refuses a state that would not fit into `limit` bytes (None: most of what the machine has left)."""
+    allowed = int(0.8 * available_memory()) if limit is None else limit
+    if size > allowed:
+        cure = "use fewer constants or chains, or close predicates whose atoms are all known"
+        raise TooLarge("the memory of the state (bytes)", size, allowed, cure)
+
+
+def theory_of(model: MarkovLogic, known: Mapping[str, Known], short: int) -> tuple[Theory, tuple[Instances, ...]]:
+    """The structure of a model, and the instances of its formulas' shapes."""
+    sort_number = {name: s for s, name in enumerate(model.sorts)}
+    shapes, instances = shapes_of(model, model.formulas)
+    widths = [words_of(s.size) for s in model.sorts.values()]
+    signatures = tuple(
+        Signature(tuple(sort_number[s] for s in p.sorts), tuple(sorted(p.exclusive)), known[name].free > 0)
+        for name, p in model.predicates.items()
+    )
+    return Theory(tuple(w if w <= short else 0 for w in widths), signatures, shapes), instances
+
+
+def compile_model(
+    model: MarkovLogic,
+    orbits: Mapping[str, AtomOrbits],
+    *,
+    queries: Sequence[Query] = (),
+    scan: Scan = "symmetric",
+    order: Sequence[str] | None = None,
+    late: Mapping[str, np.ndarray] | None = None,
+    memory: int | None = None,
+    folder: Path | None = None,
+    plain: bool = False,
+    short: int = 4,
+) -> Relational:
+    """Writes and loads the kernel of a model and lays out its data; sizes are estimated before anything is taken.
+
+    `order` lists the predicates in the order of a sweep; sites marked in `late` (boolean tensors over a predicate's
+    sites) are drawn after all others. `memory` is a limit in bytes, `folder` where kernels are kept. `plain` runs the
+    kernel's text uncompiled; rows of at most `short` words have their number of words written into the text.
+    """
+    began = perf_counter()
+    if scan not in SCANS:
+        raise ModelError(f"scan {scan!r} is not one of {', '.join(SCANS)}")
+    order = tuple(model.predicates) if order is None else tuple(order)
+    refuse_large(16 * sum(home_words(model.shape(name)) for name in model.predicates), memory)
+    rules = []
+    if queries:
+        model, rules = confined(model, queries)
+    known = {name: known_of(model, p) for name, p in model.predicates.items()}
+    theory, instances = theory_of(model, known, short)
+    observed, observations, places = observed_of(model, rules)
+    theory = Theory(theory.words, theory.signatures, theory.shapes, observed, scan == "random")
+    written = write_kernel(theory)
+    bits = orientation_offsets(written, theory, [s.size for s in model.sorts.values()])[1]
+    refuse_large(8 * bits, memory)
+    width = max((len(s.sorts) for s in theory.signatures), default=0)
+    hidden = [name for name in model.predicates if name not in order and not known[name].free]
+    schedule = schedule_of(model, known, (*order, *hidden), late or {}, width)
+    data, orbit_count = lay_out(model, orbits, theory, written, instances, observations, schedule, scan)
+    text = module_text(written, plain)
+    kernel = load_plain(text) if plain else load_kernel(text, repr(theory), folder)
+    made = Relational(
+        model, theory, instances, written, kernel, data, known, schedule.listed, orbit_count, places, bits
+    )
+    kernel.advance(data, blank(made), 0, 0, 0)  # compiles, or loads what an earlier process compiled
+    object.__setattr__(made, "seconds", perf_counter() - began)
+    return made
+
+
+def lay_out(
+    model: MarkovLogic,
+    orbits: Mapping[str, AtomOrbits],
+    theory: Theory,
+    written: Written,
+    instances: tuple[Instances, ...],
+    observations: tuple[Instances, ...],
+    schedule: Schedule,
+    scan: Scan,
+) -> tuple[Data, int]:
+    """The kernel's arrays, and the number of orbits."""
+    sizes = [s.size for s in model.sorts.values()]
+    pools = Pools([], [], dict(orientation_offsets(written, theory, sizes)[0]), {})
+    for s, n in enumerate(sizes):
+        pools.numbers["n", s], pools.numbers["w", s] = n, words_of(n)
+    for p, signature in enumerate(theory.signatures):
+        pools.numbers["barred", p] = schedule.barred[p] + len(sizes) if p in schedule.barred else -1
+        for j, sort in enumerate(signature.sorts):
+            pools.numbers["argument", p, j] = sort
+    put_instances(pools, written, theory.shapes, instances)
+    put_observed(pools, theory.observed, observations)
+    put_tables(pools, written, sizes)
+    width = max((len(s.sorts) for s in theory.signatures), default=0)
+    folds, lookup, orbit_count = put_orbits(model, orbits, max(width, 1))
+    entries = schedule.entries.copy()
+    entries[:, 2] += np.where(entries[:, 2] >= 0, len(sizes), 0)  # masks stand behind the sorts' tails,
+    entries[:, 3] += np.where(entries[:, 3] >= 0, sum(sizes), 0)  # lists behind the sorts' orders
+    tails = np.array([(1 << (n - 64 * (words_of(n) - 1))) - 1 for n in sizes], dtype=np.uint64)
+    data = Data(
+        numbers=frozen([pools.numbers[key] for key in written.layout.numbers], np.int64),
+        indices=frozen(np.concatenate([np.zeros(0, np.int32), *pools.indices]), np.int32),
+        reals=frozen(np.concatenate([np.zeros(0), *pools.reals]), np.float64),
+        words=frozen(np.concatenate([tails, schedule.skips]), np.uint64),
+        sorts=frozen(np.array([(sum(sizes[:s]), n) for s, n in enumerate(sizes)]).reshape(-1, 2), np.int64),
+        entries=frozen(entries, np.int64),
+        folds=frozen(folds, np.int64),
+        lookup=frozen(lookup, np.int32),
+        scan=SCANS.index(scan),
+        free_sites=schedule.free,
+        all_sites=int(entries[:, 1].sum()),
+    )
+    return data, orbit_count
+
+
+def frozen(values: object, dtype: type) -> np.ndarray:
+    array = np.array(values, dtype=dtype, order="C")
+    array.flags.writeable = False
+    return array
+
+
+# --- chains ---
+
+
+def blank(r: Relational) -> Chain:
+    return state.blank_chain(r.data, r.listed, r.bits, r.orbit_count, len(set(r.query_places.tolist())))
+
+
+def start(r: Relational, seed: int, chain: int = 0, atoms: Mapping[str, np.ndarray] | None = None) -> Chain:
+    """A chain at its start: `atoms` (boolean tensors) where given; else drawn, and repaired to a legal state.
+
+    Each free site is drawn from the formulas that speak of it alone. Where hard formulas are violated, sites move to
+    the value that violates less, from that draw, from all false and from all true.
+    """
+    rng = np.random.default_rng([seed, chain + 1])
+    sizes = [s.size for s in r.model.sorts.values()]
+    for preferred in (None, False, True):
+        made = blank(r)
+        state.seed_chain(made, seed, chain)
+        for p, name in enumerate(r.model.predicates):
+            if atoms is not None and name in atoms:
+                words = pack(np.asarray(atoms[name], dtype=bool))
+            else:
+                own = own_field(r.theory.shapes, r.instances, r.written.places.get(p, []), sizes)
+                words = draw_atoms(r.model, name, r.known[name], own, rng, preferred)
+            state.put_atoms(r.written, r.data, made, p, r.model.shape(name), words)
+        if violations(r, made) == 0 or (atoms is None and repair(r, made)):
+            fresh = blank(r)  # the repair has used the streams and the sums
+            state.seed_chain(fresh, seed, chain)
+            fresh.bits[:] = made.bits
+            return fresh
+        if atoms is not None:
+            raise Unsatisfiable("the given start violates a hard formula; start from a state that satisfies them all")
+    raise ModelError(
+        "no state that satisfies the hard formulas was found by repairing random, all-false and all-true states; "
+        "give a start, or soften a formula"
+    )
+
+
+def violations(r: Relational, chain: Chain) -> int:
+    """The number of violated groundings of hard formulas."""
+    if not any(s.hard for s in r.theory.shapes):
+        return 0
+    d, c = r.data, chain
+    with np.errstate(over="ignore"):
+        return int(r.kernel.violated(d.numbers, d.indices, d.reals, d.words, c.bits, c.seen))
+
+
+def repair(r: Relational, chain: Chain) -> bool:
+    """Moves sites to the value that violates less, until nothing is violated or patience ends."""
+    for _ in range(REPAIR_SWEEPS):
+        with np.errstate(over="ignore"):
+            r.kernel.advance(r.data, chain, FOREVER, 1, 1)
+        if violations(r, chain) == 0:
+            return True
+    return False
+
+
+def advance(r: Relational, chain: Chain, updates: int, sweeps: int = FOREVER) -> int:
+    """Draws at most `updates` sites, ending earlier when `sweeps` more sweeps are complete; returns how many."""
+    with np.errstate(over="ignore"):  # the plain kernel's 64-bit arithmetic wraps on purpose
+        done = int(r.kernel.advance(r.data, chain, updates, sweeps, 0))
+    if chain.clock[FAILED] >= 0:
+        where = ", ".join(str(k) for k in chain.coords[:, chain.clock[FAILED]])
+        raise Unsatisfiable(
+            f"all values of a site have probability zero (constants number {where}): the state violates a hard "
+            "formula whatever its value; start from a legal state"
+        )
+    return done

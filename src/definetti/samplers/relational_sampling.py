@@ -1,0 +1,170 @@
+"""A run of relational chains under way: the same verbs as `chains.Sampling`, for models that are never grounded.
+
+Chains advance in short stretches that may end inside a sweep, so that progress, Ctrl-C and time limits work where one sweep
+takes a minute. Orbit statistics are folded by the kernel; a run stopped before its first batch ends shows the states themselves.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+
+from definetti.samplers.chains import BATCHES, Plan, Progress
+from definetti.samplers.draws import Batch, Draws, draws_of, merge_pairs
+from definetti.samplers.kernels.relational_data import Chain
+from definetti.samplers.kernels.relational_state import clear_sums
+from definetti.samplers.relational import SCANS, SWEEP, UPDATES, Relational, advance, refuse_large, start
+from definetti.symmetry.logic import RenamingSymmetries
+
+STRETCH = 0.1  # seconds between two looks at the clock
+
+
+@dataclass(frozen=True, eq=False)
+class QueryCells:
+    """The counted queries that make up one asked formula: its F is the sum of their counts divided by `size`."""
+
+    places: tuple[int, ...]
+    size: int
+
+
+class RelationalSampling:
+    """A run under way. `steps()` advances it; `draws()` gives what there is so far."""
+
+    def __init__(
+        self, relational: Relational, group: RenamingSymmetries, asked: Sequence[QueryCells], plan: Plan
+    ) -> None:
+        refuse_large(plan.chains * relational.chain_bytes, None)
+        self.relational, self.group, self.asked, self.plan = relational, group, tuple(asked), plan
+        self._random = SCANS[relational.data.scan] == "random"
+        self._sizes = np.concatenate([group.sizes, [q.size for q in asked]]).astype(np.int64)
+        self._chains: list[Chain] = []
+        self._rates = np.full(plan.chains, 1e6)
+        self._batches: list[Batch] = []  # changed by one assignment at a time: Ctrl-C may come anywhere
+        self.burnt = 0  # sweeps of warm-up
+        self.seconds = 0.0
+
+    @property
+    def updates(self) -> int:
+        return sum(int(chain.clock[UPDATES]) for chain in self._chains)
+
+    @property
+    def batch_count(self) -> int:
+        return len(self._batches)
+
+    @property
+    def can_stop(self) -> bool:
+        """Whether there is anything to show yet: the states themselves, if nothing else."""
+        return bool(self.updates)
+
+    # --- advancing -------------------------------------------------------------------------------------------------
+
+    def steps(self) -> Iterator[Progress]:
+        """Run to the end of the plan, yielding after every stretch."""
+        plan, count = self.plan, self.plan.chains
+        with ThreadPoolExecutor(min(plan.workers, count)) as pool:
+            self._chains = list(pool.map(lambda k: start(self.relational, plan.seed, k), range(count)))
+            for self.burnt in self._advance(pool, plan.burn_in):
+                yield self._progress("warm-up", self.burnt, plan.burn_in)
+                if self.seconds >= plan.warm_seconds:
+                    break
+            for chain in self._chains:
+                clear_sums(chain)
+            kept = 0
+            while plan.sweeps is None or kept < plan.sweeps:
+                length = self._next_length(kept)
+                for done in self._advance(pool, length):
+                    yield self._progress("sampling", kept + done, plan.sweeps)
+                self._keep(length)
+                kept += length
+                yield self._progress("sampling", kept, plan.sweeps)
+
+    def _next_length(self, kept: int) -> int:
+        if self.plan.sweeps is None:
+            return self._batches[0].length if self._batches else 1
+        batches = min(BATCHES, self.plan.sweeps)
+        return (self.plan.sweeps * (len(self._batches) + 1)) // batches - kept
+
+    def _advance(self, pool: ThreadPoolExecutor, sweeps: int) -> Iterator[int]:
+        """So many sweeps of every chain, in stretches; yields the sweeps that all have done."""
+        first = np.array([chain.clock[SWEEP] for chain in self._chains])
+        done = 0
+        while done < sweeps:
+            began = time.perf_counter()
+            list(pool.map(self._stretch, range(len(self._chains)), (first + sweeps).tolist()))
+            self.seconds += time.perf_counter() - began
+            done = int(min(chain.clock[SWEEP] - f for chain, f in zip(self._chains, first, strict=True)))
+            yield done
+
+    def _stretch(self, k: int, target: int) -> None:
+        chain, began = self._chains[k], time.perf_counter()
+        left = target - int(chain.clock[SWEEP])
+        if left > 0:
+            done = advance(self.relational, chain, max(1, int(STRETCH * self._rates[k])), left)
+            took = max(time.perf_counter() - began, 1e-6)
+            self._rates[k] = min(max(done / took, 1.0), 4.0 * self._rates[k])
+
+    def _progress(self, phase: str, done: int, total: int | None) -> Progress:
+        return Progress(phase, done, total, self.updates / max(self.seconds, 1e-9), None, self.seconds)
+
+    # --- folding ---------------------------------------------------------------------------------------------------
+
+    def _keep(self, length: int) -> None:
+        f, g, square = (np.stack(part) for part in zip(*(self._batch(c, length) for c in self._chains), strict=True))
+        for chain in self._chains:
+            clear_sums(chain)
+        batches = [*self._batches, Batch(length, f, g, square=square)]
+        full = self.plan.sweeps is None and len(batches) >= 2 * BATCHES
+        self._batches = merge_pairs(batches) if full else batches
+
+    def _batch(self, chain: Chain, length: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """One chain's batch means of F, G and F². In the random scan they are means over visits."""
+        visits = self.group.sizes * float(length)
+        if self._random:
+            visits = np.where(chain.sum_f[2, 1:] > 0, chain.sum_f[2, 1:], np.nan)
+        f, g = chain.sum_f[1, 1:] / visits, chain.sum_g[1, 1:] / visits
+        square = chain.sum_g[2, 1:] / (self.group.sizes.astype(float) ** 2 * length)
+        if self._random:
+            square = np.maximum(square, f**2)
+        seen, seen_square = chain.seen[1] / length, np.sqrt(chain.seen[2] / length)
+        joint = [sum(seen[p] for p in q.places) / q.size for q in self.asked]
+        joint_square = [(sum(seen_square[p] for p in q.places) / q.size) ** 2 for q in self.asked]  # at most
+        nothing = np.full(len(self.asked), np.nan)
+        return np.append(f, joint), np.append(g, nothing), np.append(square, joint_square)
+
+    def draws(self) -> Draws:
+        """What has been folded so far; before the first batch is complete, the states as they stand."""
+        if not self._batches:
+            return self._states()
+        return draws_of(self._batches, self._sizes, self.plan.chains, self.burnt)
+
+    def _states(self) -> Draws:
+        """One batch of one draw per chain, from the states inside a sweep; joint queries are not known there."""
+        if not self.updates:
+            return Draws(np.zeros((0, self.plan.chains, len(self._sizes))), None, np.zeros(0, np.int64), self._sizes)
+        rows = [np.append(self._orbit_means(chain), np.full(len(self.asked), np.nan)) for chain in self._chains]
+        f = np.stack(rows)[None]
+        return Draws(f, None, np.ones(1, np.int64), self._sizes, square=f**2, unfinished=True)
+
+    def _orbit_means(self, chain: Chain) -> np.ndarray:
+        """F of a state, counted row by row of each predicate."""
+        counts = np.zeros(len(self.group.sizes))
+        for name in self.group.atom_orbits:
+            atoms = self.relational.atoms(chain, name)
+            rows = np.atleast_2d(atoms.reshape(-1, atoms.shape[-1] if atoms.ndim else 1))
+            shape = self.group.model.shape(name)
+            for r, row in enumerate(rows):
+                true = np.flatnonzero(row)
+                if len(true):
+                    head = np.unravel_index(r, shape[:-1]) if len(shape) > 1 else ()
+                    tuples = (
+                        np.column_stack([*(np.full(len(true), h) for h in head), true])
+                        if shape
+                        else np.zeros((1, 0), int)
+                    )
+                    orbit = self.group.orbit_numbers(name, tuples)
+                    counts += np.bincount(orbit[orbit >= 0], minlength=len(counts))
+        return counts / self.group.sizes

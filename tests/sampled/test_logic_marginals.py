@@ -1,0 +1,130 @@
+"""Markov logic from the file to marginals: the relational engine, the ground engine and the exact answer agree.
+
+Fixed seeds; |z| limits with a family-wise false-alarm rate of 1e-4 (the verdict of `compare` states it).
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import definetti as dft
+from definetti.cli.main import run
+from definetti.errors import DefinettiError, UnknownName
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+PAIR = "Friends(Person1,Person2) ^ Friends(Person2,Person3)"
+
+
+def smokers(people: int = 3, name: str = "smokers.mln"):
+    return dft.read(EXAMPLES / name, domain={"person": people})
+
+
+@pytest.mark.parametrize("name", ["smokers.mln", "smokers-transitive.mln", "asthma-hard.mln", "asthma-soft.mln"])
+def test_relational_sampling_agrees_with_enumeration(name: str) -> None:
+    model = smokers(3, name)
+    queries = [PAIR, "Smokes(Person1) v Cancer(Person1)", "Cancer(Person2)"]
+    sampled = dft.marginals(model, queries, sweeps=3000, chains=8, seed=11)
+    comparison = sampled.compare(dft.exact(model, queries))
+    assert len(comparison.names) == len(sampled.members) + 2
+    assert comparison.agrees, comparison
+    assert sampled.trusted
+
+
+def test_every_scan_and_estimator_agrees() -> None:
+    model = smokers()
+    truth = dft.exact(model, [PAIR])
+    for scan in ("symmetric", "random", "fixed"):
+        for estimator in ("orbit", "standard", "conditional"):
+            sampled = dft.marginals(model, [PAIR], sweeps=2000, scan=scan, estimator=estimator, seed=5)
+            assert sampled.compare(truth).agrees, (scan, estimator, sampled.compare(truth))
+
+
+def test_the_ground_engine_gives_the_same() -> None:
+    model = smokers()
+    truth = dft.exact(model, [PAIR])
+    for kind in ("variables", "literals"):
+        ground = dft.marginals(model, [PAIR], symmetries=kind, sweeps=2000, seed=3)
+        assert ground.run["symmetries"] == kind and ground.run["chains"] == 64
+        assert ground.compare(truth).agrees
+
+
+def test_evidence_is_answered_without_error_and_the_rest_agrees() -> None:
+    model = dft.read(EXAMPLES / "smokers.mln", evidence=EXAMPLES / "town.db")
+    sampled = dft.marginals(model, ["Smokes(Anna)", "Cancer(Anna)", "Smokes(Bob)"], sweeps=3000, seed=8)
+    assert sampled["Smokes(Anna)"].probability == 1 and sampled["Smokes(Anna)"].mcse == 0
+    assert sampled["Smokes(Bob)"].probability == 0 and sampled["Smokes(Bob)"].orbit_size == 1
+    assert sampled.compare(dft.exact(model)).agrees
+
+
+def test_without_symmetries_every_atom_is_alone() -> None:
+    sampled = dft.marginals(smokers(), symmetries=None, sweeps=200, seed=1)
+    assert len(sampled.orbits) == 15 and {row.size for row in sampled.orbits} == {1}
+    assert sampled.run["symmetries"] == "none"
+
+
+def test_jensen_the_orbit_mean_is_no_worse_than_its_members() -> None:
+    model = smokers()
+    truth = dft.exact(model)
+    alone = dft.marginals(model, estimator="standard", sweeps=300, seed=2)
+    orbit = dft.marginals(model, estimator="orbit", sweeps=300, seed=2)
+    for row in orbit.orbits:
+        members = list(dft.symmetries(model).orbit_of(row.representative))
+        means = np.array([alone[name].probability for name in members])
+        target = truth[row.representative].probability
+        assert np.isclose(row.probability, means.mean(), atol=1e-12)  # the same draws
+        assert (row.probability - target) ** 2 <= ((means - target) ** 2).mean() + 1e-15
+
+
+def test_a_seed_repeats_itself_whatever_the_number_of_workers() -> None:
+    one = dft.marginals(smokers(5), sweeps=100, seed=4, workers=1)
+    two = dft.marginals(smokers(5), sweeps=100, seed=4, workers=2)
+    assert [row.probability for row in one.orbits] == [row.probability for row in two.orbits]
+    assert [row.mcse for row in one.orbits] == [row.mcse for row in two.orbits]
+
+
+def test_unknown_names_are_errors() -> None:
+    for query in ("Smokes(Nobody)", "Sleeps(Person1)", "Smokes(Person1,Person2)", "Smokes(Person1) ^"):
+        with pytest.raises(DefinettiError):
+            dft.marginals(smokers(), [query], sweeps=10)
+    with pytest.raises(UnknownName):
+        dft.marginals(smokers(), sweeps=10, seed=1)["Smokes(Nobody)"]
+
+
+def test_a_time_limit_ends_inside_a_sweep() -> None:
+    model = smokers(2000)  # one sweep of eight chains takes far longer than the limit
+    sampled = dft.marginals(model, seconds=0.3, seed=1, workers=1, chains=8)
+    assert sampled.run["seconds"]["sample"] < 30
+    assert not sampled.trusted
+    assert 0 <= sampled["Smokes(Person1)"].probability <= 1
+
+
+def test_command_line(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path, file = str(EXAMPLES / "smokers-transitive.mln"), tmp_path / "out.csv"
+    words = ["marginals", path, "--domain", "person=4", "--query", "Smokes", "--query", PAIR, "--seed", "3"]
+    assert run([*words, "--sweeps", "2000", "--json", "-o", str(file)]) == 0
+    got = json.loads(capsys.readouterr().out)
+    assert list(got["queries"]) == [f"Smokes(Person{k})" for k in range(1, 5)] + [PAIR]
+    assert got["orbit_count"] == 4 and sum(row["size"] for row in got["orbits"]) == 24
+    assert got["run"]["world"] == "open" and got["run"]["chains"] == 8
+    asked = got["queries"]["Smokes(Person2)"]
+    assert abs(asked["probability"] - 0.0665334667) < 5 * asked["mcse"]
+    assert len(file.read_text().splitlines()) == 1 + 24
+    assert run(["symmetries", path, "--domain", "person=30", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["order"] == "265252859812191058636308480000000" and found["orbit_count"] == 4
+
+
+def test_closed_world_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["marginals", str(EXAMPLES / "smokers.mln"), "--evidence", str(EXAMPLES / "town.db"), "--seed", "3"]
+    assert (
+        run([*words, "--closed-world", "Friends", "--sweeps", "1000", "--json", "--query", "Friends(Dora,Anna)"]) == 0
+    )
+    got = json.loads(capsys.readouterr().out)
+    assert got["run"]["world"] == "closed: Friends"
+    assert got["queries"]["Friends(Dora,Anna)"] == {
+        "probability": 0.0, "mcse": 0.0, "rhat": None, "ess": None, "orbit_size": 1,
+    }  # fmt: skip
