@@ -26,7 +26,16 @@ from definetti.symmetry.factors import none
 
 WHOLE = 2**48
 KERNELS = ("narrow", "wide", "tables")
-LOOPS = {"run_sweeps", "sweep_narrow", "sweep_wide", "settle_ties", "shuffled", "with_replacement", "flush_all"}
+LOOPS = {
+    "run_sweeps",
+    "run_narrow_sweeps",
+    "sweep_narrow",
+    "sweep_wide",
+    "settle_ties",
+    "shuffled",
+    "with_replacement",
+    "next_words",
+}
 PLAIN_NJIT = "def njit(**options):\n    return lambda function: function"
 
 
@@ -103,47 +112,61 @@ def _narrow_runner(aim: Target, engine: fields.FieldsEngine, sources: Sources) -
     kernels = sources.field_kernels
 
     def run(order: np.ndarray, values: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
-        state = np.concatenate([aim.states.T, np.zeros((1, len(aim.states)))]).astype(np.uint8)
+        states = fields._bytes(aim.states)
         chance = np.ones(len(aim.states))
-        calls = itertools.count()
+        for lane, state in enumerate(states):
+            places = iter(values)
 
-        def follow(threshold: np.uint64, stream: np.ndarray) -> np.uint8:
-            place, lane = divmod(next(calls), len(chance))
-            chance[lane] *= int(threshold) / WHOLE if values[place] else (WHOLE - int(threshold)) / WHOLE
-            return np.uint8(values[place])
+            def follow(threshold: np.uint64, word: np.uint64, lane=lane, places=places) -> np.uint8:
+                value = next(places)
+                chance[lane] *= int(threshold) / WHOLE if value else (WHOLE - int(threshold)) / WHOLE
+                return np.uint8(value)
 
-        kernels.draw_narrow = follow
-        kernels.sweep_narrow(engine.model, state, order, np.zeros(4, np.uint64))
-        return (state[:-1] & 1).T, chance
+            kernels.draw_narrow = follow
+            stream, words, single = np.zeros(4, np.uint64), np.zeros(8, np.uint64), np.zeros((0, 0), np.int64)
+            kernels.sweep_narrow(engine.model, state, order, stream, words, single, 0)
+        return states[:, :-1], chance
 
     return run
 
 
 def _wide_runner(aim: Target, engine: fields.FieldsEngine, sources: Sources) -> Run:
     kernels = sources.field_kernels
-    width = -(-len(aim.states) // 8) * 8
 
     def run(order: np.ndarray, values: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
-        state = np.zeros((aim.simple.n + 1, width), np.uint8)
-        state[:-1] = aim.states[np.arange(width) % len(aim.states)].T
-        chance = np.ones(width)
+        state = fields._packed(aim.states)
+        scratch = fields._scratch(kernels, aim.simple.n, 0)
+        chance = np.ones(64 * state.shape[1])
         places = iter(values)
 
-        def follow(state, i, code, top_words, draw_words, rest, t, ties) -> None:
-            value = next(places)
-            for lane in range(width):
-                threshold = (int(top_words.view(np.uint8)[lane]) << 40) + int(rest[t, code[lane]])
-                chance[lane] *= threshold / WHOLE if value else (WHOLE - threshold) / WHOLE
-                state[i, lane] = (code[lane] << 1) | value
+        def follow(state, i, code, codes, tie, rest, t, ties) -> None:
+            value, rows = next(places), lanes_of(code)
+            assert (rows[:codes, : len(chance)].sum(axis=0) == 1).all(), "a lane has one code"
+            which = rows[:codes, : len(chance)].argmax(axis=0)
+            threshold = (lane_bytes(scratch.top)[: len(chance)] << 40) + rest[t, which].astype(np.int64)
+            chance[:] *= threshold / WHOLE if value else (WHOLE - threshold) / WHOLE
+            state[i] = kernels.ALL if value else kernels.NONE
 
-        kernels.next_bytes = lambda lanes, quads: None
+        kernels.next_bytes = lambda lanes, draw, words: None
         kernels.draw_wide = lambda *arrays: True  # every lane ties, so that `settle_ties` is asked
         kernels.settle_ties = follow
-        streams = kernels.Streams(np.zeros((4, width // 4), np.uint32), np.zeros(4, np.uint64))
-        kernels.sweep_wide(engine.model, state, order, streams, fields._scratch(kernels, width))
-        return (state[:-1] & 1).T[: len(aim.states)], chance[: len(aim.states)]
+        streams = kernels.Streams(np.zeros(4 * fields.WORDS, np.uint64), np.zeros(4, np.uint64))
+        counts = fields._counts(kernels, len(engine.cells.table), 1, state.shape[1], False)
+        kernels.sweep_wide(engine.model, state, order, streams, scratch, engine.cells, counts, 0, False)
+        return fields._unpacked(state)[:-1].T[: len(aim.states)], chance[: len(aim.states)]
 
     return run
+
+
+def lanes_of(rows: np.ndarray) -> np.ndarray:
+    """uint8[rows, lanes]: rows of scratch, bit by bit."""
+    return fields._unpacked(rows.reshape(-1, fields.WORDS))
+
+
+def lane_bytes(planes: np.ndarray) -> np.ndarray:
+    """int64[lanes]: the number whose bits, highest first, are the rows."""
+    bits = lanes_of(planes).astype(np.int64)
+    return (bits << np.arange(len(bits) - 1, -1, -1)[:, None]).sum(axis=0)
 
 
 def _tables_runner(aim: Target, engine: tables.TablesEngine, kernels: ModuleType) -> Run:
@@ -221,19 +244,29 @@ def split(threshold: int) -> tuple[int, int]:
 def wide_probability(kernels: ModuleType, threshold: int) -> int:
     """P(1) of the wide draw in units of 2^-48: all 256 bytes in as many lanes, and both sides of the tie's border."""
     top, rest = split(threshold)
-    scratch = fields._scratch(kernels, 256)
-    scratch.top[:] = top
-    scratch.draw[:] = np.arange(256)
+    scratch = fields._scratch(kernels, 1, 0)
+    highest_first = np.arange(kernels.BITS - 1, -1, -1)[:, None]
+    scratch.top[:] = _rows(np.full(256, top) >> highest_first)
+    scratch.draw[:] = _rows(np.arange(256) >> highest_first)
+    scratch.code[: fields.WORDS] = kernels.ALL
     rests = np.full((1, 16), rest, dtype=np.uint64)
     ones_at_tie = set()
     for further in {0, max(rest - 1, 0), min(rest, 2**40 - 1), 2**40 - 1}:
-        state = np.zeros((1, 256), dtype=np.uint8)
+        state = np.zeros((1, 4), dtype=np.uint64)
         kernels.next_word = lambda stream, further=further: np.uint64(further << 24)
-        tie = kernels.draw_wide(state, 0, scratch.code, scratch.top, scratch.draw)
-        assert tie
-        kernels.settle_ties(state, 0, scratch.code, scratch.top_words, scratch.draw_words, rests, 0, None)
-        assert state[0, top] == (further < rest)
-        ones_at_tie.add((int(state[0].sum()) - int(state[0, top]), further < rest))
+        assert kernels.draw_wide(state, 0, scratch.top, scratch.draw, scratch.tie)
+        with np.errstate(over="ignore"):
+            kernels.settle_ties(state, 0, scratch.code, 1, scratch.tie, rests, 0, None)
+        drawn = fields._unpacked(state)[0]
+        assert drawn[top] == (further < rest)
+        ones_at_tie.add((int(drawn.sum()) - int(drawn[top]), further < rest))
     sure = {count for count, _ in ones_at_tie}
     assert len(sure) == 1, "the further bits changed a lane that does not tie"
     return sure.pop() * 2**40 + rest
+
+
+def _rows(bits: np.ndarray) -> np.ndarray:
+    """Rows of scratch from the lowest bits of int[rows, lanes]."""
+    lanes = np.zeros((len(bits), 64 * fields.WORDS), np.uint8)
+    lanes[:, : bits.shape[1]] = bits & 1
+    return np.packbits(lanes, axis=1, bitorder="little").view("<u8").astype(np.uint64).ravel()

@@ -109,7 +109,7 @@ def finished(run: Sampling) -> list[np.ndarray]:
 
 
 @pytest.mark.parametrize("scan", ["symmetric", "random", "fixed"])
-@pytest.mark.parametrize("model, chains", [(ising_ring(6, 0.5, 0.2), 600), (triples(), 70)])
+@pytest.mark.parametrize("model, chains", [(ising_ring(6, 0.5, 0.2), 1100), (triples(), 70)])
 def test_one_seed_one_result(model: FactorGraph, chains: int, scan: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever the number of threads, and however sweeps are cut into chunks."""
     queries = ("X0=1 ^ X1=1",)

@@ -29,8 +29,7 @@ def test_wide_draw(threshold: int) -> None:
 def test_narrow_draw(threshold: int) -> None:
     kernels = uncompiled(field_kernels)
     for word in {0, max((threshold << 16) - 1, 0), min(threshold << 16, 2**64 - 1), 2**64 - 1}:
-        kernels.next_word = lambda stream, word=word: np.uint64(word)
-        assert kernels.draw_narrow(np.uint64(threshold), None) == (word >> 16 < threshold)
+        assert kernels.draw_narrow(np.uint64(threshold), np.uint64(word)) == (word >> 16 < threshold)
 
 
 def odds_of(unary: list[float], couplings: list[float]) -> float:

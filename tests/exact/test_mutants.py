@@ -63,15 +63,15 @@ def square() -> FactorGraph:
 
 KERNEL_MUTANTS = {
     "wrong neighbour, narrow": Mutant(
-        "field_kernels", "state[neighbour[e], lane] & ONE) * coefficient[e]", "state[neighbour[e] - 1, lane] & ONE) * coefficient[e]", "narrow", lopsided()
+        "field_kernels", "state[near[i, 2]] + state[near[i, 3]]", "state[near[i, 2]] + state[near[i, 2]]", "narrow", mean_field(5, 0.2)
     ),
-    "wrong neighbour, wide": Mutant("field_kernels", "j, weight = neighbour[e], coefficient[e]", "j, weight = neighbour[lo], coefficient[e]", "wide", lopsided()),
-    "a neighbour twice, wide": Mutant("field_kernels", "(state[d, lane] & ONE)", "(state[c, lane] & ONE)", "wide", mean_field(6, 0.2)),
+    "wrong neighbour, wide": Mutant("field_kernels", "shift_codes(state, neighbour[e],", "shift_codes(state, neighbour[near[i, 5]],", "wide", lopsided()),
+    "a neighbour twice, wide": Mutant("field_kernels", "state[c, w] & state[d, w]", "state[c, w] & state[c, w]", "wide", mean_field(6, 0.2)),
     "stale threshold, wide": Mutant(
         "field_kernels", "range(1, max(codes, 2), 4)", "range(1, codes, 4)", "wide", factor_graph([2, 2], [([0], [1, 2]), ([1], [3, 1])])
     ),
-    "a step too early, wide": Mutant("field_kernels", "(s3 if c >= k3 else ZERO)", "(s3 if c >= k2 else ZERO)", "wide", mean_field(5, 0.2)),
-    "neighbour list": Mutant("fields", "neighbour[start[site] + position] = other", "neighbour[start[site] + position] = site", "narrow", lopsided()),
+    "another code's threshold, wide": Mutant("field_kernels", "(m3 & flip[t, k + 2, b])", "(m3 & flip[t, k + 1, b])", "wide", mean_field(5, 0.2)),
+    "neighbour list": Mutant("fields", "near[site[first], position[first]] = other[first]", "near[site[first], position[first]] = site[first]", "narrow", lopsided()),
     "wrong temperature": Mutant("fields", "small = 1.0 / (1.0 + np.exp(np.minimum(np.abs(odds), 700.0)))", "small = 1.0 / (1.0 + np.exp(np.minimum(np.abs(1.01 * odds), 700.0)))", "wide", lopsided()),
     "wrong direction of a pair": Mutant("fields", "entries[:, [0, 2, 1, 3]]", "entries[:, [0, 1, 2, 3]]", "narrow", one_way()),
     "wrong temperature, tables": Mutant("tables", "weights=np.exp(logs)", "weights=np.exp(0.99 * logs)", "tables", triples()),
@@ -100,8 +100,8 @@ def test_transition_matrices_see_it(name: str) -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        ("further < rest[t, code[lane]]", "further < np.uint64(0)"),  # ties always lose
-        ("further < rest[t, code[lane]]", "further <= rest[t, code[lane]]"),
+        ("further < rest[t, k]", "further < np.uint64(0)"),  # ties always lose
+        ("further < rest[t, k]", "further <= rest[t, k]"),
     ],
 )
 def test_draw_check_sees_lost_ties(change: tuple[str, str]) -> None:
@@ -121,9 +121,9 @@ def sampling(question: Question, scan: str, source: ModuleType | None = None) ->
 
 
 FOLD_MUTANTS = [
-    (ising_ring(5, 0.4, 0.2), "symmetric", field_kernels, "(state[i, lane] >> ONE) == code", "(state[i, lane] >> ONE) >= code"),
-    (ising_ring(5, 0.4, 0.2), "symmetric", field_kernels, "ones[c, lane] += state[i, lane] & ONE", "ones[c, lane] += ONE"),
-    (ising_ring(5, 0.4, 0.2), "random", field_kernels, "fold_visit(model.codes[model.table[i]], state, i,", "fold_visit(model.codes[model.table[i]], state, orders[s, 0],"),
+    (ising_ring(5, 0.4, 0.2), "symmetric", field_kernels, "met[i, words * k + w] = code[WORDS * k + w]", "met[i, words * k + w] = code[WORDS + w]"),
+    (ising_ring(5, 0.4, 0.2), "symmetric", field_kernels, "more, p0, p1 = bits[i, x]", "more, p0, p1 = bits[sites[0], x]"),
+    (ising_ring(5, 0.4, 0.2), "random", field_kernels, "order[q : q + 1], cells", "order[:1], cells"),
     (triples(), "symmetric", table_kernels, "conditional[cell + v, lane] += product[lane, v] * scale[lane]", "conditional[cell, lane] += product[lane, v] * scale[lane]"),
     (triples(), "symmetric", table_kernels, "final[first[i] + state[i, lane], lane] += 1.0", "final[first[i], lane] += 1.0"),
 ]  # fmt: skip

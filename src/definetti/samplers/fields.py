@@ -1,8 +1,7 @@
-"""The engine for pairwise models of binary variables with few possible local fields each: Ising models, grids, spin
-glasses.
+"""The engine for pairwise models of binary variables with few possible local fields each: Ising models, grids, spin glasses.
 
-The neighbours of a variable that act on it alike are counted together; the counts of the kinds, in mixed radix, are
-the *code* of the local field. A variable has one threshold per code (`kernels/fields.py` says how they are used).
+The neighbours of a variable that act on it alike are counted together; the counts of the kinds, in mixed radix, are the *code* of the
+local field. A variable has one threshold per code (`kernels/fields.py` says how they are used).
 """
 
 from __future__ import annotations
@@ -17,18 +16,19 @@ from definetti.samplers.blocks import Harvest, Slots, words
 
 CODES = 16  # as in kernels/fields.py, which is loaded only when needed
 WHOLE = 1 << 48
-NARROW = 16  # up to so many chains are advanced one by one
-VECTOR = 128  # wider blocks are padded to a multiple of this: shorter loops are not vectorised well
+WORDS = 8  # as in kernels/fields.py
+NARROW = 6  # up to so many chains are advanced one by one
 
 
 @dataclass(frozen=True, eq=False)
 class FieldsEngine:
     model: Any  # kernels.fields.Fields
-    thresholds_of_table: np.ndarray  # float64[T, CODES]: P(value 1) per code
+    chance: np.ndarray  # float64[T, CODES]: P(value 1) of code 0, then by how much that of the other codes differs
+    cells: Any  # kernels.fields.Cells
     slots: Slots
     n: int
     name: str = "fields"
-    width: int = 256
+    width: int = 64 * WORDS
 
     def block(
         self, starts: np.ndarray, seed: np.random.SeedSequence, visits_too: bool, conditionals: bool = True
@@ -36,15 +36,15 @@ class FieldsEngine:
         return FieldsBlock(self, starts, seed, visits_too, conditionals)
 
     def memory(self, chains: int, conditionals: bool) -> int:
-        """A cell is at most a variable; it counts ones, and the codes it met."""
-        lanes = chains if chains <= NARROW else -(-chains // VECTOR) * VECTOR
-        cells = len(np.unique(self.slots.row_of.astype(np.int64) * len(self.model.codes) + self.model.table))
-        return lanes * (self.n + 9 * cells * (int(self.model.codes.max(initial=1)) if conditionals else 1))
+        """A cell is at most a variable; it counts ones, and the codes it met, in about 24 bits each."""
+        lanes = chains if chains <= NARROW else -(-chains // 64) * 64
+        cells = len(self.cells.table)
+        rows = int(self.model.codes.max(initial=1)) if conditionals else 1
+        return lanes * (self.n + (3 if chains > NARROW else 8) * cells * rows + 32 * self.slots.count)
 
 
 def build(model: FactorGraph, slots: Slots) -> FieldsEngine | None:
-    """Compile a simplified model, or None if it is not pairwise and binary with at most CODES local fields a
-    variable."""
+    """Compile a simplified model, or None if it is not pairwise and binary with at most CODES local fields a variable."""
     from definetti.samplers.kernels import fields as kernels
 
     arity = np.diff(model.scope_start)
@@ -56,15 +56,24 @@ def build(model: FactorGraph, slots: Slots) -> FieldsEngine | None:
         return None
     table, coefficients, codes, odds = made
     probability, threshold = _thresholds(odds)
-    start, neighbour, coefficient, unit = _neighbours(model.n, edges, table, coefficients)
+    near, neighbour, coefficient = _neighbours(model.n, edges, table, coefficients)
     top = np.minimum(threshold >> np.uint64(40), np.uint64(255))
-    step = np.zeros((len(codes), CODES + 1), dtype=np.uint8)
-    step[:, 0] = top[:, 0]
-    step[:, 1:CODES] = np.diff(top.astype(np.int64), axis=1) % 256
-    step[np.arange(CODES + 1) >= codes[:, None]] = 0
     rest = threshold - (top << np.uint64(40))
-    compiled = kernels.Fields(start, neighbour, coefficient, unit, table, codes, step, rest, threshold)
-    return FieldsEngine(compiled, probability, slots, model.n)
+    compiled = kernels.Fields(near, neighbour, coefficient, table, codes, _flips(top, codes), rest, threshold)
+    probability[:, 1:] -= probability[:, :1]
+    cells = _cells(kernels, slots, table)
+    near[:, 7] = cells.of
+    return FieldsEngine(compiled, probability, cells, slots, model.n)
+
+
+def _flips(top: np.ndarray, codes: np.ndarray) -> np.ndarray:
+    """uint64[T, CODES + 4, 8]: the top bits of code 0's threshold as words, then where the other codes' differ from them."""
+    bits = (top[:, :, None] >> np.arange(7, -1, -1, dtype=np.uint64)) & np.uint64(1) != 0
+    bits[:, 1:] ^= bits[:, :1]
+    bits[np.arange(CODES) >= codes[:, None]] = False
+    flip = np.zeros((len(codes), CODES + 4, 8), dtype=np.uint64)
+    flip[:, :CODES][bits] = np.uint64(2**64 - 1)
+    return flip
 
 
 def _edges(model: FactorGraph) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -86,8 +95,7 @@ def _edges(model: FactorGraph) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.n
 def _tables(
     model: FactorGraph, edges: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray] | None:
-    """The table of each site; per table the coefficients of its neighbours, its number of codes, and the log odds of
-    each.
+    """The table of each site; per table the coefficients of its neighbours, its number of codes, and the log odds of each.
 
     Sites with equal unary weights and the same kinds of neighbours share a table. None past CODES codes.
     """
@@ -128,8 +136,9 @@ def _unary(model: FactorGraph) -> np.ndarray:
     """float64[n, 2]: log weights of the variables' own factors."""
     own = np.flatnonzero(np.diff(model.scope_start) == 1)
     out = np.zeros((model.n, 2))
-    entries = model.table_start[model.table_of[own]][:, None] + np.arange(2)
-    np.add.at(out, model.scope[model.scope_start[own]], model.tables[entries])
+    np.add.at(
+        out, model.scope[model.scope_start[own]], model.tables[model.table_start[model.table_of[own]][:, None] + [0, 1]]
+    )
     return out
 
 
@@ -195,24 +204,25 @@ def _thresholds(odds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def _neighbours(
     n: int, edges: tuple[np.ndarray, ...], table: np.ndarray, coefficients: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Neighbour lists padded to multiples of four (at least four) with the zero row n."""
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """`Fields.near`, and the further neighbours with their coefficients: all of them unless the first four have ones."""
     site, other, _, _ = edges
     degree = np.bincount(site, minlength=n)
-    padded = np.maximum(4, -(-degree // 4) * 4)
-    start = np.concatenate([[0], np.cumsum(padded)]).astype(np.int64)
-    neighbour = np.full(start[-1], n, dtype=np.int32)
-    coefficient = np.zeros(start[-1], dtype=np.uint8)
-    first_edge = np.concatenate([[0], np.cumsum(degree)])
-    position = np.arange(len(site)) - first_edge[site]
-    neighbour[start[site] + position] = other
-    coefficient[start[site] + position] = coefficients[table[site], position]
-    lead = coefficient[start[:-1, None] + np.arange(4)]
-    return start, neighbour, coefficient, np.asarray((lead <= 1).all(axis=1))
+    position = np.arange(len(site)) - (np.cumsum(degree) - degree)[site]
+    weight = coefficients[table[site], position].astype(np.uint8)
+    unit = np.ones(n, dtype=bool)
+    unit[site[(position < 4) & (weight != 1)]] = False
+    first = (position < 4) & unit[site]
+    near = np.full((n, 8), n, dtype=np.int32)
+    near[site[first], position[first]] = other[first]
+    further = np.bincount(site[~first], minlength=n)
+    near[:, 4], near[:, 6] = table, np.cumsum(further)
+    near[:, 5] = near[:, 6] - further
+    return near, other[~first].astype(np.int32), weight[~first]
 
 
 class FieldsBlock:
-    """A block of chains: one byte per variable and lane (see `kernels/fields.py`)."""
+    """A block of chains: a bit per variable and lane in words of 64, or a byte where there are few (see `kernels/fields.py`)."""
 
     mask = 1
 
@@ -229,89 +239,98 @@ class FieldsBlock:
         self._kernels, self._engine = kernels, engine
         self._visits_too, self._conditionals = visits_too, conditionals
         self.lanes = len(starts)
-        width = self.lanes if self.lanes <= NARROW else -(-self.lanes // VECTOR) * VECTOR
-        self.state = np.zeros((engine.n + 1, width), dtype=np.uint8)
-        self.state[:-1, : self.lanes] = starts.T
-        if width > self.lanes:  # lanes of padding repeat the first chain's start: any legal state will do
-            self.state[:-1, self.lanes :] = starts[0][:, None]
+        self._narrow = self.lanes <= NARROW
+        self._state = _bytes(starts) if self._narrow else _packed(starts)
         lanes, ties = seed.spawn(2)
-        self._streams = kernels.Streams(words(lanes, (4, max(width // 4, 1)), np.uint32), words(ties, (4,)))
-        self._scratch = _scratch(kernels, -(-width // 8) * 8)  # whole words, also where narrow blocks do not use them
-        self._cells, self._row_of_cell = _cells(kernels, engine)
-        codes = int(engine.model.codes.max(initial=1)) - 1 if conditionals else 0
-        self._final = _counts(kernels, len(self._row_of_cell), 0 if visits_too else codes, width)
-        self._visited = _counts(kernels, len(self._row_of_cell), codes if visits_too else 0, width)
+        self._streams = kernels.Streams(words(lanes, (4 * WORDS,)), words(ties, (4,)))
+        self._single_streams = words(lanes, (self.lanes if self._narrow else 0, 4))
+        self._cells = engine.cells
+        rows = int(engine.model.codes.max(initial=1)) if conditionals else 1
+        width = self.lanes if self._narrow else self._state.shape[1]
+        self._scratch = _scratch(kernels, engine.n, 0 if self._narrow else rows * width)
+        self._drawn = _counts(kernels, len(self._cells.table), rows, width, self._narrow)
+        self._final = _counts(kernels, len(self._cells.table) if visits_too else 0, 1, width, self._narrow)
+
+    @property
+    def state(self) -> np.ndarray:
+        """uint8[n + 1, width]: the values, and a last row of zeros; a copy."""
+        return self._state.T.copy() if self._narrow else _unpacked(self._state)
 
     def run(self, orders: np.ndarray, folded: int) -> None:
-        self._kernels.run_sweeps(
-            self._engine.model, self.state, orders, self._streams, self._scratch, self._cells, self._final,
-            self._visited, folded, self._visits_too,
-        )  # fmt: skip
+        folded = min(folded, 2 if self._conditionals else 1)
+        counts = (self._cells, self._drawn, self._final, folded, self._visits_too)
+        model, kernels = self._engine.model, self._kernels
+        if self._narrow:
+            kernels.run_narrow_sweeps(model, self._state, orders, self._single_streams, self._scratch.draw, *counts)
+        else:
+            kernels.run_sweeps(model, self._state, orders, self._streams, self._scratch, *counts)
 
     def harvest(self) -> Harvest:
-        ones, conditional, visits = self._take(self._final, self._conditionals and not self._visits_too)
+        drawn, conditional, visits = self._take(self._drawn, self._conditionals)
         if not self._visits_too:
-            return Harvest(ones, None, conditional, visits)
-        return Harvest(ones, *self._take(self._visited, self._conditionals))
+            return Harvest(drawn, None, conditional, visits)
+        return Harvest(self._take(self._final, False)[0], drawn, conditional, visits)
 
     def _take(self, counts: Any, conditional: bool) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
-        """Slot sums from cell counts; clears the counts."""
-        self._kernels.flush_all(counts)
-        slots, table = self._engine.slots, self._cells.table
-        visits = _by_row(counts.visits, self._row_of_cell, slots)
-        ones = self._slots(counts.total_ones, counts.visits)
-        given = None
-        if conditional:
-            p = self._engine.thresholds_of_table[table]
-            mass = p[:, :1] * counts.visits[:, None] + np.zeros((1, self.lanes))
-            for k in range(counts.total_met.shape[0]):  # code 0 was met as often as no other code was
-                mass += (p[:, k + 1] - p[:, 0])[:, None] * counts.total_met[k][:, : self.lanes]
-            given = self._slots(mass, counts.visits)
-        for part in (counts.total_ones, counts.total_met, counts.visits):
-            part[...] = 0
-        return ones, given, visits
-
-    def _slots(self, ones: np.ndarray, visits: np.ndarray) -> np.ndarray:
-        """float64[slots, lanes] from what the cells hold of value 1."""
-        slots = self._engine.slots
-        sums = ones[:, : self.lanes]
-        if len(sums) > len(slots.cards):  # several cells to a row; they come sorted by row
-            sums = np.add.reduceat(sums, np.searchsorted(self._row_of_cell, np.arange(len(slots.cards))), axis=0)
-        rows = np.bincount(self._row_of_cell, weights=visits, minlength=len(slots.cards))
-        out = np.empty((slots.count, self.lanes))
-        out[slots.start[:-1] + 1] = sums
-        out[slots.start[:-1]] = rows[:, None] - sums
-        return out
+        """Sums of values and of conditionals by slot, and visits; the counts are cleared."""
+        slots, cells = self._engine.slots, self._cells
+        if self._narrow:
+            counts.visits[:] = counts.single[0].sum(axis=1)
+        visits = np.bincount(cells.row, weights=counts.visits, minlength=len(slots.cards)).astype(np.int64)
+        ones = np.zeros((slots.count, self.lanes))
+        given = np.zeros((slots.count if conditional else 0, self.lanes))
+        words = 0 if self._narrow else self._state.shape[1]
+        rows = counts.single.shape[2] // 2 if conditional else 1
+        carry, out = np.zeros(counts.low.shape[2], np.uint64), np.zeros(max(self.lanes, 64 * words), np.int64)
+        self._kernels.collect(cells, counts, words, rows, self._engine.chance, ones, given, out, carry)
+        for sums in (ones, given) if conditional else (ones,):
+            sums[slots.start[:-1]] = visits[:, None] - sums[slots.start[:-1] + 1]
+        return ones, given if conditional else None, np.repeat(visits, slots.cards)
 
 
-def _by_row(visits: np.ndarray, row_of_cell: np.ndarray, slots: Slots) -> np.ndarray:
-    return np.repeat(np.bincount(row_of_cell, weights=visits, minlength=len(slots.cards)), slots.cards).astype(np.int64)
+def _bytes(starts: np.ndarray) -> np.ndarray:
+    """uint8[lanes, n + 1] from starts[lanes, n]: the last column, which stands for absent neighbours, is zero."""
+    return np.concatenate([starts, np.zeros((len(starts), 1))], axis=1).astype(np.uint8)
 
 
-def _scratch(kernels: Any, width: int) -> Any:
-    top, draw = np.zeros(width, np.uint8), np.zeros(width, np.uint8)
-    return kernels.Scratch(
-        np.zeros(width, np.uint8), top, top.view(np.uint64), draw, draw.view(np.uint64), draw.view(np.uint32)
-    )
+def _packed(starts: np.ndarray) -> np.ndarray:
+    """uint64[n + 1, words]. Lanes of padding repeat the first chain's start: any legal state will do."""
+    width = -(-len(starts) // 64) * 64
+    lanes = np.concatenate([starts, np.repeat(starts[:1], width - len(starts), axis=0)])
+    packed = np.packbits(_bytes(lanes).T, axis=1, bitorder="little")
+    return np.ascontiguousarray(packed).view("<u8").astype(np.uint64)
 
 
-def _cells(kernels: Any, engine: FieldsEngine) -> tuple[Any, np.ndarray]:
-    """Cells: variables of one row that share a table of thresholds; and each cell's row."""
-    rows = engine.slots.row_of.astype(np.int64)
+def _unpacked(state: np.ndarray) -> np.ndarray:
+    """uint8[n + 1, 64 · words]."""
+    return np.unpackbits(state.astype("<u8").view(np.uint8), axis=1, bitorder="little")
+
+
+def _scratch(kernels: Any, n: int, words_met: int) -> Any:
+    rows = (CODES + 4, kernels.BITS, kernels.BITS, 1)
+    met, carry = np.zeros((n, words_met), np.uint64), np.zeros(words_met, np.uint64)
+    return kernels.Scratch(*(np.zeros(count * WORDS, np.uint64) for count in rows), met, carry)
+
+
+def _cells(kernels: Any, slots: Slots, table: np.ndarray) -> Any:
+    """Cells: variables of one row that share a table of thresholds."""
+    rows = slots.row_of.astype(np.int64)
     free = np.flatnonzero(rows >= 0)
-    key = rows[free] * len(engine.model.codes) + engine.model.table[free]
-    distinct, cell = np.unique(key, return_inverse=True)
-    order = np.argsort(cell, kind="stable")
-    start = np.concatenate([[0], np.cumsum(np.bincount(cell, minlength=len(distinct)))]).astype(np.int64)
-    of = np.full(engine.n, -1, dtype=np.int32)
-    of[free] = cell
-    table = (distinct % max(len(engine.model.codes), 1)).astype(np.int32)
-    made = kernels.Cells(start, free[order].astype(np.int32), of, table)
-    return made, distinct // max(len(engine.model.codes), 1)
+    tables = int(table.max(initial=0)) + 1
+    distinct, cell = np.unique(rows[free] * tables + table[free], return_inverse=True)
+    of = np.full(len(rows), -1, dtype=np.int32)
+    of[free] = cell.ravel()
+    by_cell = free[np.argsort(cell.ravel(), kind="stable")].astype(np.int32)
+    row = distinct // tables
+    return kernels.Cells(by_cell, of, (distinct % tables).astype(np.int32), row, slots.start[row])
 
 
-def _counts(kernels: Any, cells: int, codes: int, width: int) -> Any:
+def _counts(kernels: Any, cells: int, rows: int, width: int, narrow: bool) -> Any:
+    lanes, words_met = (width, 0) if narrow else (0, rows * width)
     return kernels.Counts(
-        np.zeros((cells, width), np.uint8), np.zeros(cells, np.int64), np.zeros((codes, cells, width), np.uint8),
-        np.zeros((cells, width), np.int64), np.zeros((codes, cells, width), np.int64), np.zeros(cells, np.int64),
-    )  # fmt: skip
+        visits=np.zeros(cells, np.int64),
+        pending=np.zeros(cells, np.int64),
+        low=np.zeros((cells, kernels.LOW, words_met), np.uint64),
+        high=np.zeros((kernels.PLANES, cells, words_met), np.uint64),
+        single=np.zeros((lanes, cells, 2 * rows), np.int64),
+    )

@@ -1,12 +1,14 @@
-"""Gibbs sweeps for binary variables with few possible local fields: chains are lanes, one byte each.
+"""Gibbs sweeps for binary variables with few possible local fields: a word holds one variable's values in 64 chains.
 
-The state is `state[variable, lane]`: bit 0 is the value, the bits above it the *code* of the local field met at the
-last update (the code indexes the variable's table of thresholds). Every operation is one small loop over the lanes,
-which is what LLVM turns into vector instructions; fused loops of several arrays are not vectorised.
+The state is `state[variable, word]`, chains are bits (*lanes*), and every operation is Boolean algebra on words, for all
+chains at once. The *code* of the local field (an index into the variable's table of thresholds) is kept as one mask per
+code: the lanes that have it. A draw compares 8 random bits of each lane with the top 8 bits of a 48-bit threshold, bit by
+bit; on a tie 40 further bits decide, so that P(value 1) = threshold / 2^48 exactly. Thresholds of p and 1 - p add up to
+2^48: value flips are respected to the last bit. Counts are kept as bit planes too (plane p holds the bits of weight 2^p).
 
-A draw compares 8 random bits with the top 8 bits of a 48-bit threshold; on a tie, 40 further bits decide, so that
-P(value 1) = threshold / 2^48 exactly. Thresholds of p and 1 - p add up to 2^48: value flips are respected to the last
-bit.
+Rows of scratch are WORDS apart, whatever the number of words in use: distances that are known when compiling are what
+lets LLVM turn the loops over words into vector instructions. A few chains alone are rows of bytes, advanced one by one
+(`narrow`). Helpers of a site are inlined before LLVM sees them: a call would pass every array's shape and strides along.
 """
 
 from __future__ import annotations
@@ -17,67 +19,79 @@ import numpy as np
 from numba import njit
 
 CODES = 16  # at most so many local fields per variable
-ZERO, ONE = np.uint8(0), np.uint8(1)
-BYTE_LOW, BYTE_HIGH = np.uint64(0x0101010101010101), np.uint64(0x8080808080808080)
+WORDS = 8  # at most so many words, of 64 lanes each, in a block
+BITS = 8  # of a lane's first draw
+LOW = 3  # planes of the small counters, which hold 7 visits
+PLANES = 48  # of the large counters
+NONE, ALL, ONE = np.uint64(0), np.uint64(0xFFFFFFFFFFFFFFFF), np.uint8(1)
 
 
 class Fields(NamedTuple):
-    """A compiled binary model. Neighbour lists are padded to multiples of four with the all-zero row `n`."""
+    """A compiled binary model: the code is the sum of coefficient · value over a variable's neighbours.
 
-    neighbour_start: np.ndarray  # int64[n + 1]
-    neighbour: np.ndarray  # int32
-    coefficient: np.ndarray  # uint8: the code is the sum of coefficient · value over the neighbours
-    unit: np.ndarray  # bool[n]: all coefficients are one
+    What an update needs to know of a site is one row of `near`, so that it is fetched at once: four neighbours with
+    coefficient one (the all-zero row `n` where there are fewer), the table, where its further neighbours begin and end,
+    and its cell (see `Cells`).
+    """
+
+    near: np.ndarray  # int32[n, 8]
+    neighbour: np.ndarray  # int32: further neighbours
+    coefficient: np.ndarray  # uint8
     table: np.ndarray  # int32[n]: which table of thresholds
     codes: np.ndarray  # int64[T]: how many codes a table has
-    step: np.ndarray  # uint8[T, CODES + 1]: top 8 bits of the thresholds, as differences modulo 256
+    flip: (
+        np.ndarray
+    )  # uint64[T, CODES + 4, BITS]: ALL where a top bit of code k's threshold is not code 0's (k = 0: is 1)
     rest: np.ndarray  # uint64[T, CODES]: the other 40 bits, 2^40 where the probability is one
     threshold: np.ndarray  # uint64[T, CODES]: 48 bits
 
 
 class Streams(NamedTuple):
-    """Random streams of one block of lanes: xoshiro128++ in each 32-bit lane, xoshiro256++ for ties and narrow
-    blocks."""
+    """Random streams of one block, all xoshiro256++: one for each word of lanes, one for ties and narrow blocks."""
 
-    lanes: np.ndarray  # uint32[4, width / 4]
+    lanes: np.ndarray  # uint64[4 · WORDS]
     ties: np.ndarray  # uint64[4]
 
 
 class Scratch(NamedTuple):
-    """One block's working rows; the views show the same bytes as words."""
+    """One block's working rows. The first four have rows of WORDS words, the others rows of as many as are in use."""
 
-    code: np.ndarray  # uint8[width]
-    top: np.ndarray  # uint8[width]: top 8 bits of the chosen threshold
-    top_words: np.ndarray  # uint64[width / 8], a view of top
-    draw: np.ndarray  # uint8[width]: 8 random bits
-    draw_words: np.ndarray  # uint64[width / 8], a view of draw
-    draw_quads: np.ndarray  # uint32[width / 4], a view of draw
+    code: np.ndarray  # uint64[(CODES + 4) · WORDS]: row k, the lanes whose code is k
+    top: np.ndarray  # uint64[BITS · WORDS]: top bits of the thresholds, highest first
+    draw: np.ndarray  # uint64[BITS · WORDS]: random bits
+    tie: np.ndarray  # uint64[WORDS]: the lanes whose random bits equal the threshold's
+    met: (
+        np.ndarray
+    )  # uint64[n, rows · words]: the last update of each site: its values, then the masks of codes 1, 2, …
+    carry: np.ndarray  # uint64[rows · words]
 
 
 class Cells(NamedTuple):
     """Where statistics are folded: a cell is a set of variables of one orbit row that share a table of thresholds."""
 
-    start: np.ndarray  # int64[C + 1]
-    member: np.ndarray  # int32: variables, by cell
+    site: np.ndarray  # int32: the free variables, cell by cell
     of: np.ndarray  # int32[n]: the variable's cell, -1 for observed ones
     table: np.ndarray  # int32[C]
+    row: np.ndarray  # int64[C]: the orbit row
+    slot: np.ndarray  # int64[C]: the slot of the row's value 0; value 1 comes next
 
 
 class Counts(NamedTuple):
-    """Folded counts of one block: bytes that are flushed into integers before they can overflow."""
+    """What one block counts in each cell, row by row as in `Scratch.met`: values 1, and how often codes 1, 2, … were met."""
 
-    ones: np.ndarray  # uint8[C, width]: values 1
-    pending: np.ndarray  # int64[C]: how many visits the bytes hold
-    met: np.ndarray  # uint8[codes - 1, C, width]: how often each code was met, code 0 left out
-    total_ones: np.ndarray  # int64[C, width]
-    total_met: np.ndarray  # int64[codes - 1, C, width]
     visits: np.ndarray  # int64[C]
+    pending: np.ndarray  # int64[C]: visits that `low` holds
+    low: np.ndarray  # uint64[C, LOW, rows · words]
+    high: np.ndarray  # uint64[PLANES, C, rows · words]: planes that no count reaches take no memory
+    single: (
+        np.ndarray
+    )  # int64[lanes, C, 2 · rows]: in a narrow block instead, how often value v came with code k, at 2k + v
 
 
 # --- random words ------------------------------------------------------------------------------------------------
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, inline="always")
 def next_word(stream):
     """xoshiro256++ (Blackman and Vigna), period 2^256 - 1."""
     s0, s1, s2, s3 = stream[0], stream[1], stream[2], stream[3]
@@ -88,218 +102,313 @@ def next_word(stream):
     s3 ^= s1
     s1 ^= s2
     s0 ^= s3
-    s2 ^= shifted
-    stream[0], stream[1], stream[2] = s0, s1, s2
+    stream[0], stream[1], stream[2] = s0, s1, s2 ^ shifted
     stream[3] = (s3 << np.uint64(45)) | (s3 >> np.uint64(19))
     return word
 
 
-@njit(nogil=True, cache=True)
-def next_bytes(streams, words):
-    """xoshiro128++ in every 32-bit lane, period 2^128 - 1; each word holds the bytes of four chains."""
-    for i in range(words.shape[0]):
-        s0, s1, s2, s3 = streams[0, i], streams[1, i], streams[2, i], streams[3, i]
-        total = np.uint32(s0 + s3)
-        words[i] = np.uint32(np.uint32((total << np.uint32(7)) | (total >> np.uint32(25))) + s0)
-        shifted = np.uint32(s1 << np.uint32(9))
-        s2 ^= s0
-        s3 ^= s1
-        s1 ^= s2
-        s0 ^= s3
-        s2 ^= shifted
-        streams[0, i] = s0
-        streams[1, i] = s1
-        streams[2, i] = s2
-        streams[3, i] = np.uint32((s3 << np.uint32(11)) | (s3 >> np.uint32(21)))
+@njit(nogil=True, cache=True, inline="always")
+def next_bytes(streams, draw, words):
+    """BITS random words for every word of lanes, each lane's bits from the same place of its own word's stream."""
+    for w in range(words):
+        s0, s1, s2, s3 = streams[w], streams[WORDS + w], streams[2 * WORDS + w], streams[3 * WORDS + w]
+        for b in range(BITS):
+            total = s0 + s3
+            draw[WORDS * b + w] = ((total << np.uint64(23)) | (total >> np.uint64(41))) + s0
+            shifted = s1 << np.uint64(17)
+            s2 ^= s0
+            s3 ^= s1
+            s1 ^= s2
+            s0 ^= s3
+            s2 ^= shifted
+            s3 = (s3 << np.uint64(45)) | (s3 >> np.uint64(19))
+        streams[w], streams[WORDS + w], streams[2 * WORDS + w], streams[3 * WORDS + w] = s0, s1, s2, s3
 
 
 # --- one site ------------------------------------------------------------------------------------------------------
 # The helpers take plain arrays: handing them the tuples would count references at every site.
 
 
-@njit(nogil=True, cache=True)
-def local_codes(state, neighbour, coefficient, lo, hi, unit, code):
-    """The code of a variable's local field in every lane: the deterministic part of an update."""
-    a, b, c, d = neighbour[lo], neighbour[lo + 1], neighbour[lo + 2], neighbour[lo + 3]
-    if unit:
-        for lane in range(code.shape[0]):
-            code[lane] = (
-                (state[a, lane] & ONE) + (state[b, lane] & ONE) + (state[c, lane] & ONE) + (state[d, lane] & ONE)
-            )
-        lo += 4
-    else:
-        for lane in range(code.shape[0]):
-            code[lane] = ZERO
-    for e in range(lo, hi):
-        j, weight = neighbour[e], coefficient[e]
-        for lane in range(code.shape[0]):
-            code[lane] += (ZERO - (state[j, lane] & ONE)) & weight
+@njit(nogil=True, cache=True, inline="always")
+def count_four(state, a, b, c, d, code):
+    """How many of four neighbours are 1, as masks 0 … 4: two pairs, each with one or both of its bits set."""
+    for w in range(state.shape[1]):
+        one, both = state[a, w] ^ state[b, w], state[a, w] & state[b, w]
+        one_more, both_more = state[c, w] ^ state[d, w], state[c, w] & state[d, w]
+        odd, pair = one ^ one_more, both ^ both_more
+        code[w] = ~(one | both | one_more | both_more)
+        code[WORDS + w] = odd & ~pair
+        code[2 * WORDS + w] = ~odd & (pair | (one & one_more))
+        code[3 * WORDS + w] = odd & pair
+        code[4 * WORDS + w] = both & both_more
 
 
-@njit(nogil=True, cache=True)
-def threshold_tops(step, codes, t, code, top):
-    """The top 8 bits of the threshold in every lane: a sum of steps, four codes a pass."""
-    first = step[t, 0]
-    for k in range(1, max(codes, 2), 4):  # a site without neighbours has one code, and needs its pass too
-        s1, s2, s3, s4 = step[t, k], step[t, k + 1], step[t, k + 2], step[t, k + 3]
-        k1, k2, k3, k4 = np.uint8(k), np.uint8(k + 1), np.uint8(k + 2), np.uint8(k + 3)
-        for lane in range(top.shape[0]):
-            c = code[lane]
-            low = (s1 if c >= k1 else ZERO) + (s2 if c >= k2 else ZERO)
-            high = (s3 if c >= k3 else ZERO) + (s4 if c >= k4 else ZERO)
-            top[lane] = (first if k == 1 else top[lane]) + low + high
+@njit(nogil=True, cache=True, inline="always")
+def shift_codes(state, j, weight, codes, code):
+    """Lanes in which neighbour j is 1 move up by its weight."""
+    for k in range(codes - 1, -1, -1):
+        row, below = WORDS * k, WORDS * max(k - weight, 0)
+        keep = ALL if k >= weight else NONE
+        for w in range(state.shape[1]):
+            moves = state[j, w]
+            code[row + w] = (code[row + w] & ~moves) | (code[below + w] & moves & keep)
 
 
-@njit(nogil=True, cache=True)
-def settle_ties(state, i, code, top_words, draw_words, rest, t, ties):
-    """Lanes whose 8 random bits equal the threshold's: 40 further bits decide."""
-    for w in range(top_words.shape[0]):
-        gap = top_words[w] ^ draw_words[w]
-        if (gap - BYTE_LOW) & ~gap & BYTE_HIGH:  # some byte is zero
-            for lane in range(8 * w, 8 * w + 8):
-                if gap & np.uint64(255) == 0:
-                    further = next_word(ties) >> np.uint64(24)
-                    value = ONE if further < rest[t, code[lane]] else ZERO
-                    state[i, lane] = (code[lane] << ONE) | value
-                gap >>= np.uint64(8)
+@njit(nogil=True, cache=True, inline="always")
+def local_codes(state, near, neighbour, coefficient, i, codes, code):
+    """The masks of variable i's codes: the deterministic part of an update."""
+    count_four(state, near[i, 0], near[i, 1], near[i, 2], near[i, 3], code)
+    for at in range(WORDS * 5, WORDS * codes):
+        code[at] = NONE
+    for e in range(near[i, 5], near[i, 6]):
+        shift_codes(state, neighbour[e], np.int64(coefficient[e]), codes, code)
 
 
-@njit(nogil=True, cache=True)
-def draw_wide(state, i, code, top, draw):
-    """Draw variable i in every lane from its full conditional; true if some lane ties."""
-    for lane in range(code.shape[0]):
-        state[i, lane] = (code[lane] + code[lane]) | (ONE if draw[lane] < top[lane] else ZERO)
-    smallest = np.uint8(255)
-    for lane in range(code.shape[0]):
-        smallest = min(smallest, np.uint8(draw[lane] ^ top[lane]))
-    return smallest == ZERO
+@njit(nogil=True, cache=True, inline="always")
+def threshold_tops(flip, codes, t, code, top, words):
+    """The top bits of the threshold in every lane, four codes a pass (past the last one nothing flips)."""
+    for k in range(1, max(codes, 2), 4):
+        for w in range(words):
+            m1, m2 = code[WORDS * k + w], code[WORDS * (k + 1) + w]
+            m3, m4 = code[WORDS * (k + 2) + w], code[WORDS * (k + 3) + w]
+            for b in range(BITS):
+                before = flip[t, 0, b] if k == 1 else top[WORDS * b + w]
+                first = (m1 & flip[t, k, b]) ^ (m2 & flip[t, k + 1, b])
+                top[WORDS * b + w] = before ^ first ^ (m3 & flip[t, k + 2, b]) ^ (m4 & flip[t, k + 3, b])
 
 
-@njit(nogil=True, cache=True)
-def draw_narrow(threshold, stream):
+@njit(nogil=True, cache=True, inline="always")
+def draw_wide(state, i, top, draw, tie):
+    """Draw variable i in every lane from its full conditional: 1 where the random bits are less; true if some tie."""
+    some = NONE
+    for w in range(state.shape[1]):
+        less, equal = NONE, ALL
+        for b in range(BITS):
+            wanted, got = top[WORDS * b + w], draw[WORDS * b + w]
+            less |= equal & wanted & ~got
+            equal &= ~(wanted ^ got)
+        state[i, w] = less
+        tie[w] = equal
+        some |= equal
+    return some != NONE
+
+
+@njit(nogil=True, cache=True, inline="always")
+def settle_ties(state, i, code, codes, tie, rest, t, ties):
+    """Lanes whose random bits equal the threshold's (and are 0 so far): 40 further bits decide."""
+    for w in range(state.shape[1]):
+        left = tie[w]
+        while left:
+            lane = left & (NONE - left)  # the lowest bit
+            left ^= lane
+            k = 0
+            for other in range(1, codes):
+                k += other * np.int64((code[WORDS * other + w] & lane) != NONE)
+            further = next_word(ties) >> np.uint64(24)
+            if further < rest[t, k]:
+                state[i, w] |= lane
+
+
+@njit(nogil=True, cache=True, inline="always")
+def draw_narrow(threshold, word):
     """Draw one variable in one lane: 48 random bits against its threshold."""
-    return ONE if next_word(stream) >> np.uint64(16) < threshold else ZERO
-
-
-# --- sweeps --------------------------------------------------------------------------------------------------------
-
-
-@njit(nogil=True, cache=True)
-def sweep_wide(model, state, order, streams, scratch):
-    """Update the sites of `order` one after the other, all lanes at once."""
-    start, neighbour, coefficient, unit, table, codes, step, rest, _ = model
-    lanes, ties = streams
-    code, top, top_words, draw, draw_words, draw_quads = scratch
-    for q in range(order.shape[0]):
-        i = order[q]
-        t = table[i]
-        local_codes(state, neighbour, coefficient, start[i], start[i + 1], unit[i], code)
-        threshold_tops(step, codes[t], t, code, top)
-        next_bytes(lanes, draw_quads)
-        if draw_wide(state, i, code, top, draw):
-            settle_ties(state, i, code, top_words, draw_words, rest, t, ties)
-
-
-@njit(nogil=True, cache=True)
-def sweep_narrow(model, state, order, ties):
-    """The same for a few lanes, where vectors would be mostly empty."""
-    start, neighbour, coefficient, _, table, _, _, _, threshold = model
-    for q in range(order.shape[0]):
-        i = order[q]
-        for lane in range(state.shape[1]):
-            code = 0
-            for e in range(start[i], start[i + 1]):
-                code += (state[neighbour[e], lane] & ONE) * coefficient[e]
-            state[i, lane] = np.uint8(code << 1) | draw_narrow(threshold[table[i], code], ties)
+    return ONE if word >> np.uint64(16) < threshold else np.uint8(0)
 
 
 # --- folding ---------------------------------------------------------------------------------------------------------
 
 
 @njit(nogil=True, cache=True)
-def move(row, total, c):
-    """Add a row of bytes to a row of integers and clear it."""
-    for lane in range(row.shape[1]):
-        total[c, lane] += row[c, lane]
-    for lane in range(row.shape[1]):
-        row[c, lane] = ZERO
+def carry_over(c, pending, low, high, carry):
+    """Add a cell's small counters to its large ones and clear them."""
+    pending[c] = 0
+    for x in range(carry.shape[0]):
+        carry[x] = NONE
+    for p in range(LOW):
+        for x in range(carry.shape[0]):
+            a, b, more = low[c, p, x], high[p, c, x], carry[x]
+            low[c, p, x] = NONE
+            high[p, c, x] = a ^ b ^ more
+            carry[x] = (a & b) | (more & (a ^ b))
+    some = ALL
+    plane = LOW
+    while some:
+        some = NONE
+        for x in range(carry.shape[0]):
+            b, more = high[plane, c, x], carry[x]
+            high[plane, c, x] = b ^ more
+            carry[x] = more & b
+            some |= more & b
+        plane += 1
 
 
 @njit(nogil=True, cache=True)
-def fold_site(state, i, c, codes, ones, met):
-    """Count variable i's value and the code it was drawn with (`codes` = 0: only the value)."""
-    for lane in range(state.shape[1]):
-        ones[c, lane] += state[i, lane] & ONE
-    for k in range(1, codes):
-        code = np.uint8(k)
-        for lane in range(state.shape[1]):
-            met[k - 1, c, lane] += ONE if (state[i, lane] >> ONE) == code else ZERO
+def fold(bits, words, codes, sites, cells, counts, carry):
+    """Count some sites' rows of bits (as in `Scratch.met`; or only their values): one more where a bit is set."""
+    _, of, table, _, _ = cells
+    visits, pending, low, high, _ = counts
+    for m in range(sites.shape[0]):
+        i = sites[m]
+        c = of[i]
+        if pending[c] == (1 << LOW) - 1:
+            carry_over(c, pending, low, high, carry)
+        pending[c] += 1
+        visits[c] += 1
+        for x in range(min(words * codes[table[c]], bits.shape[1])):
+            more, p0, p1 = bits[i, x], low[c, 0, x], low[c, 1, x]
+            low[c, 0, x] = p0 ^ more
+            low[c, 1, x] = p1 ^ (more & p0)
+            low[c, 2, x] ^= more & p0 & p1
 
 
 @njit(nogil=True, cache=True)
-def flush(counts, c):
-    """Move cell c's bytes into its integers before they overflow."""
-    ones, pending, met, total_ones, total_met, _ = counts
-    if pending[c]:
-        pending[c] = 0
-        move(ones, total_ones, c)
-        for k in range(met.shape[0]):
-            move(met[k], total_met[k], c)
+def tally(counts, c, row, words, out):
+    """How often, in every lane: the large counters' planes (or what a narrow block counted)."""
+    visits, _, _, high, single = counts
+    for lane in range(single.shape[0]):
+        out[lane] = single[lane, c, 2 * row] + single[lane, c, 2 * row + 1] if row else single[lane, c, 1::2].sum()
+    for w in range(words):
+        for bit in range(64):
+            out[64 * w + bit] = 0
+        plane = 0
+        while visits[c] >> plane:
+            word = high[plane, c, words * row + w]
+            for bit in range(64):
+                out[64 * w + bit] += np.int64((word >> np.uint64(bit)) & np.uint64(1)) << plane
+            plane += 1
 
 
 @njit(nogil=True, cache=True)
-def fold_visit(codes, state, i, c, counts, conditionals):
-    """Fold one site into cell c, flushing the bytes in time."""
-    ones, pending, met, _, _, visits = counts
-    if pending[c] == 255:
-        flush(counts, c)
-    pending[c] += 1
-    visits[c] += 1
-    fold_site(state, i, c, codes if conditionals else 0, ones, met)
+def collect(cells, counts, words, rows, chance, ones, given, out, carry):
+    """Add what the cells counted to sums of values 1 and of P(value 1), by slot; clear the counts.
 
-
-@njit(nogil=True, cache=True)
-def fold(codes, state, cells, counts, conditionals):
-    """Fold the state at a sweep's end: F from the values, G from the codes met at the last update of each site."""
-    start, member, _, table = cells
-    ones, pending, met, _, _, visits = counts
+    Code 0 was met as often as no other code was, so chance[t, k] is P(value 1) of code k less that of code 0 (k = 0:
+    itself). Without conditionals there is a single row, and `given` is empty.
+    """
+    _, _, table, _, slot = cells
+    visits, pending, low, high, single = counts
     for c in range(table.shape[0]):
-        visits[c] += start[c + 1] - start[c]
-        for m in range(start[c], start[c + 1]):
-            if pending[c] == 255:
-                flush(counts, c)
-            pending[c] += 1
-            fold_site(state, member[m], c, codes[table[c]] if conditionals else 0, ones, met)
+        if pending[c]:
+            carry_over(c, pending, low, high, carry)
+        if given.shape[0]:
+            for lane in range(given.shape[1]):
+                given[slot[c] + 1, lane] += chance[table[c], 0] * visits[c]
+        for row in range(rows):
+            tally(counts, c, row, words, out)
+            if row == 0:
+                for lane in range(ones.shape[1]):
+                    ones[slot[c] + 1, lane] += out[lane]
+            else:
+                for lane in range(given.shape[1]):
+                    given[slot[c] + 1, lane] += chance[table[c], row] * out[lane]
+        plane = 0
+        while visits[c] >> plane and plane < high.shape[0]:
+            high[plane, c] = NONE
+            plane += 1
+        visits[c] = 0
+        single[:, c] = 0
+
+
+# --- sweeps --------------------------------------------------------------------------------------------------------
 
 
 @njit(nogil=True, cache=True)
-def sweep(model, state, order, streams, scratch):
-    if state.shape[1] > 16:
-        sweep_wide(model, state, order, streams, scratch)
-    else:
-        sweep_narrow(model, state, order, streams.ties)
+def sweep_wide(model, state, order, streams, scratch, cells, counts, keep, visits_too):
+    """Update the sites of `order` one after the other, all lanes at once.
+
+    `keep`: how much of an update is kept for folding, as `folded` says; in the random scan it is folded at once.
+    """
+    near, neighbour, coefficient, _, codes, flip, rest, _ = model
+    lanes, ties = streams
+    code, top, draw, tie, met, carry = scratch
+    words = state.shape[1]
+    for q in range(order.shape[0]):
+        i = order[q]
+        t = near[i, 4]
+        local_codes(state, near, neighbour, coefficient, i, codes[t], code)
+        threshold_tops(flip, codes[t], t, code, top, words)
+        next_bytes(lanes, draw, words)
+        if draw_wide(state, i, top, draw, tie):
+            settle_ties(state, i, code, codes[t], tie, rest, t, ties)
+        if keep == 2:
+            for w in range(words):
+                code[w] = state[i, w]
+            for k in range(codes[t]):
+                for w in range(words):
+                    met[i, words * k + w] = code[WORDS * k + w]
+        if keep and visits_too:
+            fold(met if keep == 2 else state, words, codes, order[q : q + 1], cells, counts, carry)
 
 
 @njit(nogil=True, cache=True)
-def run_sweeps(model, state, orders, streams, scratch, cells, final, visited, folded, visits_too):
+def run_sweeps(model, state, orders, streams, scratch, cells, drawn, final, folded, visits_too):
     """One sweep per row of `orders`; `folded`: 0 nothing (warm-up), 1 F only, 2 F and G.
 
-    `final` counts states at sweeps' ends. In the random scan (`visits_too`) a site may be met never or twice, so values
-    and codes are counted at the visits themselves, in `visited`.
+    Where each site is met once in a sweep, `drawn` counts at its end. In the random scan (`visits_too`) a site may be met
+    never or twice, so `drawn` counts at the visits themselves, and `final` the values at the end.
     """
     for s in range(orders.shape[0]):
-        if visits_too and folded == 2:
-            for q in range(orders.shape[1]):
-                i = orders[s, q]
-                sweep(model, state, orders[s, q : q + 1], streams, scratch)
-                fold_visit(model.codes[model.table[i]], state, i, cells.of[i], visited, True)
-        else:
-            sweep(model, state, orders[s], streams, scratch)
-        if folded:
-            fold(model.codes, state, cells, final, folded == 2 and not visits_too)
+        sweep_wide(model, state, orders[s], streams, scratch, cells, drawn, folded, visits_too)
+        if folded:  # cell by cell, so that counters are fetched once
+            bits = scratch.met if folded == 2 and not visits_too else state
+            counts = final if visits_too else drawn
+            carry = scratch.carry[: counts.low.shape[2]]
+            fold(bits, state.shape[1], model.codes, cells.site, cells, counts, carry)
 
 
 @njit(nogil=True, cache=True)
-def flush_all(counts):
-    for c in range(counts.pending.shape[0]):
-        flush(counts, c)
+def next_words(stream, draw, count):
+    """`count` words as `next_word` makes them; its state stays in registers meanwhile."""
+    s0, s1, s2, s3 = stream[0], stream[1], stream[2], stream[3]
+    for d in range(count):
+        total = s0 + s3
+        draw[d] = ((total << np.uint64(23)) | (total >> np.uint64(41))) + s0
+        shifted = s1 << np.uint64(17)
+        s2 ^= s0
+        s3 ^= s1
+        s1 ^= s2
+        s0 ^= s3
+        s2 ^= shifted
+        s3 = (s3 << np.uint64(45)) | (s3 >> np.uint64(19))
+    stream[0], stream[1], stream[2], stream[3] = s0, s1, s2, s3
+
+
+@njit(nogil=True, cache=True)
+def further_code(state, neighbour, coefficient, lo, hi):
+    """What neighbours past the first four add to a code: out of the way, because few models have them."""
+    code = 0
+    for e in range(lo, hi):
+        code += state[neighbour[e]] * coefficient[e]
+    return code
+
+
+@njit(nogil=True, cache=True)
+def sweep_narrow(model, state, order, stream, draw, single, folded):
+    """Update the sites of `order` in one chain; values and codes are counted as they come."""
+    near, neighbour, coefficient, _, _, _, _, threshold = model
+    made, used = 0, 0  # random words, made some sites ahead
+    for q in range(order.shape[0]):
+        if used == made:
+            made, used = min(draw.shape[0], order.shape[0] - q), 0
+            next_words(stream, draw, made)
+        i = order[q]
+        code = np.int64(state[near[i, 0]]) + state[near[i, 1]] + state[near[i, 2]] + state[near[i, 3]]
+        if near[i, 5] < near[i, 6]:
+            code += further_code(state, neighbour, coefficient, near[i, 5], near[i, 6])
+        value = draw_narrow(threshold[near[i, 4], code], draw[used])
+        used += 1
+        state[i] = value
+        if folded:
+            single[near[i, 7], (2 * code if folded == 2 else 0) + value] += 1
+
+
+@njit(nogil=True, cache=True)
+def run_narrow_sweeps(model, state, orders, streams, draw, cells, drawn, final, folded, visits_too):
+    """`run_sweeps` for a narrow block: state[lane, variable] and a stream for each lane."""
+    for lane in range(state.shape[0]):
+        row, counted, at_end = state[lane], drawn.single[lane], final.single[lane]
+        for s in range(orders.shape[0]):
+            sweep_narrow(model, row, orders[s], streams[lane], draw, counted, folded)
+            if visits_too and folded:
+                for i in cells.site:
+                    at_end[cells.of[i], row[i]] += 1

@@ -1,0 +1,51 @@
+"""Runs as a user makes them: the default scan, one core, orbits folded after every sweep."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from measuring import cpu_seconds
+
+import definetti as dft
+from definetti.estimators.run import ask
+from definetti.samplers.chains import Plan, Sampling
+from definetti.samplers.gibbs import Gibbs
+from definetti.symmetry.factors import Symmetries
+
+
+def prepared(group: Symmetries, chains: int, sweeps: int, seed: int = 1, conditionals: bool = True) -> Sampling:
+    """What `marginals` sets up before it samples: F and G (or F alone) of every orbit row, on one worker."""
+    question = ask(group, (), "conditional", seed)
+    kernel = Gibbs()
+    engine = kernel.engine(group.model, question.slots)
+    plan = Plan(chains=chains, burn_in=1, sweeps=sweeps, seed=seed, workers=1, conditionals=conditionals)
+    sampling = Sampling(group.model, kernel, engine, question.statistics, plan)
+    sampling.warm()
+    return sampling
+
+
+def full_run(group: Symmetries, chains: int, sweeps: int) -> Callable[[], float]:
+    """CPU seconds per update of a whole run: scan orders, sweeps, folding and batches, all of it."""
+
+    def run() -> float:
+        sampling = prepared(group, chains, sweeps)
+        return cpu_seconds(lambda: list(sampling.steps())) / sampling.updates
+
+    return run
+
+
+def bare_and_folded(group: Symmetries, chains: int, sweeps: int) -> dict[str, Callable[[], float]]:
+    """CPU seconds of the same sweeps with nothing folded, with F alone, and with F and G."""
+    both, alone = prepared(group, chains, sweeps), prepared(group, chains, sweeps, conditionals=False)
+    free = np.ascontiguousarray(group.model.free)
+    orders = Gibbs().orders(free, np.random.SeedSequence(3)).next(sweeps)
+
+    def sweeps_with(sampling: Sampling, folded: int) -> Callable[[], float]:
+        return lambda: cpu_seconds(lambda: [block.run(orders, folded) for block in sampling.blocks])
+
+    return {"bare": sweeps_with(both, 0), "F": sweeps_with(alone, 1), "F and G": sweeps_with(both, 2)}
+
+
+def no_symmetries(model: dft.FactorGraph) -> Symmetries:
+    return dft.symmetries(model, "none")
