@@ -1,7 +1,7 @@
-"""The engine for pairwise models of binary variables with few possible local fields each: Ising models, grids, spin glasses.
+"""The engine for pairwise models of binary variables with few possible local fields each: Ising models, spin glasses.
 
-The neighbours of a variable that act on it alike are counted together; the counts of the kinds, in mixed radix, are the *code* of the
-local field. A variable has one threshold per code (`kernels/fields.py` says how they are used).
+The neighbours of a variable that act on it alike are counted together; the counts of the kinds, in mixed radix, are the
+*code* of the local field. A variable has one threshold per code (`kernels/fields.py` says how they are used).
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class FieldsEngine:
 
 
 def build(model: FactorGraph, slots: Slots) -> FieldsEngine | None:
-    """Compile a simplified model, or None if it is not pairwise and binary with at most CODES local fields a variable."""
+    """Compile a simplified model; None if it is not pairwise and binary with at most CODES local fields a variable."""
     from definetti.samplers.kernels import fields as kernels
 
     arity = np.diff(model.scope_start)
@@ -67,7 +67,7 @@ def build(model: FactorGraph, slots: Slots) -> FieldsEngine | None:
 
 
 def _flips(top: np.ndarray, codes: np.ndarray) -> np.ndarray:
-    """uint64[T, CODES + 4, 8]: the top bits of code 0's threshold as words, then where the other codes' differ from them."""
+    """uint64[T, CODES + 4, 8]: the top bits of code 0's threshold as words, then where the other codes' differ."""
     bits = (top[:, :, None] >> np.arange(7, -1, -1, dtype=np.uint64)) & np.uint64(1) != 0
     bits[:, 1:] ^= bits[:, :1]
     bits[np.arange(CODES) >= codes[:, None]] = False
@@ -95,7 +95,7 @@ def _edges(model: FactorGraph) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.n
 def _tables(
     model: FactorGraph, edges: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray] | None:
-    """The table of each site; per table the coefficients of its neighbours, its number of codes, and the log odds of each.
+    """The table of each site; per table the coefficients of its neighbours, its number of codes, the log odds of each.
 
     Sites with equal unary weights and the same kinds of neighbours share a table. None past CODES codes.
     """
@@ -205,7 +205,7 @@ def _thresholds(odds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _neighbours(
     n: int, edges: tuple[np.ndarray, ...], table: np.ndarray, coefficients: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """`Fields.near`, and the further neighbours with their coefficients: all of them unless the first four have ones."""
+    """`Fields.near`, and the further neighbours with their coefficients: all, unless the first four have ones."""
     site, other, _, _ = edges
     degree = np.bincount(site, minlength=n)
     position = np.arange(len(site)) - (np.cumsum(degree) - degree)[site]
@@ -222,7 +222,7 @@ def _neighbours(
 
 
 class FieldsBlock:
-    """A block of chains: a bit per variable and lane in words of 64, or a byte where there are few (see `kernels/fields.py`)."""
+    """A block of chains: a bit per variable and lane in words of 64; a byte where there are few chains."""
 
     mask = 1
 

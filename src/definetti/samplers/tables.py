@@ -36,7 +36,7 @@ class TablesEngine:
         return TablesBlock(self, starts, seed, visits_too)
 
     def memory(self, chains: int, conditionals: bool) -> int:
-        return chains * (len(self.names) + 24 * self.slots.count)
+        return chains * (len(self.names) + 32 * self.slots.count)
 
 
 def build(model: FactorGraph, slots: Slots) -> TablesEngine:
@@ -182,17 +182,20 @@ class TablesBlock:
         self.lanes = len(starts)
         self.state = np.ascontiguousarray(starts.T, dtype=np.uint8)
         slots = engine.slots
-        first = np.full(len(engine.names), -1, dtype=np.int64)
         free = np.flatnonzero(slots.row_of >= 0)
+        first, quad = (np.full(len(engine.names), -1, dtype=np.int64) for _ in range(2))
         first[free] = slots.start[slots.row_of[free]]
-        self._cells = kernels.Cells(first, free.astype(np.int32))
+        quads = -(-slots.cards // 4)
+        quad[free] = (np.cumsum(quads) - quads)[slots.row_of[free]]
+        self._cells = kernels.Cells(first, quad, free.astype(np.int32))
         self._streams = words(seed, (4, self.lanes))
         self._scratch = kernels.Scratch(
             np.zeros((self.lanes, int(engine.model.pad.max(initial=4)))), np.zeros(self.lanes, np.int32),
             np.zeros(self.lanes), np.zeros(self.lanes, np.int32), np.zeros(self.lanes),
         )  # fmt: skip
-        shape = (slots.count, self.lanes)
-        self._sums = kernels.Sums(np.zeros(shape), np.zeros(shape), np.zeros(shape), np.zeros(slots.count, np.int64))
+        drawn = np.zeros((slots.count if visits_too else 0, self.lanes))
+        conditional, visits = np.zeros((int(quads.sum()), self.lanes, 4)), np.zeros(slots.count, np.int64)
+        self._sums = kernels.Sums(np.zeros((slots.count, self.lanes)), drawn, conditional, visits)
 
     def run(self, orders: np.ndarray, folded: int) -> None:
         stuck = self._kernels.run_sweeps(
@@ -203,7 +206,11 @@ class TablesBlock:
             raise Stuck(f"every value of {self._engine.names[stuck]} became impossible: the chain's start was illegal")
 
     def harvest(self) -> Harvest:
-        final, drawn, conditional, visits = (part.copy() for part in self._sums)
+        final, drawn, visits = self._sums.final.copy(), self._sums.drawn.copy(), self._sums.visits.copy()
+        slots = self._engine.slots
+        pads = -(-slots.cards // 4) * 4
+        at = np.arange(slots.count) + np.repeat(np.cumsum(pads) - pads - slots.start[:-1], slots.cards)
+        conditional = self._sums.conditional[at // 4, :, at % 4]
         for part in self._sums:
             part[...] = 0
         return Harvest(final, drawn if self._visits_too else None, conditional, visits)

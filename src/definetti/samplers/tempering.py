@@ -16,6 +16,7 @@ import numpy as np
 
 from definetti.errors import ModelError, TooLarge
 from definetti.model.factors import FREE, FactorGraph, frozen
+from definetti.samplers import tables
 from definetti.samplers.blocks import Block, Engine, Harvest, Slots, words
 from definetti.samplers.gibbs import Gibbs, Orders
 
@@ -105,9 +106,14 @@ class TemperingEngine:
 
 
 def build(model: FactorGraph, over: Any, slots: Slots, levels: tuple[float, ...]) -> TemperingEngine:
-    engines = tuple(over.engine(softened(model, level), slots) for level in levels)
+    engines = tuple(_engine(softened(model, level), over, slots) for level in levels)
     width = min(engine.width for engine in engines)
     return TemperingEngine(engines, np.array(levels, dtype=np.float64), all_parts(model), width)
+
+
+def _engine(model: FactorGraph, over: Any, slots: Slots) -> Engine:
+    """Levels exchange states in place, so Gibbs sampling runs on the engine that keeps them as bytes."""
+    return tables.build(model, slots) if isinstance(over, Gibbs) else over.engine(model, slots)
 
 
 class TemperingBlock:

@@ -1,14 +1,14 @@
 """Gibbs sweeps for binary variables with few possible local fields: a word holds one variable's values in 64 chains.
 
-The state is `state[variable, word]`, chains are bits (*lanes*), and every operation is Boolean algebra on words, for all
-chains at once. The *code* of the local field (an index into the variable's table of thresholds) is kept as one mask per
-code: the lanes that have it. A draw compares 8 random bits of each lane with the top 8 bits of a 48-bit threshold, bit by
-bit; on a tie 40 further bits decide, so that P(value 1) = threshold / 2^48 exactly. Thresholds of p and 1 - p add up to
-2^48: value flips are respected to the last bit. Counts are kept as bit planes too (plane p holds the bits of weight 2^p).
+The state is `state[variable, word]`, chains are bits (*lanes*), and every operation is Boolean algebra on words. The
+*code* of the local field (an index into the variable's table of thresholds) is one mask per code: the lanes that have
+it. A draw compares 8 random bits of each lane with the top 8 bits of a 48-bit threshold, bit by bit; on a tie 40
+further bits decide, so that P(value 1) = threshold / 2^48 exactly. Thresholds of p and 1 - p add up to 2^48: value
+flips are respected to the last bit. Counts are kept as bit planes too (plane p holds the bits of weight 2^p).
 
 Rows of scratch are WORDS apart, whatever the number of words in use: distances that are known when compiling are what
 lets LLVM turn the loops over words into vector instructions. A few chains alone are rows of bytes, advanced one by one
-(`narrow`). Helpers of a site are inlined before LLVM sees them: a call would pass every array's shape and strides along.
+(`narrow`). A site's helpers are inlined before LLVM sees them: a call would pass every array's shape and strides along.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Cells(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """What one block counts in each cell, row by row as in `Scratch.met`: values 1, and how often codes 1, 2, … were met."""
+    """What one block counts in each cell, row by row as in `Scratch.met`: values 1, and meetings with codes 1, 2, …"""
 
     visits: np.ndarray  # int64[C]
     pending: np.ndarray  # int64[C]: visits that `low` holds
@@ -92,9 +92,8 @@ class Counts(NamedTuple):
 
 
 @njit(nogil=True, cache=True, inline="always")
-def next_word(stream):
-    """xoshiro256++ (Blackman and Vigna), period 2^256 - 1."""
-    s0, s1, s2, s3 = stream[0], stream[1], stream[2], stream[3]
+def xoshiro(s0, s1, s2, s3):
+    """xoshiro256++ (Blackman and Vigna), period 2^256 - 1: a word, and the next state."""
     total = s0 + s3
     word = ((total << np.uint64(23)) | (total >> np.uint64(41))) + s0
     shifted = s1 << np.uint64(17)
@@ -102,9 +101,22 @@ def next_word(stream):
     s3 ^= s1
     s1 ^= s2
     s0 ^= s3
-    stream[0], stream[1], stream[2] = s0, s1, s2 ^ shifted
-    stream[3] = (s3 << np.uint64(45)) | (s3 >> np.uint64(19))
+    return word, s0, s1, s2 ^ shifted, (s3 << np.uint64(45)) | (s3 >> np.uint64(19))
+
+
+@njit(nogil=True, cache=True, inline="always")
+def next_word(stream):
+    word, stream[0], stream[1], stream[2], stream[3] = xoshiro(stream[0], stream[1], stream[2], stream[3])
     return word
+
+
+@njit(nogil=True, cache=True)
+def next_words(stream, draw, count):
+    """`count` words at once: the stream stays in registers meanwhile."""
+    s0, s1, s2, s3 = stream[0], stream[1], stream[2], stream[3]
+    for d in range(count):
+        draw[d], s0, s1, s2, s3 = xoshiro(s0, s1, s2, s3)
+    stream[0], stream[1], stream[2], stream[3] = s0, s1, s2, s3
 
 
 @njit(nogil=True, cache=True, inline="always")
@@ -113,15 +125,7 @@ def next_bytes(streams, draw, words):
     for w in range(words):
         s0, s1, s2, s3 = streams[w], streams[WORDS + w], streams[2 * WORDS + w], streams[3 * WORDS + w]
         for b in range(BITS):
-            total = s0 + s3
-            draw[WORDS * b + w] = ((total << np.uint64(23)) | (total >> np.uint64(41))) + s0
-            shifted = s1 << np.uint64(17)
-            s2 ^= s0
-            s3 ^= s1
-            s1 ^= s2
-            s0 ^= s3
-            s2 ^= shifted
-            s3 = (s3 << np.uint64(45)) | (s3 >> np.uint64(19))
+            draw[WORDS * b + w], s0, s1, s2, s3 = xoshiro(s0, s1, s2, s3)
         streams[w], streams[WORDS + w], streams[2 * WORDS + w], streams[3 * WORDS + w] = s0, s1, s2, s3
 
 
@@ -344,8 +348,8 @@ def sweep_wide(model, state, order, streams, scratch, cells, counts, keep, visit
 def run_sweeps(model, state, orders, streams, scratch, cells, drawn, final, folded, visits_too):
     """One sweep per row of `orders`; `folded`: 0 nothing (warm-up), 1 F only, 2 F and G.
 
-    Where each site is met once in a sweep, `drawn` counts at its end. In the random scan (`visits_too`) a site may be met
-    never or twice, so `drawn` counts at the visits themselves, and `final` the values at the end.
+    Where each site is met once in a sweep, `drawn` counts at its end. In the random scan (`visits_too`) a site may be
+    met never or twice, so `drawn` counts at the visits themselves, and `final` the values at the end.
     """
     for s in range(orders.shape[0]):
         sweep_wide(model, state, orders[s], streams, scratch, cells, drawn, folded, visits_too)
@@ -354,23 +358,6 @@ def run_sweeps(model, state, orders, streams, scratch, cells, drawn, final, fold
             counts = final if visits_too else drawn
             carry = scratch.carry[: counts.low.shape[2]]
             fold(bits, state.shape[1], model.codes, cells.site, cells, counts, carry)
-
-
-@njit(nogil=True, cache=True)
-def next_words(stream, draw, count):
-    """`count` words as `next_word` makes them; its state stays in registers meanwhile."""
-    s0, s1, s2, s3 = stream[0], stream[1], stream[2], stream[3]
-    for d in range(count):
-        total = s0 + s3
-        draw[d] = ((total << np.uint64(23)) | (total >> np.uint64(41))) + s0
-        shifted = s1 << np.uint64(17)
-        s2 ^= s0
-        s3 ^= s1
-        s1 ^= s2
-        s0 ^= s3
-        s2 ^= shifted
-        s3 = (s3 << np.uint64(45)) | (s3 >> np.uint64(19))
-    stream[0], stream[1], stream[2], stream[3] = s0, s1, s2, s3
 
 
 @njit(nogil=True, cache=True)

@@ -47,6 +47,7 @@ class Cells(NamedTuple):
     """Where statistics are folded: cell `first[row] + v` counts value v of the variables of an orbit row."""
 
     first: np.ndarray  # int64[n]: the cell of the variable's value 0, -1 for observed variables
+    quad: np.ndarray  # int64[n]: where its conditionals begin; four values are kept together
     site: np.ndarray  # int32: the free variables
 
 
@@ -55,11 +56,11 @@ class Sums(NamedTuple):
 
     final: np.ndarray  # values at the sweep's end
     drawn: np.ndarray  # values drawn (only in the random scan: otherwise they are the final ones)
-    conditional: np.ndarray
+    conditional: np.ndarray  # float64[quads, width, 4]
     visits: np.ndarray  # int64[cells]
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, inline="always")
 def next_uniforms(streams, out):
     """xoshiro256++ in every lane (period 2^256 - 1); 53 bits each."""
     for lane in range(out.shape[0]):
@@ -81,7 +82,7 @@ def next_uniforms(streams, out):
 # call. Rows are read in full before they are written: otherwise four values do not become one vector.
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, inline="always")
 def find_rows(state, lo, hi, base, other, stride, place):
     """Where in the weights each lane's row is, given the values of a factor's other variables."""
     for lane in range(place.shape[0]):
@@ -92,7 +93,7 @@ def find_rows(state, lo, hi, base, other, stride, place):
             place[lane] += jump * np.int32(state[j, lane])
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, inline="always")
 def multiply_rows(product, weights, place, pad):
     """Multiply each lane's product by its row of weights, four values at a time."""
     for v in range(0, pad, 4):
@@ -125,7 +126,7 @@ def exponentiate(product, pad):
             product[lane, v] = math.exp(product[lane, v] - largest) if largest > -math.inf else 0.0
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, inline="always")
 def choose(product, pad, uniform, value, scale):
     """Draw a value in each lane by its weight; true if in some lane every value is impossible."""
     stuck = False
@@ -150,16 +151,18 @@ def choose(product, pad, uniform, value, scale):
     return stuck
 
 
-@njit(nogil=True, cache=True)
-def fold_update(cell, card, product, value, scale, drawn, conditional, visits, visits_too):
-    """Add the full conditional (G), and in the random scan the value drawn, to the variable's cells."""
-    for v in range(card):
-        visits[cell + v] += 1
+@njit(nogil=True, cache=True, inline="always")
+def fold_update(quad, pad, product, scale, conditional):
+    """Add the full conditional (G), four values at a time, as `product` holds them."""
+    for v in range(0, pad, 4):
         for lane in range(scale.shape[0]):
-            conditional[cell + v, lane] += product[lane, v] * scale[lane]
-    if visits_too:
-        for lane in range(scale.shape[0]):
-            drawn[cell + value[lane], lane] += 1.0
+            s = scale[lane]
+            p0, p1, p2, p3 = product[lane, v], product[lane, v + 1], product[lane, v + 2], product[lane, v + 3]
+            conditional[quad, lane, 0] += p0 * s
+            conditional[quad, lane, 1] += p1 * s
+            conditional[quad, lane, 2] += p2 * s
+            conditional[quad, lane, 3] += p3 * s
+        quad += 1
 
 
 @njit(nogil=True, cache=True)
@@ -168,7 +171,7 @@ def sweep(model, state, order, streams, scratch, cells, sums, folded, visits_too
     pair_start, base, deep, other_start, other, stride, weights, logs, cards, pads = model
     product, place, uniform, value, scale = scratch
     _, drawn, conditional, visits = sums
-    first = cells.first
+    first, quad = cells.first, cells.quad
     for q in range(order.shape[0]):
         i = order[q]
         product[:] = 0.0 if deep[i] else 1.0
@@ -186,7 +189,12 @@ def sweep(model, state, order, streams, scratch, cells, sums, folded, visits_too
         for lane in range(value.shape[0]):
             state[i, lane] = value[lane]
         if folded == 2:
-            fold_update(first[i], cards[i], product, value, scale, drawn, conditional, visits, visits_too)
+            fold_update(quad[i], pads[i], product, scale, conditional)
+            for v in range(cards[i]):
+                visits[first[i] + v] += 1
+            if visits_too:
+                for lane in range(value.shape[0]):
+                    drawn[first[i] + value[lane], lane] += 1.0
     return -1
 
 
@@ -194,7 +202,7 @@ def sweep(model, state, order, streams, scratch, cells, sums, folded, visits_too
 def fold(state, cells, sums):
     """Count the values at a sweep's end."""
     final = sums.final
-    first, site = cells
+    first, _, site = cells
     for m in range(site.shape[0]):
         i = site[m]
         for lane in range(state.shape[1]):
