@@ -58,11 +58,12 @@ class Draws:
 
     @property
     def squares(self) -> np.ndarray:
-        """float64[B, C, K]: F², averaged over a batch or taken at its end."""
+        """float64[B, C, K]: F², averaged over a batch; from single draws by their distance from the batch's mean, which
+        is never less than no spread at all."""
         if self.square is not None:
             return self.square
         assert self.last is not None
-        return self.last**2
+        return self.f**2 + (self.last - self.f) ** 2
 
 
 class Batch(NamedTuple):
