@@ -69,3 +69,13 @@ def test_quantifiers_are_refused() -> None:
     some = lw.network({"a": 3}, (Predicate("R", ("a", "a")),), [(1.0, body)])
     with pytest.raises(ModelError, match="quantifiers cannot be sampled lifted"):
         dft.marginals(some, sampler="lifted", sweeps=4)
+
+
+def test_gibbs_and_counting_agree_on_fifty_people_with_evidence() -> None:
+    model = lw.smokers(50, lw.paper_evidence(50, 2))
+    truth = dft.exact(model)
+    assert truth.method is not None and "lifted" in truth.method
+    for estimator in ("orbit", "auto"):
+        found = dft.marginals(model, estimator=estimator, sweeps=600, seed=5)
+        for row in found.orbits:
+            assert abs(row.probability - truth[row.representative].probability) <= 5.5 * row.mcse + 1e-10, row
