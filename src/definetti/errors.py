@@ -6,8 +6,12 @@ What leaves an answer in doubt is not an error but a `Notice`, kept beside the a
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass
 from pathlib import Path
+
+#: Set by Ctrl-C on the command line. An exception raised in a callback of the compiler is lost: loops look here too.
+INTERRUPTED = threading.Event()
 
 #: Notices of these kinds mean that a printed number cannot be trusted: exit code 1.
 FAILURES = frozenset({"not-mixed", "divided", "frozen", "few-samples"})

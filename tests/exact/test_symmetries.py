@@ -368,7 +368,7 @@ def test_an_interrupted_search_leaves_no_process_behind() -> None:
         assert parent.stdout.readline() == b"ready\n"
         time.sleep(1.0)
         parent.send_signal(signal.SIGINT)
-        parent.wait(timeout=5)
+        parent.wait(timeout=30)
         with pytest.raises(ProcessLookupError):
             os.killpg(parent.pid, 0)  # the whole group is gone
     finally:

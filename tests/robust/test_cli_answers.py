@@ -325,7 +325,10 @@ def interrupt(after: float, *words: str) -> subprocess.CompletedProcess[str]:
     )
     time.sleep(after)
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    try:
+        out, err = process.communicate(timeout=120)
+    finally:
+        process.kill()
     return subprocess.CompletedProcess(words, process.returncode, out, err)
 
 

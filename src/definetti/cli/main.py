@@ -7,6 +7,7 @@ for, and import the engine only inside the command: `--help` loads neither numba
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -16,7 +17,7 @@ import click
 
 from definetti import __version__
 from definetti.cli.output import silence
-from definetti.errors import DefinettiError
+from definetti.errors import INTERRUPTED, DefinettiError
 
 COMMANDS = ("info", "symmetries", "marginals", "exact", "compare", "doctor")
 
@@ -78,7 +79,13 @@ def fail(message: str, code: int = 2) -> int:
     return code
 
 
+def _interrupt(*_: object) -> NoReturn:
+    INTERRUPTED.set()
+    raise KeyboardInterrupt
+
+
 def main() -> NoReturn:
+    signal.signal(signal.SIGINT, _interrupt)
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:

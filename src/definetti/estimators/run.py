@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from definetti.errors import ModelError, Notice
+from definetti.errors import INTERRUPTED, ModelError, Notice
 from definetti.estimators import choose
 from definetti.estimators.ask import Question, ask
 from definetti.estimators.crossing import crossing_plan, prefer
@@ -219,6 +219,8 @@ def _follow(
             end = stopping.step(sampling, step)
             if progress is not None:
                 progress(replace(step, worst=stopping.look.half_width, left=stopping.left))
+            if INTERRUPTED.is_set():
+                return True
             if end:
                 break
     except KeyboardInterrupt:
