@@ -350,6 +350,7 @@ def test_the_time_limit_really_stops_the_search() -> None:
 @pytest.mark.skipif(not hasattr(os, "killpg"), reason="needs process groups")
 def test_an_interrupted_search_leaves_no_process_behind() -> None:
     code = (
+        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # a parent may have it ignored
         "import sys; sys.path.insert(0, sys.argv[1]); import test_symmetries as t\n"
         "print('ready', flush=True)\n"
         "t.find(t.hard_model(), time_limit=60.0)"
