@@ -136,9 +136,8 @@ def _unary(model: FactorGraph) -> np.ndarray:
     """float64[n, 2]: log weights of the variables' own factors."""
     own = np.flatnonzero(np.diff(model.scope_start) == 1)
     out = np.zeros((model.n, 2))
-    np.add.at(
-        out, model.scope[model.scope_start[own]], model.tables[model.table_start[model.table_of[own]][:, None] + [0, 1]]
-    )
+    place = model.table_start[model.table_of[own]][:, None] + np.arange(2)
+    np.add.at(out, model.scope[model.scope_start[own]], model.tables[place])
     return out
 
 
