@@ -10,13 +10,12 @@ import csv
 import io
 import json
 import math
-import os
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from definetti.errors import DefinettiError, ModelError, ParseError
+from definetti.files import write_atomically
 from definetti.model.marginals import Estimate, Marginals
 
 COLUMNS = ("variable", "value", "probability", "mcse", "rhat", "ess", "orbit_size")
@@ -29,7 +28,7 @@ def save(marginals: Marginals, path: str | Path) -> Path:
     path = Path(path)
     check_suffix(path)
     if path.suffix == ".json":
-        write_text(path, json.dumps(marginals.to_json(None), allow_nan=False, indent=1) + "\n")
+        write_atomically(path, json.dumps(marginals.to_json(None), allow_nan=False, indent=1) + "\n")
     elif path.suffix == ".csv":
         write_csv(marginals, path)
     else:
@@ -52,7 +51,7 @@ def write_csv(marginals: Marginals, path: str | Path) -> None:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)
     writer.writerows(_rows(marginals))
-    write_text(path, text.getvalue())
+    write_atomically(path, text.getvalue())
 
 
 def write_parquet(marginals: Marginals, path: str | Path) -> None:
@@ -64,7 +63,7 @@ def write_parquet(marginals: Marginals, path: str | Path) -> None:
     table = pyarrow.table(dict(zip(COLUMNS, arrays, strict=True)))
     sink = io.BytesIO()
     parquet.write_table(table, sink)
-    write_bytes(path, sink.getvalue())
+    write_atomically(path, sink.getvalue())
 
 
 def _rows(marginals: Marginals) -> Iterator[tuple[Any, ...]]:
@@ -92,32 +91,6 @@ def _pyarrow() -> tuple[Any, Any]:
     except ImportError:
         raise ModelError("Parquet files need pyarrow: install definetti[parquet], or use .csv") from None
     return pyarrow, pyarrow.parquet
-
-
-def write_text(path: str | Path, text: str) -> None:
-    write_bytes(path, text.encode())
-
-
-def write_bytes(path: str | Path, content: bytes) -> None:
-    """Whole or not at all: a file beside the place, then one rename."""
-    path = Path(path)
-    try:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    except OSError as error:
-        raise ModelError(f"cannot write {path}: {error.strerror}") from None
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(name, 0o666 & ~mask)  # mkstemp makes private files
-        os.replace(name, path)
-    except OSError as error:
-        Path(name).unlink(missing_ok=True)
-        raise ModelError(f"cannot write {path}: {error.strerror}") from None
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
 
 
 # --- reading -------------------------------------------------------------------------------------------------

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import math
-import os
-import tempfile
 from collections.abc import Iterator
 from itertools import pairwise
 from os import PathLike
-from pathlib import Path
 
 import numpy as np
 
 from definetti.errors import ModelError
+from definetti.files import write_atomically
 from definetti.model.factors import FREE, FactorGraph
 
 SPAN = 700.0  # exp of ±700 is a normal double
@@ -66,25 +64,3 @@ def _tables(model: FactorGraph) -> tuple[np.ndarray, list[str]]:
 def _evidence(model: FactorGraph) -> str:
     seen = np.flatnonzero(model.evidence != FREE).tolist()
     return " ".join([str(len(seen)), *(f"{i} {model.evidence[i]}" for i in seen)]) + "\n"
-
-
-def write_atomically(path: str | PathLike[str], text: str) -> None:
-    """Replace the file by a finished one beside it: nobody ever sees half of it."""
-    path = Path(path)
-    try:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    except OSError as error:
-        raise ModelError(f"{path} cannot be written: {error.strerror}") from None
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(name, 0o666 & ~umask)  # mkstemp makes private files
-        os.replace(name, path)
-    except OSError as error:
-        Path(name).unlink(missing_ok=True)
-        raise ModelError(f"{path} cannot be written: {error.strerror}") from None
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
