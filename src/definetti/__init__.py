@@ -29,12 +29,28 @@ _HOMES = {
     "SwendsenWang": "definetti.samplers.cluster",
     "Tempering": "definetti.samplers.tempering",
     "MCSat": "definetti.samplers.mcsat",
+    "DefinettiError": "definetti.errors",
+    "ModelError": "definetti.errors",
+    "Notice": "definetti.errors",
+    "ParseError": "definetti.errors",
+    "SymmetryError": "definetti.errors",
+    "TooLarge": "definetti.errors",
+    "UnknownName": "definetti.errors",
+    "Unsatisfiable": "definetti.errors",
 }
 
 __all__ = [*_HOMES, "errors", "__version__"]  # pyright: ignore[reportUnsupportedDunderAll]
 
 if TYPE_CHECKING:
     from definetti import errors as errors
+    from definetti.errors import DefinettiError as DefinettiError
+    from definetti.errors import ModelError as ModelError
+    from definetti.errors import Notice as Notice
+    from definetti.errors import ParseError as ParseError
+    from definetti.errors import SymmetryError as SymmetryError
+    from definetti.errors import TooLarge as TooLarge
+    from definetti.errors import UnknownName as UnknownName
+    from definetti.errors import Unsatisfiable as Unsatisfiable
     from definetti.estimators.run import marginals as marginals
     from definetti.model.factors import FactorGraph as FactorGraph
     from definetti.model.factors import factor_graph as factor_graph

@@ -100,6 +100,11 @@ def test_an_odd_ring_has_no_colouring() -> None:
         starts(simplify(ring), 3, np.random.default_rng(0))
 
 
+def test_a_table_of_zeros_clashes_with_nothing_but_itself() -> None:
+    message = str(explain(factor_graph([2, 2], [([1], [0, 0]), ([0, 1], DIFFER)])))
+    assert message == "no state has positive probability: the factor over (X1) allows no values"
+
+
 def test_each_value_is_preferred_in_turn() -> None:
     """Of the two regions of a hard model the rarer one is seen as well."""
     table = np.zeros((2,) * 10)

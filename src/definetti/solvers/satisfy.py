@@ -225,9 +225,9 @@ def explain(model: FactorGraph) -> Unsatisfiable:
     given = [f"{model.names[i]}={_value(model, i)}" for i in seen]
     parts = [f"the factor{'s' if len(over) > 1 else ''} over {_list(over)}"] if over else []
     parts += [f"the evidence {_list(given)}"] if given else []
-    return Unsatisfiable(
-        f"no state has positive probability: {' and '.join(parts) or 'the factors'} contradict each other"
-    )
+    lone = len(over) == 1 and not given
+    clashing = "allows no values" if lone else "contradict each other"
+    return Unsatisfiable(f"no state has positive probability: {' and '.join(parts) or 'the factors'} {clashing}")
 
 
 def _value(model: FactorGraph, variable: int) -> str:
