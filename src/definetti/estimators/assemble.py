@@ -158,6 +158,7 @@ def doubts(rows: Sequence[OrbitRow], asked: Mapping[str, Estimate]) -> list[Noti
     """What fails: R-hat above 1.05, effective size below 100, or no standard error or no R-hat at all."""
     printed = [(row.representative, row) for row in rows] + list(asked.items())
     loose, few, unknown, unsure = [], [], [], []
+    total = sum(len(_list(row.mcse)) for _, row in printed)
     for name, row in printed:
         for mcse, rhat, ess in zip(_list(row.mcse), _list(row.rhat), _list(row.ess), strict=True):
             if mcse == 0.0:
@@ -170,25 +171,24 @@ def doubts(rows: Sequence[OrbitRow], asked: Mapping[str, Estimate]) -> list[Noti
                 loose.append((rhat, name))
             elif ess is not None and ess < FEWEST_ESS:
                 few.append((ess, name))
+
+    def many(doubtful: Sequence[object]) -> str:
+        return f"{len(doubtful)} of {total} numbers"
+
     out = []
     if loose:
         worst, name = max(loose)
-        out.append(
-            Notice(
-                "not-mixed", f"R-hat is above {MOST_RHAT} for {len(loose)} numbers, the worst {worst:.3g} for {name}"
-            )
-        )
+        text = f"R-hat is above {MOST_RHAT} for {many(loose)}, the worst {worst:.3g} for {name}"
+        out.append(Notice("not-mixed", text))
     if few:
         worst, name = min(few)
-        text = (
-            f"the effective size is below {FEWEST_ESS:.0f} for {len(few)} numbers, the smallest {worst:.3g} for {name}"
-        )
+        text = f"the effective size is below {FEWEST_ESS:.0f} for {many(few)}, the smallest {worst:.3g} for {name}"
         out.append(Notice("few-samples", text + "; run more sweeps"))
     if unknown:
-        text = f"too few draws to tell an error for {len(unknown)} numbers, {unknown[0]} among them; run more sweeps"
+        text = f"too few draws to tell an error for {many(unknown)}, {unknown[0]} among them; run more sweeps"
         out.append(Notice("few-samples", text))
     if unsure:
-        text = f"too few sweeps to tell whether the chains have mixed for {len(unsure)} numbers, {unsure[0]} among them"
+        text = f"too few sweeps to tell whether the chains have mixed for {many(unsure)}, {unsure[0]} among them"
         out.append(Notice("few-samples", text + "; run more sweeps"))
     return out
 
