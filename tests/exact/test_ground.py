@@ -238,9 +238,9 @@ def test_queries_as_events(text: str) -> None:
 
 def test_transitivity_at_fifty() -> None:
     model = read_mln_text("R(p,p)\n1 R(x,y) ^ R(y,z) => R(x,z)\n", domain={"p": 50})
-    start = time.perf_counter()
+    start = time.process_time()
     graph = ground(model)
-    assert time.perf_counter() - start < 5  # about a tenth of a second
+    assert time.process_time() - start < 5  # about a tenth of a second
     assert graph.factor_count == 50 * 49 * 48 + 50 * 49
 
 

@@ -89,10 +89,10 @@ def test_clashes_are_named():
 
 def test_a_clash_at_a_hundred_constants_is_told_at_once():
     text = "n={1,...,100}\nP(n)\nQ(n)\nF(n,n)\nP(x) v Q(x).\n!P(x) v Q(x).\nP(x) v !Q(x).\n!P(x) v !Q(x).\n"
-    began = time.perf_counter()
+    began = time.process_time()
     with pytest.raises(Unsatisfiable, match="clash"):
         marginals(read_mln_text(text + "F(x,y) ^ F(y,z) => F(x,z).\n"), seed=1)
-    assert time.perf_counter() - began < 10
+    assert time.process_time() - began < 10
 
 
 def test_existential_clashes():

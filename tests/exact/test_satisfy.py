@@ -75,22 +75,22 @@ def _satisfiable(model: FactorGraph, factors: list[int], seen: list[int]) -> boo
 @pytest.mark.parametrize("side", [100, 101])
 def test_colouring_grid_starts_in_both_states_and_quickly(side: int) -> None:
     model = simplify(hard_grid(side, side))
-    began = time.perf_counter()
+    began = time.process_time()
     states = starts(model, 64, np.random.default_rng(3))
-    assert time.perf_counter() - began < 5
+    assert time.process_time() - began < 5
     assert not violated(model, states).any()
     assert set(states[:, 0].tolist()) == {0, 1}
 
 
 def test_large_clash_is_told_quickly_and_names_evidence() -> None:
     model = hard_grid(100, 100).condition({0: 0, 1: 0, 9999: 1})
-    began = time.perf_counter()
+    began = time.process_time()
     factors, seen = clash(model)
     assert (len(factors), seen) == (1, [0, 1])
     assert str(explain(model)) == (
         "no state has positive probability: the factor over (X0, X1) and the evidence X0=0, X1=0 contradict each other"
     )
-    assert time.perf_counter() - began < 10
+    assert time.process_time() - began < 10
 
 
 def test_an_odd_ring_has_no_colouring() -> None:

@@ -180,6 +180,6 @@ def test_speed() -> None:
     scope = np.concatenate([right, down])
     starts, which = 2 * np.arange(len(scope) + 1), np.zeros(len(scope), dtype=np.int64)
     grid = FactorGraph.from_arrays(np.full(10_000, 2), starts, scope.ravel(), which, [np.array([[0, 0.2], [0.2, 0]])])
-    begin = time.perf_counter()
+    begin = time.process_time()
     assert simplify(grid).factor_count == 19_800
-    assert time.perf_counter() - begin < 0.5
+    assert time.process_time() - begin < 0.5

@@ -185,10 +185,10 @@ def grid(side: int) -> FactorGraph:
 
 
 def test_refusals_come_first_and_carry_sizes() -> None:
-    begin = time.perf_counter()
+    begin = time.process_time()
     with pytest.raises(TooLarge, match=r"2\^1e\+04 states.*table entries") as caught:
         exact(grid(100))
-    assert time.perf_counter() - begin < 4  # stated: 2 s
+    assert time.process_time() - begin < 4  # stated: 2 s
     assert caught.value.size > caught.value.limit == elimination.MOST_ENTRIES
     with pytest.raises(TooLarge, match=r"2\^25") as caught:
         exact(grid(5), method="enumerate")
@@ -222,13 +222,13 @@ def test_min_fill_orders() -> None:
         "tree": [(int(rng.integers(i)), i) for i in range(1, n)],
     }
     table = np.array([[1.0, 0], [0, 1]])
-    begin = time.perf_counter()
+    begin = time.process_time()
     for edges in trees.values():
         starts = 2 * np.arange(n)
         model = FactorGraph.from_arrays(np.full(n, 2), starts, np.array(edges).ravel(), np.zeros(n - 1, int), [table])
         order = min_fill(simplify(model), 2**26)
         assert order.largest == 4 and len(order.cliques) == n
-    assert time.perf_counter() - begin < 6  # stated: about a second for each
+    assert time.process_time() - begin < 6  # stated: about a second for each
     ring = factor_graph([2] * 50, [((i, (i + 1) % 50), table) for i in range(50)])
     assert min_fill(ring, 2**26).largest == 8
     assert min_fill(simplify(grid(8)), 2**26).largest <= 2**11  # the treewidth is 8
