@@ -8,12 +8,16 @@ alike, so that they add up to 1.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from definetti.diagnose import MANY_CHAINS, chain_means, standard_error, weighted_mean
+from definetti.diagnose import MANY_CHAINS, chain_means, weighted_mean
 from definetti.estimators import orbit
 from definetti.estimators.control import Fit, fits
+from definetti.estimators.pairs import halved
 from definetti.estimators.regression import apply
+from definetti.estimators.spread import outside_variance
 from definetti.estimators.values import CONDITIONAL, CONTROL, ORBIT, Estimates
 from definetti.samplers.draws import Draws
 
@@ -26,14 +30,18 @@ FEWEST = 20  # batches of all chains to choose by
 def estimate(draws: Draws) -> Estimates:
     if draws.g is None or draws.f.shape[0] * draws.f.shape[1] < FEWEST:
         return orbit.estimate(draws)
+    half = halved(draws)
+    return half.restored(_estimate(half.draws))
+
+
+def _estimate(draws: Draws) -> Estimates:
+    assert draws.g is not None
     f, paired, differences = draws.f, draws.paired, draws.differences
-    groups = np.arange(f.shape[2]) if draws.groups is None else draws.groups
-    known = np.asarray(~np.isnan(draws.g).all(axis=(0, 1)))
     g = np.where(np.isnan(draws.g), f, draws.g)
     batches = f.copy()
     votes = np.zeros((CONTROL + 1, f.shape[2]))
-    for part in fits(draws):
-        choice = _choose(part, (f, g, paired, differences), draws.lengths, groups, known)
+    parts = list(fits(draws))
+    for part, choice in zip(parts, _choices(draws, g, parts), strict=True):
         inside = part.inside
         controlled = apply(part.coefficients, paired[inside], differences[inside])
         batches[inside] = np.where(choice == CONTROL, controlled, np.where(choice == CONDITIONAL, g[inside], f[inside]))
@@ -42,36 +50,50 @@ def estimate(draws: Draws) -> Estimates:
     return Estimates(weighted_mean(batches, draws.lengths), batches, np.zeros(len(method), dtype=bool), method)
 
 
+def _choices(draws: Draws, g: np.ndarray, parts: Sequence[Fit]) -> list[np.ndarray]:
+    """int8[K] per fold: the estimator for its batches, chosen on the others."""
+    f, paired, d, lengths = draws.f, draws.paired, draws.differences, draws.lengths
+    outside = np.stack([~part.inside for part in parts])
+    if draws.chains >= MANY_CHAINS:  # then folds are whole chains, and chains' means say all
+        f, g, paired, d = (chain_means(x, lengths)[None] for x in (f, g, paired, d))
+        lengths, outside = lengths.sum(keepdims=True), outside[:, :1]
+    of_orbit, of_conditional = (outside_variance(x, lengths, outside) for x in (f, g))
+    never = np.stack([_never_moved(f[where]) for where in outside])
+    known = np.asarray(~np.isnan(draws.g).all(axis=(0, 1)))
+    groups = np.arange(f.shape[2]) if draws.groups is None else draws.groups
+    out = []
+    for k, part in enumerate(parts):
+        rows = int(outside[k].sum())
+        lost = rows / np.maximum(rows - part.coefficients.used - 1.0, 1.0)  # the fit's degrees of freedom
+        residual = apply(part.coefficients, paired, d)
+        of_control = outside_variance(residual, lengths, outside[k : k + 1])[0] * lost
+        of_control[~part.coefficients.fitted] = np.inf
+        quiet = [_by_group(v, groups) for v in (of_orbit[k], of_conditional[k], of_control)]
+        out.append(_choose(*quiet, known, never[k]))
+    return out
+
+
 def _choose(
-    part: Fit, streams: tuple[np.ndarray, ...], lengths: np.ndarray, groups: np.ndarray, known: np.ndarray
+    of_orbit: np.ndarray, of_conditional: np.ndarray, of_control: np.ndarray, known: np.ndarray, never: np.ndarray
 ) -> np.ndarray:
-    """int8[K]: the estimator for the fold's batches, chosen on the others. `streams`: F, G, F at G's updates, and D."""
-    f, g, paired, d = streams
-    if f.shape[1] >= MANY_CHAINS:  # then folds are whole chains, and chains' means say all
-        outside = ~part.inside[0]
-        f, g, paired, d = (chain_means(x[:, outside], lengths)[None] for x in streams)
-        lengths = lengths.sum(keepdims=True)
-    else:
-        hole = np.where(part.inside, np.nan, 1.0)[:, :, None]
-        f, g, paired = f * hole, g * hole, paired * hole
-    rows = np.isfinite(f).sum(axis=(0, 1))
-    used = part.coefficients.used
-    lost = rows / np.maximum(rows - used - 1.0, 1.0)  # the fit's degrees of freedom
-    quiet = [standard_error(x, lengths)[0] ** 2 for x in (f, g, apply(part.coefficients, paired, d))]
-    of_orbit, of_conditional, of_control = (_by_group(v, groups) for v in (*quiet[:2], quiet[2] * lost))
-    able = _by_group(np.where(part.coefficients.fitted, 0.0, np.nan), groups) == 0.0
-    choice = np.full(len(groups), ORBIT, dtype=np.int8)
+    """int8[K]: by the variances of the three. `known`: there are conditionals; `never`: it was always 0, or always
+    1."""
+    choice = np.full(len(known), ORBIT, dtype=np.int8)
     better = known & (CLEARLY * of_conditional < of_orbit)
     choice[better] = CONDITIONAL
     best = np.where(better, of_conditional * CLEARLY / BETTER, of_orbit)
-    choice[able & (CLEARLY * of_control < best)] = CONTROL
-    still = (of_orbit == 0.0) & known & (of_conditional > 0.0)  # never moved: the conditionals say how rare it is
-    mean = np.nanmean(f, axis=(0, 1)) if f.size else np.zeros(len(groups))
-    choice[still & ((mean < SAME) | (mean > 1.0 - SAME))] = CONDITIONAL
+    choice[CLEARLY * of_control < best] = CONTROL
+    still = (of_orbit == 0.0) & known & (of_conditional > 0.0)
+    choice[still & never] = CONDITIONAL  # the conditionals say how rare it is
     return choice
 
 
+def _never_moved(f: np.ndarray) -> np.ndarray:
+    mean = f.mean(axis=0)
+    return (mean < SAME) | (mean > 1.0 - SAME)
+
+
 def _by_group(values: np.ndarray, groups: np.ndarray) -> np.ndarray:
-    """The sum over the statistics that belong together, for each of them; NaN if one is unknown."""
+    """The sum over the statistics that belong together, for each of them."""
     _, place = np.unique(groups, return_inverse=True)
     return np.bincount(place.ravel(), weights=values)[place.ravel()]

@@ -19,12 +19,13 @@ import numpy as np
 from definetti.diagnose import merged, weighted_mean
 from definetti.errors import ModelError
 from definetti.estimators.folds import folds
-from definetti.estimators.regression import Coefficients, apply, fit
+from definetti.estimators.pairs import halved
+from definetti.estimators.regression import MANY, Coefficients, apply, fit
 from definetti.estimators.values import CONTROL, ORBIT, Estimates
 from definetti.samplers.draws import Draws
 
 SAME = 1e-13
-MOST_ROWS = 512  # batch means in a fit; more are merged first
+MOST_ROWS, MOST_ROWS_OF_MANY = 512, 128  # batch means in a fit; more are merged first
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +39,12 @@ class Fit:
 def estimate(draws: Draws) -> Estimates:
     if draws.g is None:
         raise ModelError("these draws carry no full conditionals; use the estimator 'orbit'")
+    half = halved(draws)
+    return half.restored(_estimate(half.draws))
+
+
+def _estimate(draws: Draws) -> Estimates:
+    assert draws.g is not None
     paired, differences = draws.paired, draws.differences
     batches = paired.copy()
     fitted = np.ones(draws.f.shape[2], dtype=bool)
@@ -59,11 +66,24 @@ def fits(draws: Draws) -> Iterator[Fit]:
     groups = np.arange(statistics) if draws.groups is None else draws.groups
     of = folds(count, chains)
     f, d, lengths, rows = draws.paired, draws.differences, draws.lengths, of
-    while chains >= 5 and len(lengths) > 1 and len(lengths) * chains > MOST_ROWS:  # folds are whole chains here
+    most = MOST_ROWS if statistics <= MANY else MOST_ROWS_OF_MANY
+    while chains >= 5 and len(lengths) > 1 and len(lengths) * chains > most:  # folds are whole chains here
         f, (d, lengths) = merged(f, lengths)[0], merged(d, lengths)
         rows = of[: len(lengths)]
-    changed = draws.f[1:] != draws.f[:-1]
-    for k in np.unique(of).tolist():
-        outside, whole = rows != k, of != k
-        moves = (changed & (whole[1:] & whole[:-1])[:, :, None]).sum(axis=(0, 1))
-        yield Fit(of == k, fit(f[outside], d[outside], has_own, groups, moves))
+    moves = _moves(draws.f, of)
+    for k in range(len(moves)):
+        outside = rows != k
+        yield Fit(of == k, fit(f[outside], d[outside], has_own, groups, moves[k]))
+
+
+def _moves(f: np.ndarray, of: np.ndarray) -> np.ndarray:
+    """int64[folds, K]: how often F changed from one batch of a chain to the next, both outside the fold."""
+    count = int(of.max(initial=0)) + 1
+    own = np.zeros((count, f.shape[2]), dtype=np.int64)  # changes with either end in the fold
+    total = np.zeros(f.shape[2], dtype=np.int64)
+    for c in range(f.shape[1]):
+        changed = f[1:, c] != f[:-1, c]
+        total += changed.sum(axis=0)
+        for k in np.unique(of[:, c]).tolist():
+            own[k] += changed[(of[1:, c] == k) | (of[:-1, c] == k)].sum(axis=0)
+    return total - own
