@@ -12,12 +12,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from definetti.diagnose import MANY_CHAINS, chain_means, weighted_mean
+from definetti.diagnose import MANY_CHAINS, weighted_mean
 from definetti.estimators import orbit
 from definetti.estimators.control import Fit, fits
 from definetti.estimators.pairs import halved
 from definetti.estimators.regression import apply
 from definetti.estimators.spread import outside_variance
+from definetti.estimators.streams import Streams, streams
 from definetti.estimators.values import CONDITIONAL, CONTROL, ORBIT, Estimates
 from definetti.samplers.draws import Draws
 
@@ -35,49 +36,43 @@ def estimate(draws: Draws) -> Estimates:
 
 
 def _estimate(draws: Draws) -> Estimates:
-    assert draws.g is not None
-    f, paired, differences = draws.f, draws.paired, draws.differences
-    g = np.where(np.isnan(draws.g), f, draws.g)
-    batches = f.copy()
-    votes = np.zeros((CONTROL + 1, f.shape[2]))
-    parts = list(fits(draws))
-    for part, choice in zip(parts, _choices(draws, g, parts), strict=True):
-        inside = part.inside
-        controlled = apply(part.coefficients, paired[inside], differences[inside])
-        batches[inside] = np.where(choice == CONTROL, controlled, np.where(choice == CONDITIONAL, g[inside], f[inside]))
+    seen = streams(draws)
+    batches = seen.f.copy()
+    votes = np.zeros((CONTROL + 1, batches.shape[2]))
+    parts = list(fits(seen))
+    for part, choice in zip(parts, _choices(seen, parts), strict=True):
+        where, control, conditional = part.inside, choice == CONTROL, choice == CONDITIONAL
+        controlled = apply(part.coefficients, seen.paired[where], seen.d[where])
+        batches[where] = np.where(control, controlled, np.where(conditional, seen.g[where], seen.f[where]))
         votes[choice, np.arange(len(choice))] += 1
     method = votes.argmax(axis=0).astype(np.int8)
     return Estimates(weighted_mean(batches, draws.lengths), batches, np.zeros(len(method), dtype=bool), method)
 
 
-def _choices(draws: Draws, g: np.ndarray, parts: Sequence[Fit]) -> list[np.ndarray]:
+def _choices(seen: Streams, parts: Sequence[Fit]) -> list[np.ndarray]:
     """int8[K] per fold: the estimator for its batches, chosen on the others."""
-    f, paired, d, lengths = draws.f, draws.paired, draws.differences, draws.lengths
     outside = np.stack([~part.inside for part in parts])
-    if draws.chains >= MANY_CHAINS:  # then folds are whole chains, and chains' means say all
-        f, g, paired, d = (chain_means(x, lengths)[None] for x in (f, g, paired, d))
-        lengths, outside = lengths.sum(keepdims=True), outside[:, :1]
-    of_orbit, of_conditional = (outside_variance(x, lengths, outside) for x in (f, g))
-    never = np.stack([_never_moved(f[where]) for where in outside])
-    known = np.asarray(~np.isnan(draws.g).all(axis=(0, 1)))
-    groups = np.arange(f.shape[2]) if draws.groups is None else draws.groups
+    if outside.shape[2] >= MANY_CHAINS:  # then folds are whole chains, and chains' means say all
+        seen, outside = seen.condensed(1), outside[:, :1]
+    of_orbit, of_conditional = (outside_variance(x, seen.lengths, outside) for x in (seen.f, seen.g))
     out = []
     for k, part in enumerate(parts):
         rows = int(outside[k].sum())
         lost = rows / np.maximum(rows - part.coefficients.used - 1.0, 1.0)  # the fit's degrees of freedom
-        residual = apply(part.coefficients, paired, d)
-        of_control = outside_variance(residual, lengths, outside[k : k + 1])[0] * lost
+        residual = apply(part.coefficients, seen.paired, seen.d)
+        of_control = outside_variance(residual, seen.lengths, outside[k : k + 1])[0] * lost
         of_control[~part.coefficients.fitted] = np.inf
-        quiet = [_by_group(v, groups) for v in (of_orbit[k], of_conditional[k], of_control)]
-        out.append(_choose(*quiet, known, never[k]))
+        variances = np.stack([of_orbit[k], of_conditional[k], of_control])
+        mean = seen.f[outside[k]].mean(axis=0)
+        never = (mean < SAME) | (mean > 1.0 - SAME)
+        out.append(_choose(_by_group(variances, seen.groups), seen.known, never))
     return out
 
 
-def _choose(
-    of_orbit: np.ndarray, of_conditional: np.ndarray, of_control: np.ndarray, known: np.ndarray, never: np.ndarray
-) -> np.ndarray:
-    """int8[K]: by the variances of the three. `known`: there are conditionals; `never`: it was always 0, or always
-    1."""
+def _choose(variances: np.ndarray, known: np.ndarray, never: np.ndarray) -> np.ndarray:
+    """int8[K]: by the variances [3, K] of orbit, conditional and control. `known`: there are conditionals; `never`: it
+    was always 0, or always 1."""
+    of_orbit, of_conditional, of_control = variances
     choice = np.full(len(known), ORBIT, dtype=np.int8)
     better = known & (CLEARLY * of_conditional < of_orbit)
     choice[better] = CONDITIONAL
@@ -88,12 +83,7 @@ def _choose(
     return choice
 
 
-def _never_moved(f: np.ndarray) -> np.ndarray:
-    mean = f.mean(axis=0)
-    return (mean < SAME) | (mean > 1.0 - SAME)
-
-
 def _by_group(values: np.ndarray, groups: np.ndarray) -> np.ndarray:
-    """The sum over the statistics that belong together, for each of them."""
+    """Each row's sum over the statistics that belong together, for each of them."""
     _, place = np.unique(groups, return_inverse=True)
-    return np.bincount(place.ravel(), weights=values)[place.ravel()]
+    return np.stack([np.bincount(place.ravel(), weights=row)[place.ravel()] for row in values])

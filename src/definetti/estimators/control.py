@@ -16,11 +16,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from definetti.diagnose import merged, weighted_mean
+from definetti.diagnose import weighted_mean
 from definetti.errors import ModelError
 from definetti.estimators.folds import folds
 from definetti.estimators.pairs import halved
 from definetti.estimators.regression import MANY, Coefficients, apply, fit
+from definetti.estimators.streams import Streams, streams
 from definetti.estimators.values import CONTROL, ORBIT, Estimates
 from definetti.samplers.draws import Draws
 
@@ -44,36 +45,31 @@ def estimate(draws: Draws) -> Estimates:
 
 
 def _estimate(draws: Draws) -> Estimates:
-    assert draws.g is not None
-    paired, differences = draws.paired, draws.differences
-    batches = paired.copy()
-    fitted = np.ones(draws.f.shape[2], dtype=bool)
-    for part in fits(draws):
-        batches[part.inside] = apply(part.coefficients, paired[part.inside], differences[part.inside])
+    seen = streams(draws)
+    batches = seen.paired.copy()
+    fitted = np.ones(batches.shape[2], dtype=bool)
+    for part in fits(seen):
+        batches[part.inside] = apply(part.coefficients, seen.paired[part.inside], seen.d[part.inside])
         fitted &= part.coefficients.fitted
-    batches[:, :, ~fitted] = draws.f[:, :, ~fitted]
-    certain = (np.abs(draws.g - draws.g[:1, :1]) <= SAME).all(axis=(0, 1))
-    batches[:, :, certain] = draws.g[:, :, certain]
+    batches[:, :, ~fitted] = seen.f[:, :, ~fitted]
+    certain = seen.known & (np.abs(seen.g - seen.g[:1, :1]) <= SAME).all(axis=(0, 1))
+    batches[:, :, certain] = seen.g[:, :, certain]
     method = np.where(fitted, CONTROL, ORBIT).astype(np.int8)
     return Estimates(weighted_mean(batches, draws.lengths), batches, ~fitted, method)
 
 
-def fits(draws: Draws) -> Iterator[Fit]:
+def fits(seen: Streams) -> Iterator[Fit]:
     """One fit per fold, on the other folds' batch means."""
-    assert draws.g is not None
-    count, chains, statistics = draws.f.shape
-    has_own = np.asarray(~np.isnan(draws.g).all(axis=(0, 1)))
-    groups = np.arange(statistics) if draws.groups is None else draws.groups
+    count, chains, statistics = seen.f.shape
     of = folds(count, chains)
-    f, d, lengths, rows = draws.paired, draws.differences, draws.lengths, of
-    most = MOST_ROWS if statistics <= MANY else MOST_ROWS_OF_MANY
-    while chains >= 5 and len(lengths) > 1 and len(lengths) * chains > most:  # folds are whole chains here
-        f, (d, lengths) = merged(f, lengths)[0], merged(d, lengths)
-        rows = of[: len(lengths)]
-    moves = _moves(draws.f, of)
+    moves = _moves(seen.f, of)
+    rows = of
+    if chains >= 5:  # folds are whole chains
+        seen = seen.condensed(max(1, (MOST_ROWS if statistics <= MANY else MOST_ROWS_OF_MANY) // chains))
+        rows = of[: len(seen.lengths)]
     for k in range(len(moves)):
         outside = rows != k
-        yield Fit(of == k, fit(f[outside], d[outside], has_own, groups, moves[k]))
+        yield Fit(of == k, fit(seen.paired[outside], seen.d[outside], seen.known, seen.groups, moves[k]))
 
 
 def _moves(f: np.ndarray, of: np.ndarray) -> np.ndarray:

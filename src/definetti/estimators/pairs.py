@@ -26,7 +26,7 @@ class Halved:
     def restored(self, made: Estimates) -> Estimates:
         if not self.mirrored.any():
             return made
-        batches = made.batches[:, :, self.of]
+        batches = made.batches.take(self.of, axis=2)
         np.subtract(1.0, batches, out=batches, where=self.mirrored)
         value = made.value[self.of]
         value = np.where(self.mirrored, 1.0 - value, value)
@@ -46,15 +46,15 @@ def halved(draws: Draws) -> Halved:
     assert draws.groups is not None
 
     def some(x: np.ndarray | None) -> np.ndarray | None:
-        return None if x is None else x[..., kept]
+        return None if x is None else x.take(kept, axis=2)
 
     made = replace(
         draws,
-        f=draws.f[..., kept],
+        f=draws.f.take(kept, axis=2),
         g=some(draws.g),
         drawn=some(draws.drawn),
-        last=some(draws.last),
-        square=some(draws.square),
+        last=None,  # the spread of single draws is not looked at here
+        square=None,
         sizes=draws.sizes[kept],
         groups=draws.groups[kept],
         tracked=None,
@@ -72,7 +72,7 @@ def _pairs(draws: Draws) -> tuple[np.ndarray, np.ndarray]:
     first, second = order[at[size == 2]], order[at[size == 2] + 1]
     same = np.ones(len(first), dtype=bool)
     for x in (draws.f, draws.g, draws.drawn):
-        if x is not None and len(first):
-            total = x[..., first] + x[..., second] - 1.0
-            same &= (np.isnan(total) | (np.abs(total) < ROUNDING)).all(axis=(0, 1))
+        for row in () if x is None else x:
+            total = row[:, first] + row[:, second]
+            same &= ~(np.abs(total - 1.0) > ROUNDING).any(axis=0)  # unknown ones do not speak against it
     return first[same], second[same]
