@@ -102,7 +102,9 @@ def grid(side: int = 20, seed: int = 1) -> dft.FactorGraph:
 def grid_truth(model: dft.FactorGraph) -> dict[str, float]:
     """P(1) of each variable of `grid`, by transfer of the 2^side states of a row, from above and from below."""
     side = round(model.n**0.5)
-    fields = np.array([model.table(k)[1] for k in range(2 * side * (side - 1), len(model.table_of))]).reshape(side, side)
+    fields = np.array([model.table(k)[1] for k in range(2 * side * (side - 1), len(model.table_of))]).reshape(
+        side, side
+    )
     link = np.exp(model.table(0))
     bits = ((np.arange(1 << side)[:, None] >> np.arange(side)[::-1]) & 1).astype(float)  # first variable, first axis
     within = model.table(0)[0, 0] * (bits[:, 1:] == bits[:, :-1]).sum(axis=1)

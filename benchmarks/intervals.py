@@ -1,10 +1,6 @@
 """Coverage of nominal 95 % intervals of runs of 4 chains × 1,000 sweeps, and how wide they are: `make coverage`.
 
-A repetition is a group of four chains. Many are run at once: chains have random streams of their own, and lanes that
-share scan orders are independent given those. Warm-up is fixed at 100 sweeps, the least that such a run takes by
-itself. The chains are folded atom by atom, which is what `standard` needs; the statistics of the other estimators are
-means of these over orbits, which `check` compares with a run that folds orbits in its kernel. So all estimators see
-the same draws. Truths are exact.
+Truths are exact. How repetitions are made, `repetitions.py` says.
 """
 
 from __future__ import annotations
@@ -13,43 +9,24 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from error_models import STRONG, grid, grid_truth, people, potts, town
 from measuring import HERE, Row
+from repetitions import CHAINS, Case, Statistics, check, folded, fours, orbits_of, run, statistics
 
-import definetti as dft
 from definetti.estimators import ESTIMATORS
-from definetti.estimators.ask import GraphQuestion, ask
 from definetti.estimators.assemble import judge
-from definetti.estimators.logic_ask import LogicQuestion, held, logic_question, tied_orbits
-from definetti.estimators.run import available_cores, resolve
-from definetti.model.factors import FREE
-from definetti.samplers.chains import Plan
 from definetti.samplers.draws import Draws
-from definetti.samplers.gibbs import Gibbs
-from definetti.symmetry.atom_names import find_atom
-from definetti.symmetry.logic import RenamingSymmetries
 
-CHAINS, SWEEPS, WARM = 4, 1000, 100
-REPETITIONS, QUICK = 2000, 100
+SWEEPS, REPETITIONS, QUICK = 1000, 2000, 100
 STATISTICS_AT_ONCE = 1 << 18  # chains × statistics of a run: some hundred megabytes of batch means
 FEWEST_HITS = 50  # expected of an atom, for `standard`
 METHODS = ("standard", "orbit", "conditional", "control", "auto")
 LEAST, MOST, WIDEST = 0.93, 0.97, 1.5
-Question = LogicQuestion | GraphQuestion
-
-
-@dataclass(frozen=True, eq=False)
-class Case:
-    name: str
-    model: Any
-    symmetries: str = "auto"
-    truth: Callable[[Any], Mapping[str, Any]] = dft.exact
 
 
 def cases() -> list[Case]:
@@ -64,149 +41,27 @@ def cases() -> list[Case]:
     ]
 
 
-# --- what is estimated ----------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class Statistics:
-    """Those of a question that are answers: their columns, types and true values."""
-
-    question: Question
-    columns: np.ndarray
-    names: list[str]
-    kinds: np.ndarray
-    truth: np.ndarray
-
-    def certain(self, draws: Draws) -> np.ndarray:
-        if isinstance(self.question, LogicQuestion):
-            return held(draws, self.question.group)
-        return self.question.names["certain"]
-
-
-def statistics(case: Case, method: str, known: Mapping[str, Any]) -> Statistics:
-    """Of two values only the second is an answer."""
-    group = resolve(case.model, case.symmetries, 20.0)
-    question: Question
-    if isinstance(group, RenamingSymmetries):
-        question = logic_question(group, (), method)
-        columns = list(range(len(question.group.sizes)))
-        names = [question.group.orbits[k].representative for k in columns]
-        values = [0] * len(names)
-    else:
-        question = ask(group, (), method, 1)
-        columns, names, values = _literals(question)
-    truth = np.array([_probability(known[name], value) for name, value in zip(names, values, strict=True)])
-    return Statistics(question, np.array(columns), names, np.array([kind(name) for name in names]), truth)
-
-
-def _literals(question: GraphQuestion) -> tuple[list[int], list[str], list[int]]:
-    """Statistics of the variables that stand for the rows, their names, and the places of their values."""
-    model, of = question.group.model, question.names["statistic_of"]
-    columns, names, values = [], [], []
-    for i in question.names["row_representative"].tolist():
-        found = of[model.literal_start[i] : model.literal_start[i + 1]].tolist()
-        found = found[1:] if len(found) == 2 else found
-        columns += found
-        names += [model.names[i]] * len(found)
-        values += range(len(found))
-    return columns, names, values
-
-
-def _probability(known: Any, value: int) -> float:
-    found = known if isinstance(known, float) else known.probability
-    return found[value] if isinstance(found, list) else found
-
-
-def kind(name: str) -> str:
-    """Atoms by predicate, friends(x,x) by itself; the variables of other models are one type."""
-    predicate, _, rest = name.partition("(")
-    if not rest:
-        return "all"
-    a, _, b = rest.rstrip(")").partition(",")
-    return "self" if a == b else predicate
-
-
-def orbits_of(single: Statistics, orbit: Statistics) -> np.ndarray:
-    """The orbit statistic that each statistic of single variables belongs to."""
-    one, many = single.question, orbit.question
-    if isinstance(one, LogicQuestion):
-        assert isinstance(many, LogicQuestion)
-        atoms = [find_atom(one.group.model, name) for name in single.names]
-        return np.array([many.group.orbit_number(predicate, constants) for predicate, constants in atoms])
-    assert isinstance(many, GraphQuestion)
-    model = one.group.model
-    free = np.repeat(model.evidence == FREE, model.cards)
-    of = np.zeros(one.names["singles"], dtype=np.int64)
-    of[one.names["statistic_of"][free]] = many.names["statistic_of"][free]
-    return of
-
-
-# --- draws ----------------------------------------------------------------------------------------------
-
-
-def run(question: Question, method: str, chains: int, seed: int) -> Draws:
-    plan = Plan(chains, WARM, SWEEPS, seed, available_cores())
-    sampling = question.sampling(Gibbs(), plan, method)
-    for _ in sampling.steps():
-        pass
-    draws = sampling.draws()
-    if isinstance(question, LogicQuestion):
-        draws = replace(draws, groups=tied_orbits(question.group, draws.f.shape[2]))
-    return replace(draws, tracked=None)
-
-
-def folded(draws: Draws, of: np.ndarray, groups: np.ndarray | None) -> Draws:
-    """Statistics of single variables as those of their orbits. `last` is for R-hat, which nobody looks at here."""
-    order = np.argsort(of, kind="stable")
-    sizes = np.bincount(of)
-    first = np.cumsum(sizes) - sizes
-
-    def mean(x: np.ndarray) -> np.ndarray:
-        return np.add.reduceat(x[:, :, order], first, axis=2) / sizes
-
-    assert draws.g is not None
-    f = mean(draws.f)
-    return replace(draws, f=f, g=mean(draws.g), last=f, square=None, sizes=sizes, groups=groups)
-
-
-def fours(draws: Draws) -> Iterator[Draws]:
-    """Repetitions of four chains each."""
-    parts = [name for name in ("f", "g", "last", "square") if getattr(draws, name) is not None]
-    for at in range(0, draws.chains, CHAINS):
-        yield replace(draws, **{name: getattr(draws, name)[:, at : at + CHAINS] for name in parts})
-
-
-def check(single: Draws, whole: Draws, of: np.ndarray) -> None:
-    """A run with single variables and one with orbits have the same draws: their means over orbits agree."""
-    made = folded(single, of, None)
-    assert whole.g is not None and made.g is not None
-    np.testing.assert_allclose(made.f, whole.f, atol=1e-12)
-    np.testing.assert_allclose(made.g, whole.g, atol=1e-12)
-
-
 # --- coverage -------------------------------------------------------------------------------------------
 
 
 def intervals(case: Case, repetitions: int) -> dict[str, tuple[Statistics, np.ndarray]]:
     """Per estimator float64[repetitions, 2, answers]: value and half-width."""
-    known = case.truth(case.model)
-    single, orbit = statistics(case, "standard", known), statistics(case, "orbit", known)
+    single, orbit = statistics(case, "standard"), statistics(case, "orbit")
     expected = SWEEPS * CHAINS * np.minimum(single.truth, 1.0 - single.truth)
     often = np.flatnonzero(expected >= FEWEST_HITS)
     single_kept = replace(single, columns=single.columns[often], kinds=single.kinds[often], truth=single.truth[often])
     of = orbits_of(single, orbit)
-    whole = run(orbit.question, "orbit", CHAINS, 1)
-    check(run(single.question, "standard", CHAINS, 1), whole, of)
+    check(single, orbit, of)
     at_once = CHAINS * max(1, min(100, STATISTICS_AT_ONCE // (CHAINS * len(of))))
     found: dict[str, list[np.ndarray]] = {method: [] for method in METHODS}
     seed, missing = 1, repetitions * CHAINS
     while missing:
         chains = min(at_once, missing)
-        draws = run(single.question, "standard", chains, seed)
+        draws = run(single.question, "standard", chains, SWEEPS, seed)
         seed, missing = seed + 1, missing - chains
         for part in fours(draws):
             found["standard"].append(_interval(single_kept, part, "standard"))
-        for part in fours(folded(draws, of, whole.groups)):
+        for part in fours(folded(draws, of, orbit)):
             for method in METHODS[1:]:
                 found[method].append(_interval(orbit, part, method))
     return {m: (single_kept if m == "standard" else orbit, np.stack(v)) for m, v in found.items()}

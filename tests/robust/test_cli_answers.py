@@ -351,8 +351,9 @@ def test_progress_is_drawn_for_a_terminal_only(quiet: bool) -> None:
     import pty
 
     leader, follower = pty.openpty()
-    words = ["marginals", GRID, "--seconds", "1", "--seed", "3", "--json", *(["--quiet"] if quiet else [])]
-    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "120"}
+    words = ["marginals", GRID, "--seconds", "1", "--until", "1e-6", "--seed", "3", "--json"]
+    words += ["--quiet"] if quiet else []
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "80"}
     process = subprocess.Popen(
         [sys.executable, "-m", "definetti", *words], stdout=subprocess.PIPE, stderr=follower, text=True, env=environment
     )
@@ -369,5 +370,6 @@ def test_progress_is_drawn_for_a_terminal_only(quiet: bool) -> None:
     out, _ = process.communicate(timeout=60)
     os.close(leader)
     assert process.returncode == 0 and json.loads(out)["orbit_count"] == 21
-    assert (b"updates/s" in drawn) is not quiet
+    for words_drawn in ("updates/s", "worst ±", " to go"):  # all of it fits into 80 columns
+        assert (words_drawn.encode() in drawn) is not quiet
     assert not quiet or drawn == b""

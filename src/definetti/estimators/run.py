@@ -160,6 +160,7 @@ def _take(
         "seconds": {"compile": compiled - began, "sample": sampling.seconds},
         "workers": plan.workers,
         "seed": plan.seed,
+        **stopping.run(),
     }
     if ladder := getattr(sampling, "ladder", None):  # of parallel tempering
         run["tempering"] = ladder
