@@ -152,6 +152,8 @@ def _take(
     draws = sampling.draws()
     if draws.sweeps == 0:
         raise KeyboardInterrupt
+    if not interrupted:
+        stopping.finish(draws)
     run = {
         "chains": plan.chains,
         "sweeps": int(sampling.batch_count and draws.sweeps),

@@ -104,8 +104,7 @@ class Stopping:
         if sampling.batch_count < (2 if self.until is None else FEWEST_BATCHES):
             return
         began = time.perf_counter()
-        draws = sampling.draws()
-        self.look = self.question.measure(draws, self.method)
+        self._judge(sampling.draws(), MARGIN)
         self._next = self._growth() * report.done + 1
         self._looked = time.perf_counter()
         took = self._looked - began
@@ -113,10 +112,18 @@ class Stopping:
             0.0 if self._looks == 0 else took if self._looks == 1 else min(took, self._cost)
         )  # 0: it loads modules
         self._looks += 1
+
+    def _judge(self, draws: Draws, share: float) -> None:
+        """Whether the half-width is below this share of the one asked for."""
+        self.look = self.question.measure(draws, self.method)
         half, rhat = self.look.half_width, self.look.rhat
-        if self.until is None or half is None:
-            return
-        self.reached = half <= MARGIN * self.until and (rhat is None or rhat < MOST_RHAT)
+        small = self.until is not None and half is not None and half <= share * self.until
+        self.reached = small and (rhat is None or rhat < MOST_RHAT)
+
+    def finish(self, draws: Draws) -> None:
+        """A last look where the time ran out: the end was not chosen by what was seen, so it needs no margin."""
+        if self.until is not None and not self.reached and len(draws.lengths) >= FEWEST_BATCHES:
+            self._judge(draws, 1.0)
 
     def _growth(self) -> float:
         """How many times the sweeps so far the goal needs at least, if errors fall with the number of sweeps."""
@@ -143,7 +150,7 @@ class Stopping:
         if self.until is None or self.reached:
             return []
         half = "unknown" if self.look.half_width is None else f"{self.look.half_width:.3g}"
-        if self.look.half_width is not None and self.look.half_width <= MARGIN * self.until:
+        if self.look.half_width is not None and self.look.half_width <= self.until:
             why = f"R-hat is {self.look.rhat:.4g}, not below {MOST_RHAT}" if self.look.rhat else "the batches are few"
         else:
             why = f"the largest half-width is {half}, {self.until:g} was asked for"
