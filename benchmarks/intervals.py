@@ -26,6 +26,7 @@ SWEEPS, REPETITIONS, QUICK = 1000, 2000, 100
 STATISTICS_AT_ONCE = 1 << 18  # chains × statistics of a run: some hundred megabytes of batch means
 FEWEST_HITS = 50  # expected of an atom, for `standard`
 METHODS = ("standard", "orbit", "conditional", "control", "auto")
+ROUNDING = 1e-12
 LEAST, MOST, WIDEST = 0.93, 0.97, 1.5
 
 
@@ -82,10 +83,10 @@ def coverage(case: Case, repetitions: int) -> list[dict[str, Any]]:
     out = []
     for method, (of, made) in found.items():
         error, half = np.abs(made[:, 0] - of.truth), made[:, 1]
-        exact = (half == 0).all(axis=0) & (error < 1e-12).all(axis=0)
+        exact = (half == 0).all(axis=0) & (error < ROUNDING).all(axis=0)
         for name in dict.fromkeys(of.kinds[~exact].tolist()):
             columns = (of.kinds == name) & ~exact
-            held = (error[:, columns] <= half[:, columns]).mean(axis=1)
+            held = (error[:, columns] <= half[:, columns] + ROUNDING).mean(axis=1)
             spread = 1.96 * np.sqrt((error[:, columns] ** 2).mean(axis=0))
             out.append(
                 {

@@ -163,6 +163,15 @@ def test_what_never_moved_is_told_by_its_conditionals() -> None:
         assert made.value[0] == pytest.approx(1.05e-5, rel=0.01)
 
 
+def test_conditionals_that_depend_on_nothing_are_taken_in_every_fold() -> None:
+    """F goes up and down in turn, so that batches are merged to whole chains, whose means are equal by chance in all
+    folds but those of the last chain."""
+    f = np.tile([0.0, 0.2], 16)[:, None, None] + np.zeros((1, 4, 1))
+    f[:, 3] += 0.01 * np.random.default_rng(1).random((32, 1))
+    made = auto(draws(f, np.full_like(f, 0.125)))
+    assert (made.batches == 0.125).all() and made.value[0] == 0.125
+
+
 def test_choice_does_not_go_with_the_smallest_estimate() -> None:
     """A rare event: estimates chosen by `auto` stay unbiased. 200 runs; a bias of 4 standard errors happens once in
     16,000."""

@@ -74,7 +74,7 @@ def _choose(variances: np.ndarray, known: np.ndarray, never: np.ndarray) -> np.n
     was always 0, or always 1."""
     of_orbit, of_conditional, of_control = variances
     choice = np.full(len(known), ORBIT, dtype=np.int8)
-    better = known & (CLEARLY * of_conditional < of_orbit)
+    better = known & (CLEARLY * of_conditional <= of_orbit)  # both 0: a few means of counts may be equal by chance
     choice[better] = CONDITIONAL
     best = np.where(better, of_conditional * CLEARLY / BETTER, of_orbit)
     choice[CLEARLY * of_control < best] = CONTROL
