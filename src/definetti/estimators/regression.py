@@ -195,10 +195,10 @@ def _forward(products: Products, foreign: np.ndarray, more: np.ndarray, most: in
     correlations, the largest of a pool's, are not enough.
     """
     count, at = len(foreign), np.arange(len(foreign))
-    free, left, rest, basis = _beside_own(products)
     chosen, valid = np.zeros((count, most), np.int64), np.zeros((count, most), bool)
     if not foreign.shape[1]:
         return chosen[:, :0], valid[:, :0]
+    free, left, rest, basis = _beside_own(products)
     chance = (4.0 + 2.0 * np.log(max(int(foreign.sum(axis=1).max(initial=1)), 1))) / products.rows
     for step in range(most):
         score = np.einsum("tpv,tpv->tp", left, left)
@@ -228,7 +228,7 @@ def _beside_own(products: Products) -> tuple[np.ndarray, np.ndarray, np.ndarray,
     """What the pool's regressors have that the components' own do not: squared norms [T, P], moments [T, P, m]; what
     is left of the statistics [T]; and the own ones made orthonormal, as products with the pool [T, P] each."""
     left, rest, basis, among = products.pool_moments.copy(), products.squares.copy(), [], []
-    free = np.tile(np.diag(products.pool), (len(rest), 1))
+    free = np.repeat(np.diag(products.pool)[None], len(rest), axis=0)
     own, moments = products.own.copy(), products.own_moments.copy()
     for a in range(own.shape[1]):
         size = own[:, a, a].copy()
