@@ -154,7 +154,7 @@ def test_fitted_and_chosen_are_no_worse_than_the_better_of_orbit_and_conditional
     for method in ("orbit", "conditional", "control", "auto"):
         found = np.stack([ESTIMATORS[method](group).value for group in fours(draws)])
         mse[method] = ((found - truth) ** 2).mean()
-    assert (mse["orbit"] < mse["conditional"]) is (name != "Potts")
+    assert bool(mse["orbit"] < mse["conditional"]) is (name != "Potts")
     assert max(mse["control"], mse["auto"]) < min(mse["orbit"], mse["conditional"]), mse
 
 
