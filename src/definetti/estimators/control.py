@@ -69,7 +69,10 @@ def fits(seen: Streams) -> Iterator[Fit]:
         rows = of[: len(seen.lengths)]
     for k in range(len(moves)):
         outside = rows != k
-        yield Fit(of == k, fit(seen.paired[outside], seen.d[outside], seen.known, seen.groups, moves[k]))
+        number = np.cumsum(outside).reshape(outside.shape) - 1
+        both = outside[1:] & outside[:-1]
+        after = np.stack([number[:-1][both], number[1:][both]])
+        yield Fit(of == k, fit(seen.paired[outside], seen.d[outside], after, seen.known, seen.groups, moves[k]))
 
 
 def _moves(f: np.ndarray, of: np.ndarray) -> np.ndarray:

@@ -2,7 +2,11 @@
 
 D has mean exactly 0, so F − βᵀD has the mean of F for every β (`docs/architecture.md`); the fit only makes it
 quieter. A statistic's own D comes first, then those of others that explain what is left; all statistics look for them
-in one pool, so that the work grows with their number and not with its square. The statistics of one variable (its
+in one pool, so that the work grows with their number and not with its square.
+
+What counts is the mean over a whole run, and a chain remembers: D of one batch shows in F of this batch and of the
+next. Nothing of D shows in earlier F, because D is a martingale difference. So what the fit leaves is regressed once
+more on the D of the batch before, and β is the sum of both. The statistics of one variable (its
 values) have the same regressors and the same ridge: least squares is linear in F, so that their estimates add up to
 what the values' F add up to, namely 1.
 """
@@ -55,11 +59,13 @@ def apply(coefficients: Coefficients, f: np.ndarray, d: np.ndarray) -> np.ndarra
     return out
 
 
-def fit(f: np.ndarray, d: np.ndarray, has_own: np.ndarray, groups: np.ndarray, moves: np.ndarray) -> Coefficients:
-    """Least squares on rows f[n, K] and d[n, K]. `has_own`: D of the statistic itself is known; `groups`: statistics
-    that belong to one variable have one number. `moves[k]` counts how often F_k changed within a chain: where it did
-    not, D has not shown its law (a chain that stays in one mode has a tiny D that goes with the mode), and nothing
-    is fitted to it."""
+def fit(
+    f: np.ndarray, d: np.ndarray, after: np.ndarray, has_own: np.ndarray, groups: np.ndarray, moves: np.ndarray
+) -> Coefficients:
+    """Least squares on rows f[n, K] and d[n, K]; row after[1, j] is of the batch that follows the one of row
+    after[0, j]. `has_own`: D of the statistic itself is known; `groups`: statistics that belong to one variable have
+    one number. `moves[k]` counts how often F_k changed within a chain: where it did not, D has not shown its law (a
+    chain that stays in one mode has a tiny D that goes with the mode), and nothing is fitted to it."""
     rows, count = f.shape
     budget = min(rows // ROWS_PER_REGRESSOR, MOST_REGRESSORS if count <= MANY else MOST_REGRESSORS_OF_MANY)
     made = Coefficients(
@@ -71,7 +77,7 @@ def fit(f: np.ndarray, d: np.ndarray, has_own: np.ndarray, groups: np.ndarray, m
     norm = np.sqrt(np.einsum("nk,nk->k", x, x))
     x *= np.where(norm > TINY, 1.0 / np.where(norm > TINY, norm, 1.0), 0.0)
     pool = _pool(x, y, (norm > TINY) & (moves >= ROWS_PER_REGRESSOR))
-    rows_of = Rows(x, y, norm, pool, np.ascontiguousarray(x[:, pool]))
+    rows_of = Rows(x, y, norm, pool, np.ascontiguousarray(x[:, pool]), after)
     for members in _components(groups, has_own):
         step = max(1, BLOCK // (max(len(pool), 1) * members.shape[1]))
         for at in range(0, len(members), step):
@@ -88,6 +94,7 @@ class Rows:
     norm: np.ndarray  # [K]
     pool: np.ndarray  # int64[P]
     shared: np.ndarray  # [n, P]
+    after: np.ndarray  # int64[2, n']: rows, and those of the batches that follow them
 
 
 def _components(groups: np.ndarray, has_own: np.ndarray) -> list[np.ndarray]:
@@ -127,6 +134,7 @@ def _fit_block(
     place, valid = _forward(products, foreign, more, budget - own.shape[1])
     beta = _ridge(products, place, valid)
     chosen = np.concatenate([own, rows.pool[place]], axis=1)
+    beta += _late(rows, members, chosen, beta)
     norm = rows.norm[chosen]
     beta /= np.where(norm > TINY, norm, 1.0)[:, :, None]
     rare = allowed < max(own.shape[1], 1)
@@ -187,10 +195,10 @@ def _forward(products: Products, foreign: np.ndarray, more: np.ndarray, most: in
     correlations, the largest of a pool's, are not enough.
     """
     count, at = len(foreign), np.arange(len(foreign))
-    free, left, rest, basis = _beside_own(products)
     chosen, valid = np.zeros((count, most), np.int64), np.zeros((count, most), bool)
     if not foreign.shape[1]:
         return chosen[:, :0], valid[:, :0]
+    free, left, rest, basis = _beside_own(products)
     chance = (4.0 + 2.0 * np.log(max(int(foreign.sum(axis=1).max(initial=1)), 1))) / products.rows
     for step in range(most):
         score = np.einsum("tpv,tpv->tp", left, left)
@@ -220,7 +228,7 @@ def _beside_own(products: Products) -> tuple[np.ndarray, np.ndarray, np.ndarray,
     """What the pool's regressors have that the components' own do not: squared norms [T, P], moments [T, P, m]; what
     is left of the statistics [T]; and the own ones made orthonormal, as products with the pool [T, P] each."""
     left, rest, basis, among = products.pool_moments.copy(), products.squares.copy(), [], []
-    free = np.tile(np.diag(products.pool), (len(rest), 1))
+    free = np.repeat(np.diag(products.pool)[None], len(rest), axis=0)
     own, moments = products.own.copy(), products.own_moments.copy()
     for a in range(own.shape[1]):
         size = own[:, a, a].copy()
@@ -241,10 +249,8 @@ def _beside_own(products: Products) -> tuple[np.ndarray, np.ndarray, np.ndarray,
 
 
 def _ridge(products: Products, place: np.ndarray, valid: np.ndarray) -> np.ndarray:
-    """[T, q, m]: ridge regression, one ridge per component: that of Hoerl, Kennard and Baldwin, q·s² / |β|².
-
-    It is large where little is explained and vanishes where nearly all is.
-    """
+    """[T, q, m]: ridge regression, one ridge per component: q·s² / |β|². It is large where little is explained and
+    vanishes where nearly all is."""
     a, m = products.own_moments.shape[1:]
     q = a + place.shape[1]
     if q == 0:
@@ -256,12 +262,36 @@ def _ridge(products: Products, place: np.ndarray, valid: np.ndarray) -> np.ndarr
     gram[:, a:, a:] = products.pool[place[:, :, None], place[:, None, :]] * (valid[:, :, None] & valid[:, None, :])
     foreign = np.take_along_axis(products.pool_moments, place[:, :, None], axis=1) * valid[:, :, None]
     moment = np.concatenate([products.own_moments, foreign], axis=1)
+    return _shrunk(gram, moment, products.squares, products.rows)
+
+
+def _shrunk(gram: np.ndarray, moment: np.ndarray, squares: np.ndarray, rows: int) -> np.ndarray:
+    """The solution [T, q, m] with the ridge of Hoerl, Kennard and Baldwin, from products of q regressors and m
+    statistics."""
+    q = gram.shape[1]
     dead = np.einsum("taa->ta", gram) < 0.5  # a column that is not used, or never moved
-    gram += np.eye(q) * (dead[:, :, None] + 1e-10)
+    gram = gram + np.eye(q) * (dead[:, :, None] + 1e-10)
     beta = np.linalg.solve(gram, moment)
     used = (~dead).sum(axis=1)
     explained = (beta * (2.0 * moment - gram @ beta)).sum(axis=(1, 2))
-    residual = np.maximum(products.squares - explained, 0.0) / np.maximum(products.rows - used - 1, 1)
+    residual = np.maximum(squares - explained, 0.0) / np.maximum(rows - used - 1, 1)
     size = (beta**2).sum(axis=(1, 2))
     weight = np.minimum(used * residual / np.where(size > TINY, size, 1.0), 1.0)
     return np.linalg.solve(gram + np.eye(q) * weight[:, None, None], moment)
+
+
+def _late(rows: Rows, members: np.ndarray, chosen: np.ndarray, beta: np.ndarray) -> np.ndarray:
+    """[T, q, m]: what D of one batch adds to F of the next, by the regressors of `beta`; 0 where rows are too few."""
+    before, now = rows.after
+    used = (beta != 0).any(axis=2)
+    fits = 2 * ROWS_PER_REGRESSOR * used.sum(axis=1) <= len(now)
+    if not fits.any() or not used.any():
+        return np.zeros_like(beta)
+    x = rows.x[:, chosen]
+    left = rows.y[:, members][now] - np.einsum("ntq,tqm->ntm", x[now], beta)
+    x = x[before] * used
+    x -= x.mean(axis=0)
+    left -= left.mean(axis=0)
+    gram, moment = np.einsum("ntp,ntq->tpq", x, x), np.einsum("ntq,ntm->tqm", x, left)
+    late = _shrunk(gram, moment, np.einsum("ntm,ntm->t", left, left), len(now))
+    return np.where((used & fits[:, None])[:, :, None], late, 0.0)
