@@ -97,3 +97,30 @@ def grid(side: int = 20, seed: int = 1) -> dft.FactorGraph:
     start = np.concatenate([2 * np.arange(len(edges) + 1), 2 * len(edges) + np.arange(1, node.size + 1)])
     which = np.concatenate([np.zeros(len(edges), np.int64), 1 + np.arange(node.size)])
     return dft.FactorGraph.from_arrays(np.full(node.size, 2), start, scope, which, [0.4 * np.eye(2), *fields])
+
+
+def grid_truth(model: dft.FactorGraph) -> dict[str, float]:
+    """P(1) of each variable of `grid`, by transfer of the 2^side states of a row, from above and from below."""
+    side = round(model.n**0.5)
+    fields = np.array([model.table(k)[1] for k in range(2 * side * (side - 1), len(model.table_of))]).reshape(
+        side, side
+    )
+    link = np.exp(model.table(0))
+    bits = ((np.arange(1 << side)[:, None] >> np.arange(side)[::-1]) & 1).astype(float)  # first variable, first axis
+    within = model.table(0)[0, 0] * (bits[:, 1:] == bits[:, :-1]).sum(axis=1)
+    rows = [np.exp(within + bits @ field) for field in fields]
+
+    def pass_on(weight: np.ndarray) -> np.ndarray:
+        for _ in range(side):  # the first axis goes through its link and becomes the last
+            weight = (link @ weight.reshape(2, -1)).T.ravel()
+        return weight / weight.max()
+
+    above = [np.ones(1 << side)]
+    for row in rows[:-1]:
+        above.append(pass_on(above[-1] * row))
+    below, found = np.ones(1 << side), np.zeros((side, side))
+    for r in range(side - 1, -1, -1):
+        joint = above[r] * rows[r] * below
+        found[r] = joint @ bits / joint.sum()
+        below = pass_on(below * rows[r])
+    return dict(zip(model.names, found.ravel().tolist(), strict=True))

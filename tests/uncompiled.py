@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
@@ -208,13 +208,20 @@ def site_matrices(aim: Target, run: Run) -> list[np.ndarray]:
     return [sweep_matrix(aim, run, aim.simple.free[k : k + 1]) for k in range(len(aim.simple.free))]
 
 
-def scan_matrix(sites: list[np.ndarray], scan: str) -> np.ndarray:
-    """One sweep of a scan (one update for `random`): all orders with equal probability, or the fixed one."""
+def scan_matrix(sites: list[np.ndarray], scan: str, orbits: Sequence[int] | None = None) -> np.ndarray:
+    """One sweep of a scan (one update for `random`): orbit by orbit, all orders of an orbit with equal probability, or
+    the fixed order. Without `orbits` all sites are one."""
     if scan == "random":
         return np.mean(sites, axis=0)
-    orders = itertools.permutations(range(len(sites))) if scan == "symmetric" else [range(len(sites))]
-    one = np.eye(len(sites[0]))
-    return np.mean([np.linalg.multi_dot([one, one, *(sites[k] for k in order)]) for order in orders], axis=0)
+    matrix = one = np.eye(len(sites[0]))
+    if scan == "fixed":
+        return np.linalg.multi_dot([one, one, *sites])
+    labels = [0] * len(sites) if orbits is None else list(orbits)
+    for label in dict.fromkeys(labels):
+        members = [site for site, orbit in zip(sites, labels, strict=True) if orbit == label]
+        steps = [np.linalg.multi_dot([one, one, *order]) for order in itertools.permutations(members)]
+        matrix = matrix @ np.mean(steps, axis=0)
+    return matrix
 
 
 def flow_error(aim: Target, matrix: np.ndarray) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections import Counter
 
 import numpy as np
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from uncompiled import WHOLE, uncompiled, wide_probability
 
 from definetti.samplers.fields import _log_odds, _thresholds
+from definetti.samplers.gibbs import Orders
 from definetti.samplers.kernels import fields as field_kernels
 from definetti.samplers.kernels import orders as order_kernels
 from definetti.samplers.kernels import tables as table_kernels
@@ -110,17 +112,29 @@ def followed(make, bounds_product: int):
     return results
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, 4])
-def test_shuffled_is_uniform(n: int) -> None:
-    sites = np.arange(10, 10 + n, dtype=np.int32)
+@pytest.mark.parametrize("sizes", [(1,), (2,), (3,), (4,), (2, 1, 3)])
+def test_shuffled_is_uniform_within_orbits(sizes: tuple[int, ...]) -> None:
+    starts = np.concatenate([[0], np.cumsum(sizes)])
+    sites = np.arange(10, 10 + starts[-1], dtype=np.int32)
 
     def make(kernels):
-        rows = np.empty((1, n), dtype=np.int32)
-        kernels.shuffled(None, sites, rows)
+        rows = np.empty((1, len(sites)), dtype=np.int32)
+        kernels.shuffled(None, sites, starts, rows)
         return rows[0]
 
-    results = followed(make, int(np.prod(np.arange(1, n + 1))))
-    assert results == Counter(itertools.permutations(sites.tolist()))
+    results = followed(make, math.prod(map(math.factorial, sizes)))
+    orbits = [sites[a:b].tolist() for a, b in itertools.pairwise(starts.tolist())]
+    orders = itertools.product(*(itertools.permutations(orbit) for orbit in orbits))
+    assert results == Counter(tuple(itertools.chain(*order)) for order in orders)
+
+
+def test_orbits_take_turns() -> None:
+    """In the order of their first sites, whatever their numbers; other scans do not know them."""
+    sites, orbit_of = np.array([0, 1, 3, 4, 5]), np.array([7, 2, 9, 7, 2, 2])
+    for scan, orbits in (("symmetric", [{0, 3}, {1, 4, 5}]), ("fixed", [{0}, {1}, {3}, {4}, {5}])):
+        for row in Orders(scan, sites, np.arange(1, 5, dtype=np.uint64), orbit_of).next(9).tolist():
+            cuts = np.cumsum([0, *map(len, orbits)]).tolist()
+            assert [set(row[a:b]) for a, b in itertools.pairwise(cuts)] == orbits
 
 
 def test_with_replacement_is_uniform() -> None:

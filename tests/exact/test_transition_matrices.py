@@ -23,6 +23,7 @@ from uncompiled import (
     weighed,
 )
 
+from definetti.estimators.ask import ask
 from definetti.model.factors import FactorGraph, factor_graph
 from definetti.symmetry.factors import symmetries
 
@@ -137,6 +138,7 @@ SYMMETRIC = {
     "hard": hard_pairs(),
     "potts": potts_ring(3, 3),
     "observed": potts_ring(4, 2, 1.1).condition({0: 1}),
+    "flipped": factor_graph([2, 2], [([0], [1, 2]), ([1], [2, 1]), ([0, 1], [[1, 3], [3, 1]])]),  # one orbit, two rows
 }
 
 
@@ -160,7 +162,11 @@ def test_scan_commutes_with_group(name: str, kernel: str, scan: str) -> None:
         return
     group = symmetries(model)
     assert len(group.group.generators) > 0
-    matrix = scan_matrix(site_matrices(aim, run), scan)
+    orbit_of = ask(group, (), "orbit", 1).statistics.orbit_of
+    assert orbit_of is not None
+    orbits = orbit_of[group.model.free].tolist()
+    assert len(set(orbits)) == {"hard": 2, "observed": 2}.get(name, 1)
+    matrix = scan_matrix(site_matrices(aim, run), scan, orbits)
     for element in dense(group):
         assert unrest(aim, matrix, element) < TOLERANCE
 

@@ -310,6 +310,26 @@ def test_compare_as_text(ask: Any, path: str, tmp_path: Path, capfd: pytest.Capt
     assert "mse" in out and "z" in out
 
 
+def test_compare_says_what_it_left_out(ask: Any, path: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """X0 and X2 are one orbit: a .json has X0 alone, a file of another program both."""
+    sampled, other = str(tmp_path / "sampled.json"), tmp_path / "other.results"
+    ask("marginals", path, "--sweeps", "500", "--seed", "3", "-o", sampled)
+    other.write_text("X0 0.7027\nX2 0.7027\n")
+    got = ask("compare", sampled, str(other))
+    assert (got["compared"], got["only_run"], got["only_reference"]) == (1, 1, 1)
+    assert run(["compare", sampled, str(other)]) == 0
+    assert "1 of the run alone, X1 among them; 1 of the reference alone, X2 among them" in capfd.readouterr().out
+    assert run(["compare", sampled, sampled]) == 0
+    assert "not compared" not in capfd.readouterr().out
+
+
+def test_until_shows_the_half_width_it_reached(ask: Any, path: str, capfd: pytest.CaptureFixture[str]) -> None:
+    got = ask("marginals", path, "--until", "0.01", "--seed", "3")
+    assert got["run"]["until"] == 0.01 and 0 < got["run"]["half_width"] <= 0.01
+    assert run(["marginals", path, "--until", "0.01", "--seed", "3"]) == 0
+    assert "asked for ±0.01" in capfd.readouterr().out
+
+
 def test_doctor(capfd: pytest.CaptureFixture[str]) -> None:
     assert run(["doctor", "--json"]) == 0
     facts = json.loads(capfd.readouterr().out)
@@ -351,8 +371,9 @@ def test_progress_is_drawn_for_a_terminal_only(quiet: bool) -> None:
     import pty
 
     leader, follower = pty.openpty()
-    words = ["marginals", GRID, "--seconds", "1", "--seed", "3", "--json", *(["--quiet"] if quiet else [])]
-    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "120"}
+    words = ["marginals", GRID, "--seconds", "1", "--until", "1e-6", "--seed", "3", "--json"]
+    words += ["--quiet"] if quiet else []
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "80"}
     process = subprocess.Popen(
         [sys.executable, "-m", "definetti", *words], stdout=subprocess.PIPE, stderr=follower, text=True, env=environment
     )
@@ -369,5 +390,6 @@ def test_progress_is_drawn_for_a_terminal_only(quiet: bool) -> None:
     out, _ = process.communicate(timeout=60)
     os.close(leader)
     assert process.returncode == 0 and json.loads(out)["orbit_count"] == 21
-    assert (b"updates/s" in drawn) is not quiet
+    for words_drawn in ("updates/s", "worst ±", " to go"):  # all of it fits into 80 columns
+        assert (words_drawn.encode() in drawn) is not quiet
     assert not quiet or drawn == b""

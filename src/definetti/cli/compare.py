@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,20 +31,36 @@ def command(first: Path, second: Path, as_json: bool, quiet: bool) -> int:
     from definetti.model.compare import compare
     from definetti.store import read_result
 
-    comparison = compare(read_result(first), read_result(second))
+    one, two = read_result(first), read_result(second)
+    comparison = compare(one, two)
+    alone = {"run": [name for name in one if name not in two], "reference": [name for name in two if name not in one]}
     if as_json:
-        say_json({"run": str(first), "reference": str(second), **comparison.to_json()})
+        counts = {f"only_{which}": len(names) for which, names in alone.items()}
+        say_json({"run": str(first), "reference": str(second), **comparison.to_json(), **counts})
     else:
-        say(comparison_table(comparison))
+        by_orbit = ".json" in (first.suffix, second.suffix)
+        say(comparison_table(comparison, left_out(alone, by_orbit)))
     judged = comparison.strongest is not None
     return 1 if judged and not comparison.agrees else 0
 
 
-def comparison_table(comparison: Comparison) -> str:
+def left_out(alone: Mapping[str, list[str]], by_orbit: bool) -> str:
+    """Names that one file has alone, and why that may be."""
+    parts = [
+        f"{show.count(len(names))} of the {which} alone, {names[0]} among them"
+        for which, names in alone.items()
+        if names
+    ]
+    cure = " (a .json has one row per orbit; -o FILE.csv has every variable)" if by_orbit else ""
+    return "; ".join(parts) + cure if parts else ""
+
+
+def comparison_table(comparison: Comparison, not_compared: str = "") -> str:
     """The figures of the whole, then the rows that are furthest apart."""
     largest = comparison.largest
     whole = [
         ("compared", show.count(len(comparison.names))),
+        *([("not compared", not_compared)] if not_compared else []),
         ("KL(run‖reference)", show.number(comparison.kl_ab)),
         ("KL(reference‖run)", show.number(comparison.kl_ba)),
         ("mse", show.number(comparison.mse)),

@@ -149,7 +149,7 @@ def footer(result: Marginals) -> str:
         what = f"{show.count(run['chains'])} chains × {show.count(run['sweeps'])} sweeps"
         what += f" after {show.count(run['burn_in'])} of warm-up" if run["burn_in"] else ""
         how.insert(0, f"{what} by {run['sampler']}" if run["sampler"] else what)
-    lines = [", ".join(how), *gained(run)]
+    lines = [", ".join(how), *reached(run), *gained(run)]
     if run["updates"] and seconds["sample"]:
         rate = show.number(run["updates"] / seconds["sample"] / 1e6, 3)
         lines.append(f"{show.count(run['updates'])} updates, {rate} M per second")
@@ -157,6 +157,14 @@ def footer(result: Marginals) -> str:
         lines.append(f"seed {run['seed']}")
     lines.append(", ".join(f"{phase} {show.seconds(s)}" for phase, s in seconds.items() if s is not None))
     return "\n".join(lines)
+
+
+def reached(run: Mapping[str, Any]) -> list[str]:
+    """The half-width at the end, beside the one that was asked for."""
+    if run.get("until") is None:
+        return []
+    half = "unknown" if run["half_width"] is None else f"±{show.number(run['half_width'], 2)}"
+    return [f"largest 95 % half-width {half}, asked for ±{show.number(run['until'], 2)}"]
 
 
 def gained(run: Mapping[str, Any]) -> list[str]:

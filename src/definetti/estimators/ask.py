@@ -160,8 +160,8 @@ def tracker(
 
 
 def _tied(of_slot: np.ndarray, row: np.ndarray) -> np.ndarray:
-    """int64[K]: one number for the statistics that the values of a variable link (a value flip may link several
-    rows)."""
+    """int64[K]: one number for the statistics that the values of a variable, or of a row, link (a value flip may link
+    several rows)."""
     from scipy.sparse import coo_matrix
     from scipy.sparse.csgraph import connected_components
 
@@ -169,6 +169,13 @@ def _tied(of_slot: np.ndarray, row: np.ndarray) -> np.ndarray:
     ends = (of_slot, count + row)
     graph = coo_matrix((np.ones(len(row), dtype=np.int8), ends), shape=(count + len(row), count + len(row)))
     return connected_components(graph, directed=False)[1][:count].astype(np.int64)
+
+
+def _variable_orbits(group: Symmetries) -> np.ndarray:
+    """int64[n]: variables that some element of the group carries into each other, with whatever values."""
+    model = group.model
+    linked = _tied(group.literal_orbit, np.repeat(np.arange(model.n), model.cards))
+    return linked[group.literal_orbit[model.literal_start[:-1]]]
 
 
 def ask(
@@ -217,6 +224,6 @@ def ask(
         "certain": certain_statistics(model, slots, of_slot, statistic_of, events),
     }
     track, members = tracker(used, names["statistic_of"], sizes, tied, seed)
-    statistics = Statistics(of_slot, sizes, watch, event_sizes, tied, track, members)
+    statistics = Statistics(of_slot, sizes, watch, event_sizes, tied, track, members, _variable_orbits(group))
     lifted = None if untied is None else lift(untied, names)
     return GraphQuestion(used, parsed, tuple(events), slots, statistics, names, tuple(notices), shown, lifted)

@@ -8,12 +8,17 @@ alike, so that they add up to 1.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from definetti.diagnose import MANY_CHAINS, chain_means, standard_error, weighted_mean
+from definetti.diagnose import MANY_CHAINS, weighted_mean
 from definetti.estimators import orbit
 from definetti.estimators.control import Fit, fits
+from definetti.estimators.pairs import halved
 from definetti.estimators.regression import apply
+from definetti.estimators.spread import outside_variance
+from definetti.estimators.streams import Streams, streams
 from definetti.estimators.values import CONDITIONAL, CONTROL, ORBIT, Estimates
 from definetti.samplers.draws import Draws
 
@@ -26,52 +31,59 @@ FEWEST = 20  # batches of all chains to choose by
 def estimate(draws: Draws) -> Estimates:
     if draws.g is None or draws.f.shape[0] * draws.f.shape[1] < FEWEST:
         return orbit.estimate(draws)
-    f, paired, differences = draws.f, draws.paired, draws.differences
-    groups = np.arange(f.shape[2]) if draws.groups is None else draws.groups
-    known = np.asarray(~np.isnan(draws.g).all(axis=(0, 1)))
-    g = np.where(np.isnan(draws.g), f, draws.g)
-    batches = f.copy()
-    votes = np.zeros((CONTROL + 1, f.shape[2]))
-    for part in fits(draws):
-        choice = _choose(part, (f, g, paired, differences), draws.lengths, groups, known)
-        inside = part.inside
-        controlled = apply(part.coefficients, paired[inside], differences[inside])
-        batches[inside] = np.where(choice == CONTROL, controlled, np.where(choice == CONDITIONAL, g[inside], f[inside]))
+    half = halved(draws)
+    return half.restored(_estimate(half.draws))
+
+
+def _estimate(draws: Draws) -> Estimates:
+    seen = streams(draws)
+    batches = seen.f.copy()
+    votes = np.zeros((CONTROL + 1, batches.shape[2]))
+    parts = list(fits(seen))
+    for part, choice in zip(parts, _choices(seen, parts), strict=True):
+        where, control, conditional = part.inside, choice == CONTROL, choice == CONDITIONAL
+        controlled = apply(part.coefficients, seen.paired[where], seen.d[where])
+        batches[where] = np.where(control, controlled, np.where(conditional, seen.g[where], seen.f[where]))
         votes[choice, np.arange(len(choice))] += 1
     method = votes.argmax(axis=0).astype(np.int8)
     return Estimates(weighted_mean(batches, draws.lengths), batches, np.zeros(len(method), dtype=bool), method)
 
 
-def _choose(
-    part: Fit, streams: tuple[np.ndarray, ...], lengths: np.ndarray, groups: np.ndarray, known: np.ndarray
-) -> np.ndarray:
-    """int8[K]: the estimator for the fold's batches, chosen on the others. `streams`: F, G, F at G's updates, and D."""
-    f, g, paired, d = streams
-    if f.shape[1] >= MANY_CHAINS:  # then folds are whole chains, and chains' means say all
-        outside = ~part.inside[0]
-        f, g, paired, d = (chain_means(x[:, outside], lengths)[None] for x in streams)
-        lengths = lengths.sum(keepdims=True)
-    else:
-        hole = np.where(part.inside, np.nan, 1.0)[:, :, None]
-        f, g, paired = f * hole, g * hole, paired * hole
-    rows = np.isfinite(f).sum(axis=(0, 1))
-    used = part.coefficients.used
-    lost = rows / np.maximum(rows - used - 1.0, 1.0)  # the fit's degrees of freedom
-    quiet = [standard_error(x, lengths)[0] ** 2 for x in (f, g, apply(part.coefficients, paired, d))]
-    of_orbit, of_conditional, of_control = (_by_group(v, groups) for v in (*quiet[:2], quiet[2] * lost))
-    able = _by_group(np.where(part.coefficients.fitted, 0.0, np.nan), groups) == 0.0
-    choice = np.full(len(groups), ORBIT, dtype=np.int8)
-    better = known & (CLEARLY * of_conditional < of_orbit)
+def _choices(seen: Streams, parts: Sequence[Fit]) -> list[np.ndarray]:
+    """int8[K] per fold: the estimator for its batches, chosen on the others."""
+    outside = np.stack([~part.inside for part in parts])
+    if outside.shape[2] >= MANY_CHAINS:  # then folds are whole chains, and chains' means say all
+        seen, outside = seen.condensed(1), outside[:, :1]
+    of_orbit, of_conditional = (outside_variance(x, seen.lengths, outside) for x in (seen.f, seen.g))
+    out = []
+    for k, part in enumerate(parts):
+        rows = int(outside[k].sum())
+        lost = rows / np.maximum(rows - part.coefficients.used - 1.0, 1.0)  # the fit's degrees of freedom
+        residual = apply(part.coefficients, seen.paired, seen.d)
+        of_control = outside_variance(residual, seen.lengths, outside[k : k + 1])[0] * lost
+        of_control[~part.coefficients.fitted] = np.inf
+        variances = np.stack([of_orbit[k], of_conditional[k], of_control])
+        mean = seen.f[outside[k]].mean(axis=0)
+        never = (mean < SAME) | (mean > 1.0 - SAME)
+        out.append(_choose(_by_group(variances, seen.groups), seen.known, never))
+    return out
+
+
+def _choose(variances: np.ndarray, known: np.ndarray, never: np.ndarray) -> np.ndarray:
+    """int8[K]: by the variances [3, K] of orbit, conditional and control. `known`: there are conditionals; `never`: it
+    was always 0, or always 1."""
+    of_orbit, of_conditional, of_control = variances
+    choice = np.full(len(known), ORBIT, dtype=np.int8)
+    better = known & (CLEARLY * of_conditional <= of_orbit)  # both 0: a few means of counts may be equal by chance
     choice[better] = CONDITIONAL
     best = np.where(better, of_conditional * CLEARLY / BETTER, of_orbit)
-    choice[able & (CLEARLY * of_control < best)] = CONTROL
-    still = (of_orbit == 0.0) & known & (of_conditional > 0.0)  # never moved: the conditionals say how rare it is
-    mean = np.nanmean(f, axis=(0, 1)) if f.size else np.zeros(len(groups))
-    choice[still & ((mean < SAME) | (mean > 1.0 - SAME))] = CONDITIONAL
+    choice[CLEARLY * of_control < best] = CONTROL
+    still = (of_orbit == 0.0) & known & (of_conditional > 0.0)
+    choice[still & never] = CONDITIONAL  # the conditionals say how rare it is
     return choice
 
 
 def _by_group(values: np.ndarray, groups: np.ndarray) -> np.ndarray:
-    """The sum over the statistics that belong together, for each of them; NaN if one is unknown."""
+    """Each row's sum over the statistics that belong together, for each of them."""
     _, place = np.unique(groups, return_inverse=True)
-    return np.bincount(place.ravel(), weights=values)[place.ravel()]
+    return np.stack([np.bincount(place.ravel(), weights=row)[place.ravel()] for row in values])

@@ -16,15 +16,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from definetti.diagnose import merged, weighted_mean
+from definetti.diagnose import weighted_mean
 from definetti.errors import ModelError
 from definetti.estimators.folds import folds
-from definetti.estimators.regression import Coefficients, apply, fit
+from definetti.estimators.pairs import halved
+from definetti.estimators.regression import MANY, Coefficients, apply, fit
+from definetti.estimators.streams import Streams, streams
 from definetti.estimators.values import CONTROL, ORBIT, Estimates
 from definetti.samplers.draws import Draws
 
 SAME = 1e-13
-MOST_ROWS = 512  # batch means in a fit; more are merged first
+MOST_ROWS, MOST_ROWS_OF_MANY = 512, 128  # batch means in a fit; more are merged first
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,32 +40,49 @@ class Fit:
 def estimate(draws: Draws) -> Estimates:
     if draws.g is None:
         raise ModelError("these draws carry no full conditionals; use the estimator 'orbit'")
-    paired, differences = draws.paired, draws.differences
-    batches = paired.copy()
-    fitted = np.ones(draws.f.shape[2], dtype=bool)
-    for part in fits(draws):
-        batches[part.inside] = apply(part.coefficients, paired[part.inside], differences[part.inside])
+    half = halved(draws)
+    return half.restored(_estimate(half.draws))
+
+
+def _estimate(draws: Draws) -> Estimates:
+    seen = streams(draws)
+    batches = seen.paired.copy()
+    fitted = np.ones(batches.shape[2], dtype=bool)
+    for part in fits(seen):
+        batches[part.inside] = apply(part.coefficients, seen.paired[part.inside], seen.d[part.inside])
         fitted &= part.coefficients.fitted
-    batches[:, :, ~fitted] = draws.f[:, :, ~fitted]
-    certain = (np.abs(draws.g - draws.g[:1, :1]) <= SAME).all(axis=(0, 1))
-    batches[:, :, certain] = draws.g[:, :, certain]
+    batches[:, :, ~fitted] = seen.f[:, :, ~fitted]
+    certain = seen.known & (np.abs(seen.g - seen.g[:1, :1]) <= SAME).all(axis=(0, 1))
+    batches[:, :, certain] = seen.g[:, :, certain]
     method = np.where(fitted, CONTROL, ORBIT).astype(np.int8)
     return Estimates(weighted_mean(batches, draws.lengths), batches, ~fitted, method)
 
 
-def fits(draws: Draws) -> Iterator[Fit]:
+def fits(seen: Streams) -> Iterator[Fit]:
     """One fit per fold, on the other folds' batch means."""
-    assert draws.g is not None
-    count, chains, statistics = draws.f.shape
-    has_own = np.asarray(~np.isnan(draws.g).all(axis=(0, 1)))
-    groups = np.arange(statistics) if draws.groups is None else draws.groups
+    count, chains, statistics = seen.f.shape
     of = folds(count, chains)
-    f, d, lengths, rows = draws.paired, draws.differences, draws.lengths, of
-    while chains >= 5 and len(lengths) > 1 and len(lengths) * chains > MOST_ROWS:  # folds are whole chains here
-        f, (d, lengths) = merged(f, lengths)[0], merged(d, lengths)
-        rows = of[: len(lengths)]
-    changed = draws.f[1:] != draws.f[:-1]
-    for k in np.unique(of).tolist():
-        outside, whole = rows != k, of != k
-        moves = (changed & (whole[1:] & whole[:-1])[:, :, None]).sum(axis=(0, 1))
-        yield Fit(of == k, fit(f[outside], d[outside], has_own, groups, moves))
+    moves = _moves(seen.f, of)
+    rows = of
+    if chains >= 5:  # folds are whole chains
+        seen = seen.condensed(max(1, (MOST_ROWS if statistics <= MANY else MOST_ROWS_OF_MANY) // chains))
+        rows = of[: len(seen.lengths)]
+    for k in range(len(moves)):
+        outside = rows != k
+        number = np.cumsum(outside).reshape(outside.shape) - 1
+        both = outside[1:] & outside[:-1]
+        after = np.stack([number[:-1][both], number[1:][both]])
+        yield Fit(of == k, fit(seen.paired[outside], seen.d[outside], after, seen.known, seen.groups, moves[k]))
+
+
+def _moves(f: np.ndarray, of: np.ndarray) -> np.ndarray:
+    """int64[folds, K]: how often F changed from one batch of a chain to the next, both outside the fold."""
+    count = int(of.max(initial=0)) + 1
+    own = np.zeros((count, f.shape[2]), dtype=np.int64)  # changes with either end in the fold
+    total = np.zeros(f.shape[2], dtype=np.int64)
+    for c in range(f.shape[1]):
+        changed = f[1:, c] != f[:-1, c]
+        total += changed.sum(axis=0)
+        for k in np.unique(of[:, c]).tolist():
+            own[k] += changed[(of[1:, c] == k) | (of[:-1, c] == k)].sum(axis=0)
+    return total - own

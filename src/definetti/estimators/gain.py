@@ -66,15 +66,37 @@ def _of_members(
     tracked: Tracked, value: np.ndarray, alone: np.ndarray, variance: np.ndarray, relative: np.ndarray
 ) -> None:
     """Asymptotic variance per sweep of one member's mean, and the squared relative error of that."""
+    cells = tracked.means.shape[0] * tracked.means.shape[1]
+    if cells < 2 or not len(tracked.statistic):
+        return
     spread = tracked.lengths[:, None, None] * (tracked.means - value[tracked.statistic]) ** 2
-    cells = spread.shape[0] * spread.shape[1]
-    for k in np.unique(tracked.statistic).tolist():
-        if alone[k] or cells < 2:
-            continue
-        by_cell = spread[:, :, tracked.statistic == k].mean(axis=2)
-        mean = by_cell.mean()
-        variance[k] = mean
-        relative[k] = by_cell.var(ddof=1) / cells / mean**2 if mean > 0 else np.nan
+    parts = _by_orbit(tracked)
+    by_cell = parts.mean(spread[:, :, parts.order]).reshape(cells, -1)
+    mean = by_cell.mean(axis=0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        noise = np.where(mean > 0, by_cell.var(axis=0, ddof=1) / cells / mean**2, np.nan)
+    several = ~alone[parts.statistic]
+    variance[parts.statistic[several]], relative[parts.statistic[several]] = mean[several], noise[several]
+
+
+@dataclass(frozen=True, eq=False)
+class _Parts:
+    """Tracked members sorted by statistic: those of statistic[k] begin at first[k]."""
+
+    order: np.ndarray  # int64[M]
+    first: np.ndarray  # int64[S]
+    count: np.ndarray  # int64[S]
+    statistic: np.ndarray  # int64[S]
+
+    def mean(self, x: np.ndarray) -> np.ndarray:
+        """Over the members of each statistic; x[..., M] is sorted."""
+        return np.add.reduceat(x, self.first, axis=-1) / self.count
+
+
+def _by_orbit(tracked: Tracked) -> _Parts:
+    order = np.argsort(tracked.statistic, kind="stable")
+    statistic, first, count = np.unique(tracked.statistic[order], return_index=True, return_counts=True)
+    return _Parts(order, first, count, statistic)
 
 
 def report(draws: Draws, estimates: Estimates, found: Diagnosis, method: str) -> dict[str, Any]:
@@ -98,19 +120,16 @@ def within_orbits(draws: Draws, name: Callable[[int], str]) -> list[Notice]:
     agree."""
     if draws.tracked is None or draws.chains < 2:
         return []
-    frozen, divided = [], []
-    for k in np.unique(draws.tracked.statistic).tolist():
-        x = draws.tracked.means[:, :, draws.tracked.statistic == k]
-        if x.shape[2] < 2:
-            continue
-        if _frozen(x):
-            frozen.append(k)
-        elif _divided(x):
-            divided.append(k)
+    if not len(draws.tracked.statistic):
+        return []
+    parts = _by_orbit(draws.tracked)
+    x = draws.tracked.means[:, :, parts.order]
+    stuck = _frozen(x, parts)
+    frozen, divided = (parts.statistic[which & (parts.count > 1)] for which in (stuck, ~stuck & _divided(x, parts)))
     out = []
     for places, what in ((frozen, "no member ever moved"), (divided, "members' values differ between chains for good")):
-        if places:
-            which = f"in {len(places)} orbits, that of {name(places[0])} among them, {what}"
+        if len(places):
+            which = f"in {len(places)} orbits, that of {name(int(places[0]))} among them, {what}"
             text = (
                 f"{which}: averages over orbits stand, asymmetric questions (that tell members apart) are not covered"
             )
@@ -118,23 +137,26 @@ def within_orbits(draws: Draws, name: Callable[[int], str]) -> list[Notice]:
     return out
 
 
-def _frozen(x: np.ndarray) -> bool:
-    """Every member of every chain is 0 throughout or 1 throughout, and both occur in one chain."""
-    still = ((x == 0).all(axis=0) | (x == 1).all(axis=0)).all()
-    return bool(still and ((x == 1).any(axis=(0, 2)) & (x == 0).any(axis=(0, 2))).any())
+def _frozen(x: np.ndarray, parts: _Parts) -> np.ndarray:
+    """bool[S]: every member of every chain is 0 throughout or 1 throughout, and both occur in one chain."""
+    zero, one = (x == 0).all(axis=0), (x == 1).all(axis=0)
+    still = np.logical_and.reduceat((zero | one).all(axis=0), parts.first)
+    both = np.logical_or.reduceat(zero, parts.first, axis=1) & np.logical_or.reduceat(one, parts.first, axis=1)
+    return still & both.any(axis=0)
 
 
-def _divided(x: np.ndarray) -> bool:
-    """Members' means differ between chains by more than their batches explain (F test as if all members were one)."""
+def _divided(x: np.ndarray, parts: _Parts) -> np.ndarray:
+    """bool[S]: members' means differ between chains by more than their batches explain (F test as if all members were
+    one)."""
     from scipy.special import fdtri
 
     batches, chains, _ = x.shape
     if batches < 2:
-        return False
-    p = x.mean()
-    x = x - x.mean(axis=2, keepdims=True)  # what the orbit's mean does is another matter
-    within = x.var(axis=0, ddof=1).mean() / batches
-    between = x.mean(axis=0).var(axis=0, ddof=1).mean()
-    if between - within <= DIVIDED * p * (1 - p):
-        return False
-    return bool(between > fdtri(chains - 1, chains * (batches - 1), 1 - FALSE_ALARM) * within)
+        return np.zeros(len(parts.first), dtype=bool)
+    common = parts.mean(x)
+    p = common.mean(axis=(0, 1))
+    x = x - np.repeat(common, parts.count, axis=2)  # what the orbit's mean does is another matter
+    within = parts.mean(x.var(axis=0, ddof=1).mean(axis=0)) / batches
+    between = parts.mean(x.mean(axis=0).var(axis=0, ddof=1))
+    much = between - within > DIVIDED * p * (1 - p)
+    return much & (between > fdtri(chains - 1, chains * (batches - 1), 1 - FALSE_ALARM) * within)

@@ -152,6 +152,8 @@ def _take(
     draws = sampling.draws()
     if draws.sweeps == 0:
         raise KeyboardInterrupt
+    if not interrupted:
+        stopping.finish(draws)
     run = {
         "chains": plan.chains,
         "sweeps": int(sampling.batch_count and draws.sweeps),
@@ -160,6 +162,7 @@ def _take(
         "seconds": {"compile": compiled - began, "sample": sampling.seconds},
         "workers": plan.workers,
         "seed": plan.seed,
+        **stopping.run(),
     }
     if ladder := getattr(sampling, "ladder", None):  # of parallel tempering
         run["tempering"] = ladder

@@ -1,8 +1,10 @@
 """When to stop: at the wanted half-width, or when the time is up; and what to say about the way there.
 
 The half-width is itself an estimate, and a run that stops the first time it is small enough stops too early too
-often. So it is looked at only now and then (after every fifth more of sweeps), must be a tenth below what was asked,
-and counts only with enough batches and chains that agree.
+often. So it is looked at only now and then, must be a tenth below what was asked, and counts only with enough batches
+and chains that agree. The next look is when the goal could be reached at the earliest: the error of a control variate
+falls nearly with the number of sweeps, that of a mean with its root; but after a fifth more of sweeps at least, and
+before there are more than twice as many, since fits get better.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from definetti.samplers.draws import Draws
 FEWEST_BATCHES = 20
 MOST_RHAT = 1.01
 MARGIN = 0.9  # the half-width must be below this share of the one asked for
-GROWTH = 1.2  # sweeps between two looks
+LEAST_GROWTH, MOST_GROWTH = 1.2, 2.0  # of the sweeps between two looks
 LOOK_SHARE = 0.1  # of the time goes into looking at most,
 LOOK_SHARE_UNTIL = 0.3  # or this where the run waits for what is seen
 QUICK = 0.1  # seconds: a look that costs less is not worth sparing
@@ -64,12 +66,12 @@ class Stopping:
     look: Look = Look(None, None)
     reached: bool = False
     left: float | None = None
-    _sweeps: int = 0
+    _next: float = 0.0  # sweeps at the next look
     _cost: float = 0.0
     _looks: int = 0
     _looked: float = field(default_factory=time.perf_counter)
     _warm: float = 0.0
-    _began: float = field(default_factory=time.perf_counter)
+    _began: float | None = None  # of the first sweep: finding legal starts is not sampling
 
     @property
     def limit(self) -> float | None:
@@ -77,6 +79,8 @@ class Stopping:
         return MOST_SECONDS if self.until is not None and self.seconds is None else self.seconds
 
     def step(self, sampling: Any, report: Progress) -> bool:
+        if self._began is None:
+            self._began = time.perf_counter() - report.seconds
         if report.phase == "warm-up":
             self._warm = report.seconds
         elif (self.until is not None or self.watched) and self._due(report.done):
@@ -85,29 +89,47 @@ class Stopping:
         over = self.limit is not None and time.perf_counter() - self._began >= self.limit
         return self.reached or (over and sampling.can_stop)
 
+    def run(self) -> dict[str, float | None]:
+        """What was asked for and what was reached, where a half-width was."""
+        return {} if self.until is None else {"until": self.until, "half_width": self.look.half_width}
+
     def _due(self, sweeps: int) -> bool:
         """By sweeps, so that the same seed gives the same run; by the clock only where looking takes long."""
         share = LOOK_SHARE if self.until is None else LOOK_SHARE_UNTIL
         waited = time.perf_counter() - self._looked
         quick = self.until is not None and self._cost < QUICK
-        return sweeps >= GROWTH * self._sweeps + 1 and (quick or waited * share >= self._cost)
+        return sweeps >= self._next and (quick or waited * share >= self._cost)
 
     def _measure(self, sampling: Any, report: Progress) -> None:
         if sampling.batch_count < (2 if self.until is None else FEWEST_BATCHES):
             return
         began = time.perf_counter()
-        draws = sampling.draws()
-        self.look, self._sweeps = self.question.measure(draws, self.method), report.done
+        self._judge(sampling.draws(), MARGIN)
+        self._next = self._growth() * report.done + 1
         self._looked = time.perf_counter()
         took = self._looked - began
         self._cost = (
             0.0 if self._looks == 0 else took if self._looks == 1 else min(took, self._cost)
         )  # 0: it loads modules
         self._looks += 1
+
+    def _judge(self, draws: Draws, share: float) -> None:
+        """Whether the half-width is below this share of the one asked for."""
+        self.look = self.question.measure(draws, self.method)
         half, rhat = self.look.half_width, self.look.rhat
-        if self.until is None or half is None:
-            return
-        self.reached = half <= MARGIN * self.until and (rhat is None or rhat < MOST_RHAT)
+        small = self.until is not None and half is not None and half <= share * self.until
+        self.reached = small and (rhat is None or rhat < MOST_RHAT)
+
+    def finish(self, draws: Draws) -> None:
+        """A last look where the time ran out: the end was not chosen by what was seen, so it needs no margin."""
+        if self.until is not None and not self.reached and len(draws.lengths) >= FEWEST_BATCHES:
+            self._judge(draws, 1.0)
+
+    def _growth(self) -> float:
+        """How many times the sweeps so far the goal needs at least, if errors fall with the number of sweeps."""
+        if self.until is None or not self.look.half_width:
+            return LEAST_GROWTH
+        return min(max(self.look.half_width / (MARGIN * self.until), LEAST_GROWTH), MOST_GROWTH)
 
     def _left(self, report: Progress) -> float | None:
         """Errors shrink with the root of the time; otherwise what the clock or the plan says."""
@@ -128,7 +150,7 @@ class Stopping:
         if self.until is None or self.reached:
             return []
         half = "unknown" if self.look.half_width is None else f"{self.look.half_width:.3g}"
-        if self.look.half_width is not None and self.look.half_width <= MARGIN * self.until:
+        if self.look.half_width is not None and self.look.half_width <= self.until:
             why = f"R-hat is {self.look.rhat:.4g}, not below {MOST_RHAT}" if self.look.rhat else "the batches are few"
         else:
             why = f"the largest half-width is {half}, {self.until:g} was asked for"

@@ -59,6 +59,7 @@ class Statistics:
     groups: np.ndarray | None = None  # int64[K of literals]: statistics of the values of one variable have one number
     track: Callable[[Block, np.ndarray], None] | None = None  # adds tracked members' hits at a sweep's end
     tracked: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))  # int64[M]: their statistics
+    orbit_of: np.ndarray | None = None  # int64[n]: the orbit of each variable, for the scan
 
     @property
     def count(self) -> int:
@@ -95,7 +96,7 @@ class Sampling:
         seeds = np.random.SeedSequence(plan.seed).spawn(3)
         states = starts(model, plan.chains, np.random.default_rng(seeds[0]))
         self._sites = model.free
-        self._orders = sampler.orders(model.free, seeds[1])
+        self._orders = sampler.orders(model.free, seeds[1], statistics.orbit_of)
         cuts = range(0, plan.chains, engine.width)
         lanes = [states[at : at + engine.width] for at in cuts]
         self.blocks = [

@@ -33,7 +33,7 @@ class SwendsenWang:
     def alone(self, model: FactorGraph) -> np.ndarray:
         return model.free[:0]
 
-    def orders(self, sites: np.ndarray, seed: np.random.SeedSequence) -> Orders:
+    def orders(self, sites: np.ndarray, seed: np.random.SeedSequence, orbit_of: np.ndarray | None = None) -> Orders:
         return Orders("fixed", sites, words(seed, (4,)))  # only their number counts
 
 

@@ -53,8 +53,8 @@ class Blocks:
     def engine(self, model: FactorGraph, slots: Slots) -> JointEngine:
         return build(model, slots, self.parts(model))
 
-    def orders(self, sites: np.ndarray, seed: np.random.SeedSequence) -> Orders:
-        return Orders(self.scan, sites, words(seed, (4,)))
+    def orders(self, sites: np.ndarray, seed: np.random.SeedSequence, orbit_of: np.ndarray | None = None) -> Orders:
+        return Orders(self.scan, sites, words(seed, (4,)), orbit_of)
 
 
 @dataclass(frozen=True, eq=False)

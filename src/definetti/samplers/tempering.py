@@ -58,8 +58,8 @@ class Tempering:
     def alone(self, model: FactorGraph) -> np.ndarray:
         return model.free[:0]
 
-    def orders(self, sites: np.ndarray, seed: np.random.SeedSequence) -> Orders:
-        return self.over.orders(sites, seed)
+    def orders(self, sites: np.ndarray, seed: np.random.SeedSequence, orbit_of: np.ndarray | None = None) -> Orders:
+        return self.over.orders(sites, seed, orbit_of)
 
 
 def penalty(level: float) -> float:

@@ -37,13 +37,17 @@ def below(stream, bound):
 
 
 @njit(nogil=True, cache=True)
-def shuffled(stream, sites, orders):
-    """`symmetric`: each row is a fresh uniformly random order of the sites (Fisher and Yates)."""
+def shuffled(stream, sites, starts, orders):
+    """`symmetric`: in each row the orbits sites[starts[k]:starts[k + 1]] one after the other, each in a fresh uniformly
+    random order (Fisher and Yates)."""
     for s in range(orders.shape[0]):
-        for q in range(sites.shape[0]):
-            other = below(stream, q + 1)
-            orders[s, q] = orders[s, other]
-            orders[s, other] = sites[q]
+        for k in range(starts.shape[0] - 1):
+            first = starts[k]
+            orders[s, first] = sites[first]
+            for q in range(first + 1, starts[k + 1]):
+                other = first + below(stream, q - first + 1)
+                orders[s, q] = orders[s, other]
+                orders[s, other] = sites[q]
 
 
 @njit(nogil=True, cache=True)

@@ -1,0 +1,100 @@
+"""When a run stops, on half-widths whose course is known: no chains, no clock but the one that is told."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+
+from definetti.diagnose import Diagnosis
+from definetti.estimators.stopping import LEAST_GROWTH, MOST_GROWTH, Look, Stopping, worst
+from definetti.samplers.chains import Progress
+from definetti.samplers.draws import Draws
+
+
+@dataclass
+class Course:
+    """Half-widths that fall with a power of the sweeps; remembers when it was asked."""
+
+    power: float
+    rhat: float = 1.0
+    looks: list[int] = field(default_factory=list)
+
+    def measure(self, draws: Draws, method: str) -> Look:
+        self.looks.append(draws.sweeps)
+        return Look(draws.sweeps**-self.power, self.rhat)
+
+
+@dataclass
+class Run:
+    """A sampling of one sweep per batch."""
+
+    sweeps: int = 0
+    can_stop: bool = True
+
+    @property
+    def batch_count(self) -> int:
+        return self.sweeps
+
+    def draws(self) -> Draws:
+        return Draws(np.zeros((self.sweeps, 1, 1)), None, np.ones(self.sweeps, np.int64), np.ones(1, np.int64))
+
+
+def follow(stopping: Stopping, run: Run, most: int, seconds_per_sweep: float = 0.0) -> int:
+    while run.sweeps < most:
+        run.sweeps += 1
+        report = Progress("sampling", run.sweeps, None, 1.0, None, run.sweeps * seconds_per_sweep)
+        if stopping.step(run, report):
+            break
+    return run.sweeps
+
+
+@pytest.mark.parametrize("power", [0.5, 1.0])
+def test_it_stops_soon_after_the_goal_and_looks_seldom(power: float) -> None:
+    course, run = Course(power), Run()
+    stopping = Stopping(course, "orbit", None, 0.01, watched=False)
+    needed = (1 / 0.009) ** (1 / power)
+    end = follow(stopping, run, 100_000)
+    assert stopping.reached and needed <= end <= LEAST_GROWTH * needed + 2
+    steps = np.array(course.looks[1:]) / np.array(course.looks[:-1])
+    assert (steps <= MOST_GROWTH + 0.1).all() and len(course.looks) <= 16
+    assert stopping.run() == {"until": 0.01, "half_width": end**-power} and not stopping.notices()
+
+
+def test_chains_that_disagree_do_not_stop() -> None:
+    stopping = Stopping(Course(0.5, rhat=1.02), "orbit", None, 0.1, watched=False)
+    assert follow(stopping, Run(), 2000) == 2000
+    (notice,) = stopping.notices()
+    assert "R-hat is 1.02" in notice.message
+
+
+def test_the_clock_starts_with_the_first_sweep() -> None:
+    """Finding legal starts may take longer than the whole of --seconds."""
+    stopping = Stopping(Course(0.5), "orbit", 3600.0, None, watched=False)
+    stopping._looked -= 7200.0  # made two hours before the first sweep
+    assert follow(stopping, Run(), 5) == 5
+    over = Stopping(Course(0.5), "orbit", 3600.0, None, watched=False)
+    assert follow(over, Run(), 5, seconds_per_sweep=4000.0) == 1
+
+
+def test_the_last_look_needs_no_margin() -> None:
+    run = Run(110)  # half-width 0.0953, the goal is 0.1, nine tenths of it are not reached
+    stopping = Stopping(Course(0.5), "orbit", 1.0, 0.1, watched=False)
+    stopping.finish(run.draws())
+    assert stopping.reached and not stopping.notices()
+    early = Stopping(Course(0.5), "orbit", 1.0, 0.1, watched=False)
+    early.finish(Run(90).draws())
+    assert not early.reached and "half-width is 0.105, 0.1 was asked for" in early.notices()[0].message
+
+
+def test_numbers_without_error_are_left_out_and_unknown_ones_are_not() -> None:
+    def look(*mcse: float) -> Look:
+        count = len(mcse)
+        flat = np.zeros(count, dtype=bool)
+        found = Diagnosis(np.array(mcse), np.full(count, 1.001), np.ones(count), flat, flat, np.full(count, 1e9))
+        return worst(found, np.arange(count))
+
+    assert look(0.0, 0.0) == Look(0.0, None)
+    assert look(0.1, np.nan) == Look(None, None)
+    assert look(0.0, 0.1).half_width == pytest.approx(0.196, abs=1e-3)
