@@ -144,7 +144,7 @@ def test_every_sweep_is_legal(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_an_illegal_state_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     """The look after a sweep, at states planted between."""
     monkeypatch.setenv("DEFINETTI_DEBUG", "1")
-    question = ask(none(simplify(hard_grid(2, 2))), [], "orbit", 1)
+    question = ask(none(simplify(hard_grid(2, 2, 1.0 - np.eye(3)))), [], "orbit", 1)
     sampling = question.sampling(dft.Gibbs(), Plan(chains=2, burn_in=2, sweeps=6, seed=1, workers=1), "orbit")
     watch = sampling._watches[0]
     watch.look()
