@@ -91,9 +91,9 @@ def test_events_keep_their_probability(model: FactorGraph) -> None:
 
 @pytest.mark.parametrize("side", [100, 101])
 def test_the_colouring_grid_is_one_variable(side: int) -> None:
-    began = time.perf_counter()
+    began = time.process_time()
     found = untie(hard_grid(side, side))
-    assert time.perf_counter() - began < 5
+    assert time.process_time() - began < 5
     assert (found.core.n, found.core.factor_count, found.merged) == (1, 0, True)
     board = np.indices((side, side)).sum(axis=0).ravel() % 2
     np.testing.assert_array_equal(found.states(np.array([[0], [1]])), [board, 1 - board])
