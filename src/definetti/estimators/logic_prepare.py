@@ -1,7 +1,8 @@
 """Before sampling a Markov logic network: the group, the sampler, and whether the model has to be grounded.
 
-`auto` takes Gibbs sampling, watched while it runs (`crossing.py`), unless it is known that single moves do not reach
-every legal state; then MC-SAT, or the ground model and what `samplers/choose.py` takes for it. Samplers for factor
+`auto` takes Gibbs sampling where single moves reach every legal state. Where they do not it takes MC-SAT, where that
+is not decided Gibbs sampling, which is watched while it runs and gives way to MC-SAT (`crossing.py`). What MC-SAT
+cannot take is grounded, if it is small, and `samplers/choose.py` takes a sampler for its core. Samplers for factor
 graphs that are asked for by name run on the ground model too.
 """
 
@@ -13,7 +14,7 @@ from typing import Any
 from definetti import show
 from definetti.errors import ModelError, Notice
 from definetti.estimators.crossing import mcsat_takes
-from definetti.model.ground import LIMIT, ground, ground_size
+from definetti.model.ground import ground, ground_size
 from definetti.model.logic import MarkovLogic
 from definetti.samplers.choose import UNDECIDED, UNREACHED
 from definetti.samplers.gibbs import Gibbs
@@ -25,6 +26,7 @@ from definetti.symmetry.factors import symmetries as find_symmetries
 from definetti.symmetry.logic import RenamingSymmetries
 
 RELATIONAL = Gibbs | MCSat | LiftedSampler
+MOST_GROUND, WIDEST_GROUND = 100_000, 10  # groundings, atoms of one: more are not grounded unless somebody asks for it
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,30 +41,38 @@ class PreparedLogic:
 def prepare_logic(model: MarkovLogic, wanted: Any, sampler: Any, scan: str, time_limit: float) -> PreparedLogic:
     """`wanted`: a group of the model, the kind of symmetries to look for, or None for none."""
     if sampler is not None and not isinstance(sampler, RELATIONAL) and (wanted is None or isinstance(wanted, str)):
-        return _grounded(model, wanted, sampler, f"the sampler {sampler.name!r} is for factor graphs", time_limit)
+        return _grounded(
+            model, wanted or "none", sampler, f"the sampler {sampler.name!r} is for factor graphs", time_limit
+        )
     given = isinstance(wanted, RenamingSymmetries | Symmetries)
     group = wanted if given else find_symmetries(model, wanted or "none", None, time_limit)
     if not isinstance(group, RenamingSymmetries):
         return PreparedLogic(group, sampler)
     if sampler is not None and not isinstance(sampler, RELATIONAL):
         raise ModelError(f"the sampler {sampler.name!r} is for factor graphs; ask for the symmetries 'literals' too")
-    if sampler is not None and not isinstance(sampler, Gibbs):
-        return PreparedLogic(group, sampler)
+    if sampler is None:
+        return _chosen(model, group, None if given else (wanted or "none"), scan, time_limit)
+    unreached = isinstance(sampler, Gibbs) and relational_moves_connect(group.model) is False
+    return PreparedLogic(group, sampler, (UNREACHED,) if unreached else ())
+
+
+def _chosen(
+    model: MarkovLogic, group: RenamingSymmetries, kind: str | None, scan: str, time_limit: float
+) -> PreparedLogic:
+    """What `auto` takes; `kind` of symmetries, None if the group was given: the ground model has another."""
     connected = relational_moves_connect(group.model)
-    if sampler is not None or connected:
-        return PreparedLogic(group, sampler or Gibbs(scan), () if connected is not False else (UNREACHED,))
-    if connected is None:
-        return PreparedLogic(group, Gibbs(scan), (UNDECIDED,))
+    if connected:
+        return PreparedLogic(group, Gibbs(scan))
     if mcsat_takes(group.model):
-        return PreparedLogic(group, MCSat())
-    if given or ground_size(model).factors > LIMIT:
-        return PreparedLogic(group, Gibbs(scan), (UNREACHED,))
-    return _grounded(model, wanted, None, "single-site moves on it do not reach every state", time_limit)
-
-
-def _grounded(model: MarkovLogic, wanted: str | None, sampler: Any, why: str, time_limit: float) -> PreparedLogic:
-    kind = "literals" if wanted in ("auto", "renaming") else wanted or "none"
+        return PreparedLogic(group, MCSat()) if connected is False else PreparedLogic(group, Gibbs(scan), (UNDECIDED,))
     size = ground_size(model)
-    group = find_symmetries(ground(model), kind, None, time_limit)
+    if kind is not None and size.factors <= MOST_GROUND and size.largest_scope <= WIDEST_GROUND:
+        return _grounded(model, kind, None, "single-site moves may not reach every state", time_limit)
+    return PreparedLogic(group, Gibbs(scan), (UNDECIDED if connected is None else UNREACHED,))
+
+
+def _grounded(model: MarkovLogic, kind: str, sampler: Any, why: str, time_limit: float) -> PreparedLogic:
+    size = ground_size(model)
+    group = find_symmetries(ground(model), "literals" if kind in ("auto", "renaming") else kind, None, time_limit)
     text = f"the model was grounded, because {why}: {show.count(size.variables)} variables"
     return PreparedLogic(group, sampler, (Notice("note", f"{text}, {show.count(size.factors)} ground formulas"),))
