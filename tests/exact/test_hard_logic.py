@@ -18,8 +18,12 @@ from definetti.model.formulas import holds
 from definetti.model.satisfy import explain, legal
 from definetti.model.settle import settled
 from definetti.readers.mln import read_mln_text
+from definetti.samplers.chains import Plan
+from definetti.samplers.kernels.relational_known import pack
+from definetti.samplers.movable import Illegal
 from definetti.samplers.relational import compile_model, violations
-from definetti.samplers.relational_starts import wishes
+from definetti.samplers.relational_sampling import RelationalSampling
+from definetti.samplers.relational_starts import put, wishes
 from definetti.symmetry.factors import symmetries
 
 ASTHMA = """person={{{people}}}
@@ -168,3 +172,36 @@ def test_auto_crosses():
 def test_auto_stays_with_gibbs_where_it_serves():
     found = marginals(asthma(4), seed=2, sweeps=1000)
     assert found.run["sampler"] == "gibbs" and not found.notices
+
+
+@pytest.mark.parametrize("length", [{"seconds": 4}, {"until": 0.05}])
+def test_auto_crosses_however_the_run_is_limited(length):
+    found = marginals(asthma(30), ["Smokes(P1)"], seed=2, **length)
+    assert found.run["sampler"] == "mcsat" and any("MC-SAT was used" in n.message for n in found.notices)
+    stays = marginals(asthma(4), ["Smokes(P1)"], seed=2, **length)
+    assert stays.run["sampler"] == "gibbs" and not stays.notices
+
+
+# --- debug mode ------------------------------------------------------------------------------------------------------
+
+
+def test_in_debug_mode_an_illegal_state_is_seen_at_the_next_sweep(monkeypatch):
+    """Planted where no move mends it: A smokes, so that asthma is forced to be false, and is put to true."""
+    group = symmetries(asthma(4))
+    r = compile_model(group.model, group.atom_orbits, source=group.source, plain=True)
+    planted = {p: np.zeros(r.model.shape(p), bool) for p in r.model.predicates}
+    for name in ("Smokes", "Cancer", "Asthma"):
+        planted[name][0] = True
+
+    def swept(plant: bool) -> int:
+        sampling = RelationalSampling(r, group, (), Plan(chains=2, burn_in=2, sweeps=6, seed=1, workers=1))
+        for k, _ in enumerate(sampling.steps()):
+            if plant and k == 2:
+                put(r, sampling._chains[1], {p: pack(tensor) for p, tensor in planted.items()})
+        return sampling.draws().sweeps
+
+    assert swept(plant=True) == 6
+    monkeypatch.setenv("DEFINETTI_DEBUG", "1")
+    assert swept(plant=False) == 6
+    with pytest.raises(Illegal, match="1 groundings of hard formulas are violated"):
+        swept(plant=True)

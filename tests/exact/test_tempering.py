@@ -193,6 +193,22 @@ def test_large_models_with_safe_values_are_connected() -> None:
     assert single_moves_connect(simplify(factor_graph([2] * 62, chain))) is None
 
 
+def kinds(found: dft.Marginals) -> set[str]:
+    return {n.kind for n in found.notices if "of the ladder" in n.message}
+
+
+def test_neighbours_that_seldom_exchange_are_told() -> None:
+    """Nine independent ties: one of 512 states is legal, and two levels hardly ever meet; a chosen ladder does."""
+    model = factor_graph([2] * 18, [([2 * k, 2 * k + 1], SAME) for k in range(9)])
+    settings = {"symmetries": None, "sweeps": 60, "seed": 1}
+    far = dft.marginals(model, sampler=Tempering(levels=(0.0, 1.0)), **settings)
+    assert kinds(far) == {"not-mixed"} and not far.trusted
+    seldom = dft.marginals(model, sampler=Tempering(levels=(0.0, 0.45, 0.75, 1.0)), **settings)
+    assert kinds(seldom) == {"note"}, seldom.run["tempering"]
+    chosen = dft.marginals(model, sampler=Tempering(), **settings)
+    assert not kinds(chosen) and min(chosen.run["tempering"]["swap_rates"]) > 0.2
+
+
 def test_tempering_over_tempering_is_refused() -> None:
     with pytest.raises(ModelError):
         Tempering(Tempering())

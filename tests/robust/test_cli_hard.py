@@ -55,6 +55,19 @@ def test_tempering_reports_its_ladder(grid: Any, capfd: pytest.CaptureFixture[st
     assert code == 0 and len(got["run"]["tempering"]["swap_rates"]) == len(got["run"]["tempering"]["levels"]) - 1
 
 
+@pytest.mark.parametrize("sampler", ["tempering", "blocks"])
+def test_samplers_of_factor_graphs_ground_markov_logic(
+    examples: Path, sampler: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    model = [str(examples / "asthma-hard.mln"), "--domain", "person=3", "--query", "Smokes(Person1)"]
+    code, got = ask(capfd, "marginals", *model, "--sampler", sampler, "--sweeps", "200", "--seed", "1")
+    assert code == 0 and got["run"]["sampler"] == sampler
+    assert [w["kind"] for w in got["warnings"]] == ["note"]
+    assert "18 variables, 15 ground formulas" in got["warnings"][0]["message"]
+    found, truth = got["queries"]["Smokes(Person1)"], ask(capfd, "exact", *model)[1]["queries"]["Smokes(Person1)"]
+    assert abs(found["probability"] - truth["probability"]) < 4 * found["mcse"] < 0.03
+
+
 @pytest.mark.parametrize("command", ["marginals", "exact"])
 def test_a_clash_is_named(grid: Any, command: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     evidence = tmp_path / "clash.evid"

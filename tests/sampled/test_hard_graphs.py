@@ -7,7 +7,12 @@ import pytest
 from hard_models import DIFFER, SAME, hard_grid, independent_sets, one_of, parity
 
 import definetti as dft
+from definetti.estimators.ask import ask
 from definetti.model.factors import FactorGraph, factor_graph
+from definetti.model.simplify import simplify
+from definetti.samplers.chains import Plan
+from definetti.samplers.movable import Illegal
+from definetti.symmetry.factors import none
 
 SOFT = [[1.0, 2.0], [3.0, 1.5]]
 
@@ -134,6 +139,18 @@ def test_every_sweep_is_legal(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in MODELS:
         dft.marginals(MODELS[name], sampler="gibbs", sweeps=20, seed=6)
         dft.marginals(MODELS[name], sampler="auto", sweeps=20, seed=6)
+
+
+def test_an_illegal_state_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The look after a sweep, at states planted between."""
+    monkeypatch.setenv("DEFINETTI_DEBUG", "1")
+    question = ask(none(simplify(hard_grid(2, 2, 1.0 - np.eye(3)))), [], "orbit", 1)
+    sampling = question.sampling(dft.Gibbs(), Plan(chains=2, burn_in=2, sweeps=6, seed=1, workers=1), "orbit")
+    watch = sampling._watches[0]
+    watch.look()
+    sampling.blocks[0].state[:] = 0
+    with pytest.raises(Illegal, match=r"the hard factor over \(X0, X1\) is violated"):
+        watch.look()
 
 
 # --- the figures of the paper's grid ---------------------------------------------------------------------------------

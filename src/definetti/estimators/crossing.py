@@ -2,11 +2,14 @@
 
 Whether single-site moves reach every state in time is seen from chains that start in different regions. Where they
 fail, MC-SAT draws a fresh solution of its slice at every sample and so crosses; components of more than ten atoms it
-draws only nearly uniformly.
+draws only nearly uniformly. A run whose length is a number of sweeps is judged at its end; one that runs for some time
+is judged on the way, and MC-SAT has the time that is left.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
 from dataclasses import replace
 from math import prod
 
@@ -23,16 +26,27 @@ WORK = 2_500_000  #: atoms drawn by one chain
 FEWEST = 100  #: samples
 
 
-def crossing_plan(model: MarkovLogic, result: Marginals, plan: Plan, by_default: bool) -> Plan | None:
-    """How MC-SAT should run after Gibbs has failed; None if it did not fail, or if MC-SAT cannot take the model."""
-    stuck = any(notice.kind in STUCK for notice in result.notices)
-    if not stuck or result.interrupted or not any(f.hard for f in model.formulas):
-        return None
+def stuck(notices: Iterable[Notice]) -> bool:
+    return any(notice.kind in STUCK for notice in notices)
+
+
+def mcsat_takes(model: MarkovLogic) -> bool:
+    """Whether MC-SAT can sample a model."""
     if any(predicate.exclusive for predicate in model.predicates.values()):
-        return None
+        return False
     size = ground_size(model)
-    if size.factors > MOST_FACTORS or size.largest_scope > WIDEST or plan.sweeps is None:
-        return None
+    return size.factors <= MOST_FACTORS and size.largest_scope <= WIDEST
+
+
+def may_cross(model: MarkovLogic) -> bool:
+    """Whether MC-SAT is there to be asked where Gibbs sampling gets stuck."""
+    return any(formula.hard for formula in model.formulas) and mcsat_takes(model)
+
+
+def crossing_plan(model: MarkovLogic, plan: Plan, by_default: bool, left: float = math.inf) -> Plan:
+    """How MC-SAT should run; `left`: seconds for it, of which warm-up may take a quarter."""
+    if plan.sweeps is None:
+        return replace(plan, warm_seconds=min(plan.warm_seconds, left / 4))
     atoms = sum(prod(model.shape(name)) for name in model.predicates)
     sweeps = min(plan.sweeps, max(FEWEST, WORK // max(atoms, 1))) if by_default else plan.sweeps
     warm = max(1, sweeps // 20)

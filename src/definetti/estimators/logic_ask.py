@@ -119,13 +119,15 @@ def tied_orbits(group: RenamingSymmetries, count: int) -> np.ndarray:
     return tied
 
 
-def logic_question(group: RenamingSymmetries, texts: Sequence[str], method: str) -> LogicQuestion:
+def logic_question(
+    group: RenamingSymmetries, texts: Sequence[str], method: str, more_notices: Sequence[Notice] = ()
+) -> LogicQuestion:
     """Parse the queries and find the orbits of the constants they name."""
     used = trivial(group.model) if method == "standard" and group.kind != "none" else group
     queries = parse_queries(group.model, texts)
     counted: list[Query] = []
     cells: dict[str, QueryCells] = {}
-    notices = list(used.notices)
+    notices = [*used.notices, *more_notices]
     for text, formula in queries.items():
         if isinstance(formula, Atom):
             continue

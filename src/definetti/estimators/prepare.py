@@ -15,10 +15,14 @@ from definetti.estimators.lift import induced
 from definetti.model.factors import FactorGraph
 from definetti.model.possible import hard_factors
 from definetti.model.ties import Untied, untie, without
-from definetti.samplers.choose import Sampler, choose
+from definetti.samplers.choose import UNREACHED, Sampler, choose
+from definetti.samplers.gibbs import Gibbs
+from definetti.solvers.connectivity import single_moves_connect
 from definetti.solvers.satisfy import explain, impossible_literals
 from definetti.symmetry.factors import Symmetries
 from definetti.symmetry.factors import symmetries as find_symmetries
+
+MOST_CHECKED = 20_000  # hard factors: a sampler that was named is told where it cannot get, if that is quickly known
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +48,12 @@ def prepare(model: FactorGraph, wanted: Any, sampler: Sampler | None, scan: str,
     notices: list[Notice] = []
     if sampler is None:
         sampler, notices = choose(target, scan)
+    elif (
+        isinstance(sampler, Gibbs)
+        and len(hard_factors(target)) <= MOST_CHECKED
+        and single_moves_connect(target) is False
+    ):
+        notices = [UNREACHED]
     return Prepared(group, untied if target is not untied.model else None, sampler, tuple(notices))
 
 

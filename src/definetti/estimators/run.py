@@ -16,8 +16,9 @@ import numpy as np
 from definetti.errors import INTERRUPTED, ModelError, Notice
 from definetti.estimators import choose
 from definetti.estimators.ask import Question, ask
-from definetti.estimators.crossing import crossing_plan, prefer
+from definetti.estimators.crossing import crossing_plan, may_cross, prefer, stuck
 from definetti.estimators.logic_ask import logic_question
+from definetti.estimators.logic_prepare import prepare_logic
 from definetti.estimators.prepare import prepare
 from definetti.estimators.stopping import MOST_SECONDS, Stopping
 from definetti.model.factors import FactorGraph
@@ -78,42 +79,60 @@ def marginals(
     seed = _seed(seed)
     began = time.perf_counter()
     given = check(source, symmetries)
-    group = resolve(source, given, time_limit) if isinstance(source, MarkovLogic) else given
+    logic = prepare_logic(source, given, wanted, scan, time_limit) if isinstance(source, MarkovLogic) else None
+    group, kernel = (given, wanted) if logic is None else (logic.group, logic.sampler)
     relational = isinstance(group, RenamingSymmetries)
-    if isinstance(wanted, LiftedSampler | MCSat):
+    if isinstance(kernel, LiftedSampler | MCSat):
         if not relational:
-            raise ModelError(f"the sampler {wanted.name!r} is for Markov logic with symmetries by renaming, or none")
-        burn_in = 0 if isinstance(wanted, LiftedSampler) else burn_in  # every draw of a lifted sampler is exact
+            raise ModelError(f"the sampler {kernel.name!r} is for Markov logic with symmetries by renaming, or none")
+        burn_in = 0 if isinstance(kernel, LiftedSampler) else burn_in  # every draw of a lifted sampler is exact
     plan = _plan(chains or (LOGIC_CHAINS if relational else CHAINS), sweeps, seconds, until, burn_in, seed, workers)
+    more = () if logic is None else logic.notices
     question: Question
     if relational:
-        kernel: Any = wanted or Gibbs(scan)
-        if not isinstance(kernel, Gibbs | MCSat | LiftedSampler):
-            raise ModelError(f"the sampler {kernel.name!r} is for factor graphs; ask for the symmetries 'literals' too")
-        question = logic_question(group, queries, method)
+        question = logic_question(group, queries, method, more)
     else:
-        ready = prepare(source, group, wanted, scan, time_limit)  # type: ignore[arg-type]
+        ready = prepare(source, group, kernel, scan, time_limit)  # type: ignore[arg-type]
         asked = ground_queries(source, queries) if isinstance(source, MarkovLogic) else queries
         kernel, group = ready.sampler, ready.group
-        question = ask(group, asked, method, seed, ready.untied, ready.notices)
-    found = time.perf_counter()
+        question = ask(group, asked, method, seed, ready.untied, (*more, *ready.notices))
+    prepared = time.perf_counter() - began
 
-    def answer(kernel: Any, plan: Plan) -> Marginals:
+    def answer(kernel: Any, plan: Plan, seconds: float | None, watched: bool = False) -> tuple[Marginals, float]:
         how = method if isinstance(kernel, Gibbs) else without_conditionals(method, kernel)
-        taken = _take(question, kernel, plan, how, seconds, until, progress)
+        taken = _take(question, kernel, plan, how, seconds, until, progress, watched)
         head = {"sampler": kernel.name, "estimator": how, "scan": kernel.scan, "symmetries": group.kind}
         run = {**head, "world": world(source), **taken.run}
-        run["seconds"] = {"symmetries": found - began, **taken.run["seconds"]}
+        run["seconds"] = {"symmetries": prepared, **taken.run["seconds"]}
         result = question.conclude(taken.draws, how, run, taken.interrupted)
-        return replace(result, notices=(*result.notices, *taken.notices))
+        return replace(result, notices=(*result.notices, *taken.notices)), taken.left
 
-    result = answer(kernel, plan)
-    if wanted is None and relational and seconds is None and until is None and not result.interrupted:
-        assert isinstance(group.model, MarkovLogic)
-        other = crossing_plan(group.model, result, plan, sweeps is None)
-        if other is not None:
-            return prefer(result, answer(MCSat(), other))
-    return result
+    if wanted is None and isinstance(group.model, MarkovLogic):
+        return _by_choice(answer, kernel, group.model, plan, sweeps is None, seconds)
+    return answer(kernel, plan, seconds)[0]
+
+
+def _by_choice(
+    answer: Callable[..., tuple[Marginals, float]],
+    kernel: Any,
+    model: MarkovLogic,
+    plan: Plan,
+    by_default: bool,
+    seconds: float | None,
+) -> Marginals:
+    """The answer of the sampler that `auto` took for a Markov logic network; MC-SAT's, where Gibbs sampling is
+    stuck."""
+    if isinstance(kernel, MCSat):
+        return answer(kernel, crossing_plan(model, plan, by_default), seconds)[0]
+    crossable = may_cross(model)
+    result, left = answer(kernel, plan, seconds, crossable)
+    if not crossable or not stuck(result.notices) or result.interrupted or left <= 0:
+        return result
+    try:
+        other = crossing_plan(model, plan, by_default, left)
+        return prefer(result, answer(MCSat(), other, None if math.isinf(left) else left)[0])
+    except KeyboardInterrupt:
+        return replace(result, interrupted=True)
 
 
 def without_conditionals(method: str, kernel: Any) -> str:
@@ -132,6 +151,7 @@ class Taken:
     run: dict[str, Any]
     notices: tuple[Notice, ...]
     interrupted: bool
+    left: float  # seconds
 
 
 def _take(
@@ -142,12 +162,17 @@ def _take(
     seconds: float | None,
     until: float | None,
     progress: Callable[[Progress], None] | None,
+    watched: bool,
 ) -> Taken:
-    """Compile and run one sampler."""
+    """Compile and run one sampler; `watched`: a run that is limited by time ends early if it is seen to be stuck."""
     began = time.perf_counter()
     sampling = question.sampling(kernel, plan, method)
     compiled = time.perf_counter()
-    stopping = Stopping(question, method, seconds, until, progress is not None)
+
+    def is_stuck() -> bool:
+        return stuck([*question.conclude(sampling.draws(), method, {}, False).notices, *sampling.notices()])
+
+    stopping = Stopping(question, method, seconds, until, progress is not None, is_stuck if watched else None)
     interrupted = _follow(sampling, stopping, progress)
     draws = sampling.draws()
     if draws.sweeps == 0:
@@ -165,10 +190,10 @@ def _take(
         **stopping.run(),
     }
     if ladder := getattr(sampling, "ladder", None):  # of parallel tempering
-        run["tempering"] = ladder
+        run["tempering"] = ladder.report()
     notices = [] if interrupted else stopping.notices()
     notices += sampling.notices() if hasattr(sampling, "notices") else []
-    return Taken(draws, run, tuple(notices), interrupted)
+    return Taken(draws, run, tuple(notices), interrupted, stopping.remaining)
 
 
 def world(model: FactorGraph | MarkovLogic) -> str:

@@ -9,7 +9,9 @@ before there are more than twice as many, since fits get better.
 
 from __future__ import annotations
 
+import math
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -27,6 +29,7 @@ LEAST_GROWTH, MOST_GROWTH = 1.2, 2.0  # of the sweeps between two looks
 LOOK_SHARE = 0.1  # of the time goes into looking at most,
 LOOK_SHARE_UNTIL = 0.3  # or this where the run waits for what is seen
 QUICK = 0.1  # seconds: a look that costs less is not worth sparing
+PILOT_SWEEPS = 2000  # after so many, or half of the time, a run that may be stuck is judged
 MOST_SECONDS = 600.0  # a run that waits for its error ends here, unless `seconds` says otherwise
 
 
@@ -63,6 +66,7 @@ class Stopping:
     seconds: float | None
     until: float | None
     watched: bool  # somebody sees the progress line
+    is_stuck: Callable[[], bool] | None = None  # asked once, on the way: whether it is in vain to go on
     look: Look = Look(None, None)
     reached: bool = False
     left: float | None = None
@@ -78,6 +82,11 @@ class Stopping:
         """Seconds of sampling at most."""
         return MOST_SECONDS if self.until is not None and self.seconds is None else self.seconds
 
+    @property
+    def remaining(self) -> float:
+        """Seconds, if there is a limit."""
+        return math.inf if self.limit is None else self.limit - (time.perf_counter() - self._began)
+
     def step(self, sampling: Any, report: Progress) -> bool:
         if self._began is None:
             self._began = time.perf_counter() - report.seconds
@@ -86,8 +95,15 @@ class Stopping:
         elif (self.until is not None or self.watched) and self._due(report.done):
             self._measure(sampling, report)
         self.left = self._left(report)
-        over = self.limit is not None and time.perf_counter() - self._began >= self.limit
-        return self.reached or (over and sampling.can_stop)
+        return self.reached or (self.remaining <= 0 and sampling.can_stop) or self._in_vain(sampling, report)
+
+    def _in_vain(self, sampling: Any, report: Progress) -> bool:
+        if self.is_stuck is None or self.limit is None or report.phase == "warm-up" or not sampling.batch_count:
+            return False
+        if report.done < PILOT_SWEEPS and self.remaining > self.limit / 2:
+            return False
+        is_stuck, self.is_stuck = self.is_stuck, None
+        return is_stuck()
 
     def run(self) -> dict[str, float | None]:
         """What was asked for and what was reached, where a half-width was."""

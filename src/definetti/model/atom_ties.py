@@ -59,6 +59,23 @@ def _reached(implied: Mapping[Literal, set[Node]], start: Node) -> set[Node]:
     return seen
 
 
+def untied_clauses(model: MarkovLogic) -> list[list[Literal]]:
+    """Predicates and signs of the hard clauses that say more than a tie does; quantifiers are written out."""
+    implied, found = _implications(model), []
+    for template in (t for f in model.formulas if f.hard for t in clause_templates(model, f)):
+        if not any(_ties(implied, one, other) for one, other in _pairs(model, template)):
+            signed = [(not isinstance(x, Not), x.part if isinstance(x, Not) else x) for x in template]
+            found.append([(atom.predicate, sign) for sign, atom in signed if isinstance(atom, Atom)])
+    return found
+
+
+def _ties(implied: Mapping[Literal, set[Node]], one: tuple, other: tuple) -> bool:
+    """Whether the implication that a clause of two atoms states also holds the other way round."""
+    (p, xs, s), (q, ys, t) = one, other
+    reached = _reached(implied, (q, tuple(xs.index(y) for y in ys), t))
+    return (p, tuple(range(len(xs))), not s) in reached
+
+
 def _implications(model: MarkovLogic) -> dict[Literal, set[Node]]:
     """What each literal implies: (predicate, places of its arguments among the literal's, value)."""
     found: dict[Literal, set[Node]] = defaultdict(set)

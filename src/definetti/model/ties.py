@@ -272,6 +272,11 @@ def _grow(
 # --- the smaller model ---------------------------------------------------------------------------------------------
 
 
+def merged(model: FactorGraph, classes: list[Class]) -> FactorGraph:
+    """The same distribution with each class of variables as one variable."""
+    return simplify(_substituted(model, _linked(model, classes))) if classes else model
+
+
 def _linked(core: FactorGraph, classes: list[Class]) -> Links:
     """Each class becomes one variable, in the place of its first member; the others keep their order."""
     keep = np.ones(core.n, dtype=bool)

@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from definetti.errors import TooLarge
+from definetti.errors import Notice, TooLarge
 from definetti.model.factors import FactorGraph
 from definetti.model.possible import hard_factors
 from definetti.samplers.blocks import Block, Engine, Harvest
 from definetti.samplers.draws import BATCHES, Batch, Draws, draws_of, merge_pairs
 from definetti.samplers.movable import Watch, hard_parts, truly_frozen
 from definetti.samplers.starts import starts
-from definetti.samplers.tempering import TemperingBlock
+from definetti.samplers.tempering import Ladder, TemperingBlock
 from definetti.samplers.tracking import is_tracked, tracked
 from definetti.samplers.warmup import WarmUp
 
@@ -138,13 +138,14 @@ class Sampling:
         return self._known_stuck[1:]
 
     @property
-    def ladder(self) -> dict[str, list[float]] | None:
-        """Of parallel tempering: the levels, and how often neighbours exchanged states (done / tried)."""
+    def ladder(self) -> Ladder | None:
+        """Of parallel tempering: the levels, and how often neighbours exchanged states."""
         tempered = [block for block in self.blocks if isinstance(block, TemperingBlock)]
-        if not tempered:
-            return None
-        done, tried = np.sum([block.swaps for block in tempered], axis=0)
-        return {"levels": tempered[0].levels.tolist(), "swap_rates": (done / np.maximum(tried, 1)).tolist()}
+        return Ladder(tempered[0].levels, *np.sum([b.swaps for b in tempered], axis=0)) if tempered else None
+
+    def notices(self) -> list[Notice]:
+        """Where tempering is of little use."""
+        return self.ladder.notices() if self.ladder else []
 
     @property
     def batch_count(self) -> int:

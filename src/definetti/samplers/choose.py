@@ -48,6 +48,16 @@ class Sampler(Protocol):
 NAMES = ("auto", "gibbs", "blocks", "swendsen-wang", "tempering", "mcsat", "lifted")
 
 
+UNDECIDED = Notice(
+    "note", "it could not be decided whether moves of one variable at a time reach every state; the chains are watched"
+)
+UNREACHED = Notice(
+    "divided",
+    "moves of one variable at a time do not lead from every legal state to every other: the numbers stand for the "
+    "parts where the chains started; use --sampler auto",
+)
+
+
 def named(name: str, scan: str) -> Sampler | MCSat | LiftedSampler | None:
     """The sampler of this name; None for `auto`."""
     if name == "auto":
@@ -76,5 +86,4 @@ def choose(core: FactorGraph, scan: str) -> tuple[Sampler, list[Notice]]:
         return Blocks(scan), []
     if connected is False:
         return Tempering(Gibbs(scan)), []
-    text = "it could not be decided whether moves of one variable at a time reach every state; the chains are watched"
-    return Gibbs(scan), [Notice("note", text)]
+    return Gibbs(scan), [UNDECIDED]

@@ -26,6 +26,11 @@ class Illegal(DefinettiError):
     """A chain reached a state of probability zero. That is a mistake of the sampler."""
 
 
+def debugging() -> bool:
+    """Whether every sweep's states are to be checked."""
+    return bool(os.environ.get("DEFINETTI_DEBUG"))
+
+
 def hard_parts(model: FactorGraph) -> Any:
     """The hard factors of a model as arrays for `kernels/movable.py`."""
     from definetti.samplers.kernels import movable as kernels
@@ -61,7 +66,7 @@ class Watch:
         self._before = np.zeros((0, 0), dtype=np.uint8)
         self._waiting = suspects.astype(np.int64)
         self._count = len(suspects)
-        self._debug = bool(os.environ.get("DEFINETTI_DEBUG"))
+        self._debug = debugging()
 
     @property
     def stuck(self) -> np.ndarray:

@@ -19,7 +19,18 @@ from definetti.samplers.chains import Plan, Progress
 from definetti.samplers.draws import Batch, Draws, draws_of, kept_with, next_length
 from definetti.samplers.kernels.relational_data import Chain
 from definetti.samplers.kernels.relational_state import clear_sums
-from definetti.samplers.relational import SCANS, SWEEP, UPDATES, Relational, advance, refuse_large, start
+from definetti.samplers.movable import Illegal, debugging
+from definetti.samplers.relational import (
+    SCANS,
+    SWEEP,
+    UPDATES,
+    Relational,
+    advance,
+    blank,
+    refuse_large,
+    start,
+    violations,
+)
 from definetti.samplers.relational_starts import clear_live
 from definetti.samplers.relational_stuck import slow_notices, stuck_notices
 from definetti.samplers.relational_tracking import tracked_atoms
@@ -54,8 +65,9 @@ class RelationalSampling:
         self._warm_up_plan = WarmUp(plan.chains, plan.sweeps, plan.burn_in)
         self._atoms = tracked_atoms(relational, group, plan.seed)
         self._members = np.zeros((plan.chains, len(self._atoms.orbit)))  # true counts of the batch under way
-        self._tracking = False
+        self._tracking, self._debug = False, debugging()
         self._tracked: list[tuple[int, np.ndarray]] = []  # lengths and means of tracked batches
+        violations(relational, blank(relational))  # compiles, or loads
         self.seconds = 0.0
 
     @property
@@ -122,19 +134,24 @@ class RelationalSampling:
         left = target - int(chain.clock[SWEEP])
         if left > 0:
             budget = max(1, int(STRETCH * self._rates[k]))
-            done = self._follow(k, budget, left) if self._tracking else advance(self.relational, chain, budget, left)
+            looked = self._tracking or self._debug
+            done = self._follow(k, budget, left) if looked else advance(self.relational, chain, budget, left)
             took = max(time.perf_counter() - began, 1e-6)
             self._rates[k] = min(max(done / took, 1.0), 4.0 * self._rates[k])
 
     def _follow(self, k: int, budget: int, sweeps: int) -> int:
-        """The same with a look at the tracked atoms after every sweep."""
+        """The same with a look at the tracked atoms after every sweep; in debug mode also at the hard formulas."""
         chain, done = self._chains[k], 0
         target = int(chain.clock[SWEEP]) + sweeps
         while done < budget and chain.clock[SWEEP] < target:
             before = int(chain.clock[SWEEP])
             done += advance(self.relational, chain, budget - done, 1)
             if chain.clock[SWEEP] > before:
-                self._members[k] += self._atoms.values(chain)
+                if self._tracking:
+                    self._members[k] += self._atoms.values(chain)
+                if self._debug and (broken := violations(self.relational, chain)):
+                    text = f"a chain is in an impossible state: {broken} groundings of hard formulas are violated"
+                    raise Illegal(f"{text}; please report")
         return done
 
     def _progress(self, phase: str, done: int, total: int | None) -> Progress:

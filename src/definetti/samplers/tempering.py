@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from definetti.errors import ModelError, TooLarge
+from definetti.errors import ModelError, Notice, TooLarge
 from definetti.model.factors import FREE, FactorGraph, frozen
 from definetti.samplers import tables
 from definetti.samplers.blocks import Block, Engine, Harvest, Slots, words
@@ -23,6 +23,7 @@ from definetti.samplers.gibbs import Gibbs, Orders
 MOST_LEVELS = 100
 STEEPNESS = 5.0  # of the penalty: 5, 12 and 23 at the levels 0.63, 0.9 and 0.99
 PILOTS, PILOT_SWEEPS = 64, 12
+LOW_RATE, LOWEST_RATE = 0.1, 0.01  # of exchanges between neighbours: worth a word; too low to be trusted
 SHARE = 0.5  # of the annealed chains that a step must leave effective
 
 
@@ -181,6 +182,30 @@ class TemperingBlock:
 
     def harvest(self) -> Harvest:
         return self._blocks[-1].harvest()
+
+
+@dataclass(frozen=True, eq=False)
+class Ladder:
+    """The levels of a run, and the exchanges of neighbours: done, of those tried."""
+
+    levels: np.ndarray
+    done: np.ndarray
+    tried: np.ndarray
+
+    def report(self) -> dict[str, list[float]]:
+        return {"levels": self.levels.tolist(), "swap_rates": (self.done / np.maximum(self.tried, 1)).tolist()}
+
+    def notices(self) -> list[Notice]:
+        """Neighbours that seldom exchange states: what the hot levels find arrives late, or never."""
+        rate = np.where(self.tried > 0, self.done / np.maximum(self.tried, 1), 1.0)
+        k = int(rate.argmin())
+        if rate[k] >= LOW_RATE:
+            return []
+        text = f"the levels {self.levels[k]:.3g} and {self.levels[k + 1]:.3g} of the ladder exchange states at only "
+        kind = "note" if rate[k] >= LOWEST_RATE else "not-mixed"
+        return [
+            Notice(kind, f"{text}{rate[k]:.2g} of the attempts; put more levels between them (Tempering(levels=…))")
+        ]
 
 
 # --- the ladder ----------------------------------------------------------------------------------------------------

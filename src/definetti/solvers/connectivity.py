@@ -74,7 +74,7 @@ def _listed(model: FactorGraph, parts: list[Part], limit: int) -> bool | None:
     """By listing all states of the variables of these factors."""
     variables = sorted({i for scope, _ in parts for i in scope})
     shape = [int(model.cards[i]) for i in variables]
-    if np.prod(np.array(shape, dtype=np.float64)) > limit or len(shape) > 32:
+    if len(shape) > 32 or np.prod(np.array(shape, dtype=np.float64)) > limit:
         return None
     place = {i: a for a, i in enumerate(variables)}
     legal = np.ones(shape, dtype=bool)
