@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
 
 from definetti.samplers.kernels.relational_boolean import FALSE, TRUE, negate
@@ -29,7 +30,7 @@ def helper(function):
     return function
 
 
-entry = helper
+entry = part = helper
 
 
 def popcount(x):
@@ -331,11 +332,18 @@ def write_counts(theory: Theory, layout: Layout, shapes: tuple[Shape, ...], name
 
 
 @cache
-def fixed_text() -> tuple[str, str]:
-    """(what only compiled kernels need, what all kernels share), from the runtime's file."""
-    text = (Path(__file__).parent / "relational_runtime.py").read_text(encoding="utf-8")
+def fixed_text(name: str) -> tuple[str, str]:
+    """A file of fixed text in two: what only the compiled kernel needs, and what also runs as plain Python."""
+    text = (Path(__file__).parent / f"relational_{name}.py").read_text(encoding="utf-8")
     compiled, shared = text.split(MARK)
     return compiled, shared
+
+
+@cache
+def shared_hash() -> str:
+    """Of the files that a compiled kernel imports: edited, they must be compiled into every kernel anew."""
+    texts = "".join(part for name in ("scan", "folds") for part in fixed_text(name))
+    return sha256(texts.encode()).hexdigest()
 
 
 def write_kernel(theory: Theory) -> Written:
@@ -372,5 +380,7 @@ def write_kernel(theory: Theory) -> Written:
 
 
 def module_text(written: Written, plain: bool = False) -> str:
-    compiled, shared = fixed_text()
-    return (PLAIN if plain else compiled) + shared + "\n\n" + written.text
+    compiled, shared = fixed_text("runtime")
+    if plain:
+        return "\n\n".join([PLAIN, fixed_text("scan")[1], fixed_text("folds")[1], shared, written.text])
+    return "\n\n".join([compiled + f"# scan and folds: {shared_hash()}\n" + shared, written.text])
