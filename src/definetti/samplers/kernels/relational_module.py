@@ -41,6 +41,22 @@ def lowest(x):
     return (int(x) & -int(x)).bit_length() - 1
 
 
+def peek(array, index):
+    return array[index]
+
+
+def cell(table, row, column):
+    return table[row, column]
+
+
+def test(words, index, bit):
+    return words[index] >> np.uint64(bit & 63) & np.uint64(1)
+
+
+def toggle(words, index, bit):
+    words[index] ^= np.uint64(1) << np.uint64(bit & 63)
+
+
 '''
 ARRAYS = "numbers, indices, reals, words, bits, coords, uniform, values, chance, fields"
 COUNTED = "numbers, indices, reals, words, bits, seen"
@@ -77,22 +93,22 @@ def instance_loop(src: Source, shape: Shape, number: int, place: Place | None, p
     if place and place.slot_arguments:
         terms = [f"a{j} * {src.number('key', *key, j)}" for j in place.slot_arguments]
         src.text.add(f"x = {src.number('pointer', *key)} + {' + '.join(terms)}")
-        src.text.add("for e in range(I(indices[U(x)]), I(indices[U(x + 1)])):")
+        src.text.add("for e in range(I(peek(indices, x)), I(peek(indices, x + 1))):")
         src.text.depth += 1
-        src.text.add(f"j = I(indices[U({src.number('list', *key)} + e)])")
+        src.text.add(f"j = I(peek(indices, {src.number('list', *key)} + e))")
     else:
         src.text.add(f"for j in range({src.number('instances', number)}):")
         src.text.depth += 1
     for j in range(len(shape.slots)):
         at = f"{src.number('constants', number)} + j * {len(shape.slots)} + {j}"
-        src.text.add(f"k{j} = I(indices[U({at})])")
+        src.text.add(f"k{j} = I(peek(indices, {at}))")
 
 
 def weight(src: Source, shape: Shape, number: int, bound: dict[int, str]) -> str:
     index = "j"
     for v in shape.plus:
         index = f"({index} * {src.size(shape.sorts[v])} + {bound.get(v, f'v{v}')})"
-    return f"reals[U({src.number('weight', number)} + {index})]"
+    return f"peek(reals, {src.number('weight', number)} + {index})"
 
 
 def write_place(src: Source, shape: Shape, place: Place, predicate: int) -> None:
@@ -143,7 +159,7 @@ def write_effect(src: Source, theory: Theory, predicate: int, places: list[Place
 
 
 def field_text(src: Source, single: list[int]) -> str:
-    return " + ".join(["h", *(f"reals[U({src.number('weight', s)})] * c{s}" for s in single)])
+    return " + ".join(["h", *(f"peek(reals, {src.number('weight', s)}) * c{s}" for s in single)])
 
 
 def write_chance(src: Source, theory: Theory, predicate: int, places: list[Place], single: list[int]) -> None:
@@ -153,7 +169,7 @@ def write_chance(src: Source, theory: Theory, predicate: int, places: list[Place
         index = [f"(c{s} - {src.number('low', predicate, s)}) * {src.number('step', predicate, s)}" for s in single]
         table = src.number("table", predicate)
         text.add(f"if {table} >= 0:")
-        text.add(f"    p = reals[U({' + '.join([table, *index])})]")
+        text.add(f"    p = peek(reals, {' + '.join([table, *index])})")
         text.add("else:")
         text.add(f"    p = logistic({field_text(src, single)})")
     else:
@@ -176,7 +192,7 @@ def write_live(src: Source, theory: Theory, predicate: int, chance: str) -> None
         axis = (arity - 1,) if arity else ()
         last = f"a{arity - 1}"
         index, bit = (f"({last} >> 6)", f"ONE << U({last} & 63)") if arity else ("0", "ONE")
-        src.text.add(f"{src.address(predicate, terms, axis, index, 'live')} |= {bit}")
+        src.text.add(f"bits[U({src.address(predicate, terms, axis, index, 'live')})] |= {bit}")
 
 
 def is_held(theory: Theory, places: list[Place]) -> bool:
@@ -203,11 +219,11 @@ def flip_bits(src: Source, predicate: int, terms: tuple[tuple[str, int], ...]) -
     """One atom's bit in every orientation; a diagonal holds only atoms with equal constants there."""
     for axis in src.layout.orientations(predicate):
         if not axis:
-            src.text.add(f"{src.address(predicate, terms, axis, '0')} ^= ONE")
+            src.text.add(f"toggle(bits, {src.address(predicate, terms, axis, '0')}, 0)")
             continue
         first, others = src.value(terms[axis[0]]), [src.value(terms[j]) for j in axis[1:]]
         with src.text.inside(f"if {' and '.join(f'{first} == {x}' for x in others)}:" if others else ""):
-            src.text.add(f"{src.address(predicate, terms, axis, f'({first} >> 6)')} ^= ONE << U({first} & 63)")
+            src.text.add(f"toggle(bits, {src.address(predicate, terms, axis, f'({first} >> 6)')}, {first})")
 
 
 def write_update(theory: Theory, layout: Layout, predicate: int, places: list[Place]) -> Source:
@@ -284,7 +300,7 @@ def home_bit(src: Source, theory: Theory, predicate: int) -> str:
     for j in range(len(sorts) - 1):
         row = f"({row} * {src.size(sorts[j])} + a{j})"
     last = len(sorts) - 1
-    return f"((words[U(g + {row} * {src.words(sorts[last])} + (a{last} >> 6))] >> U(a{last} & 63)) & ONE)"
+    return f"test(words, g + {row} * {src.words(sorts[last])} + (a{last} >> 6), a{last})"
 
 
 def finish(src: Source, theory: Theory, predicate: int) -> str:
@@ -339,13 +355,6 @@ def fixed_text(name: str) -> tuple[str, str]:
     return compiled, shared
 
 
-@cache
-def shared_hash() -> str:
-    """Of the files that a compiled kernel imports: edited, they must be compiled into every kernel anew."""
-    texts = "".join(part for name in ("scan", "folds") for part in fixed_text(name))
-    return sha256(texts.encode()).hexdigest()
-
-
 def write_kernel(theory: Theory) -> Written:
     """The text of a kernel below its header; `module_text` puts a header in front."""
     layout = Layout()
@@ -380,7 +389,10 @@ def write_kernel(theory: Theory) -> Written:
 
 
 def module_text(written: Written, plain: bool = False) -> str:
-    compiled, shared = fixed_text("runtime")
+    """The text of a whole module. A compiled kernel names what it imports by its hash: edited, all must be new."""
+    compiled, sweep = fixed_text("sweep")
+    imported, runtime = fixed_text("runtime")
     if plain:
-        return "\n\n".join([PLAIN, fixed_text("scan")[1], fixed_text("folds")[1], shared, written.text])
-    return "\n\n".join([compiled + f"# scan and folds: {shared_hash()}\n" + shared, written.text])
+        return "\n\n".join([PLAIN, runtime, sweep, written.text])
+    key = sha256((imported + runtime).encode()).hexdigest()
+    return "\n\n".join([compiled + f"# runtime: {key}\n" + sweep, written.text])
