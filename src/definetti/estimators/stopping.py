@@ -82,8 +82,11 @@ class Stopping:
         elif (self.until is not None or self.watched) and self._due(report.done):
             self._measure(sampling, report)
         self.left = self._left(report)
-        over = self.limit is not None and time.perf_counter() - self._began >= self.limit
-        return self.reached or (over and sampling.can_stop)
+        return self.reached or (self._time_left() == 0.0 and sampling.can_stop)
+
+    def _time_left(self) -> float | None:
+        """By the clock: finding starts and looking at the errors count as well."""
+        return None if self.limit is None else max(self.limit - (time.perf_counter() - self._began), 0.0)
 
     def _due(self, sweeps: int) -> bool:
         """By sweeps, so that the same seed gives the same run; by the clock only where looking takes long."""
@@ -116,9 +119,10 @@ class Stopping:
             if not half:
                 return None
             need = max(taken * ((half / (MARGIN * self.until)) ** 2 - 1.0), 0.0)
-            return need if self.limit is None else min(need, max(self.limit - report.seconds, 0.0))
+            left = self._time_left()
+            return need if left is None else min(need, left)
         if self.seconds is not None:
-            return max(self.seconds - report.seconds, 0.0)
+            return self._time_left()
         if report.total and report.done and report.phase != "warm-up":
             return taken * (report.total / report.done - 1.0)
         return None
