@@ -256,7 +256,7 @@ def write_block(theory: Theory, layout: Layout, predicate: int, places: list[Pla
     for j in range(len(signature.sorts)):
         if j not in signature.exclusive:
             src.text.add(f"a{j} = I(coords[{j}, i])")
-    src.text.add("current, best = -1, 0")
+    src.text.add("current = I(-1)")
     value_loops(src, signature.exclusive, signature.sorts)
     src.text.add(f"if {src.read(('r', predicate, terms), Scope(frozenset(), {}, ()))} != ZERO:")
     src.text.add("    current = value")

@@ -93,7 +93,7 @@ class Source:
             other = self.value(leaf[1] if leaf[2] == axis_term else leaf[2])
             if self.theory.words[sort] == 1:
                 return f"(ONE << U({other}))"
-            return f"mask({other}, {word.index})"
+            return f"mask({other}, I({word.index}))"  # Numba would compile the helper for each literal
         _, predicate, terms = leaf
         axis = tuple(j for j, t in enumerate(terms) if t == axis_term)
         return f"peek(bits, {self.address(predicate, terms, axis, word.index)})"

@@ -26,7 +26,6 @@ from definetti.samplers.kernels.relational_runtime import (
     UPDATES,
     VALUES,
     begin_sweep,
-    cell,
     end_sweep,
     fill,
     fill_random,
