@@ -86,7 +86,7 @@ def size(number_of_bytes: float) -> str:
 
 def seconds(value: float) -> str:
     """0.3 ms, 1.25 s, 3 min 20 s."""
-    if value < 0.1:
+    if value < 0.0995:  # else two digits of milliseconds would be 1e+02
         return f"{value * 1000:.2g} ms"
     if value < 100:
         return f"{value:.3g} s"

@@ -138,6 +138,18 @@ def test_the_figures_of_the_papers_evidence():
     assert renaming(lw.smokers(50, lw.paper_evidence(50, 3)), simplify=False).orbit_count == 455
 
 
+def test_late_atoms_are_marked_some_rows_at_a_time(monkeypatch):
+    group = renaming(lw.smokers(50, lw.paper_evidence(50, 3)))
+    whole = group.late()
+    monkeypatch.setattr("definetti.symmetry.logic.CHUNK", 128)  # two rows of fifty
+    pieces = group.late()
+    assert set(whole) == set(pieces) and all(np.array_equal(whole[name], pieces[name]) for name in whole)
+    for name, marked in whole.items():
+        tuples = np.stack(np.unravel_index(np.arange(marked.size), marked.shape), 1)
+        free = [int(k) for k in np.flatnonzero(group.orbit_numbers(name, tuples) >= 0)]
+        assert [not group.is_core(name, tuples[k].tolist()) for k in free] == marked.ravel()[free].tolist()
+
+
 def test_large_models_with_evidence_are_fast():
     n = 1000
     group = renaming(lw.smokers(n, lw.paper_evidence(n, 20)))

@@ -61,7 +61,10 @@ def test_digits_are_all_the_digits(power: int, rest: int, negative: bool) -> Non
     assert text == ("-" if negative else "") + want
 
 
-@pytest.mark.parametrize(("value", "text"), [(0.0003, "0.3 ms"), (1.254, "1.25 s"), (200, "3 min 20 s")])
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.0003, "0.3 ms"), (0.0991, "99 ms"), (0.0997, "0.0997 s"), (1.254, "1.25 s"), (200, "3 min 20 s")],
+)
 def test_seconds(value: float, text: str) -> None:
     assert show.seconds(value) == text
 

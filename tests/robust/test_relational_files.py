@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
 
 import pytest
 import relational_theories as th
 
 from definetti.errors import TooLarge
+from definetti.samplers.kernels import relational_module
 from definetti.samplers.kernels.relational_cache import file_name, private, write_once
 from definetti.samplers.kernels.relational_module import module_text
 from definetti.samplers.relational import compile_model
@@ -31,6 +34,14 @@ def test_kernels_of_different_structure_have_different_files_and_of_equal_struct
     others = [th.smokers(7, hard=True), th.smokers(7, transitive=False), th.smokers(70), th.zoo(7)]
     different = {key(m) for m in others} | {key(th.smokers(7), scan="random"), key(th.smokers(7), short=0)}
     assert len(same) == 1 and len(different) == 6 and not same & different
+
+
+def test_a_kernel_names_the_runtime_that_is_compiled_into_it():
+    runtime = Path(relational_module.__file__).with_name("relational_runtime.py").read_text(encoding="utf-8")
+    whole = "".join(runtime.split(relational_module.MARK)).encode()
+    written = compile_model(th.smokers(7), {}, plain=True).written
+    assert f"# runtime: {sha256(whole).hexdigest()}\n" in module_text(written)
+    assert "import" in module_text(written) and "relational_runtime" not in module_text(written, plain=True)
 
 
 def test_names_that_look_like_code_harm_nothing():

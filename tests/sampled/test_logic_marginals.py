@@ -6,14 +6,21 @@ Fixed seeds; |z| limits with a family-wise false-alarm rate of 1e-4 (the verdict
 from __future__ import annotations
 
 import json
+import time
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import definetti as dft
 from definetti.cli.main import run
-from definetti.errors import DefinettiError, UnknownName
+from definetti.errors import DefinettiError, TooLarge, UnknownName
+from definetti.estimators.stopping import Look, Stopping
+from definetti.samplers.chains import Plan, Progress
+from definetti.samplers.relational import compile_model
+from definetti.samplers.relational_sampling import RelationalSampling
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 PAIR = "Friends(Person1,Person2) ^ Friends(Person2,Person3)"
@@ -102,6 +109,36 @@ def test_a_time_limit_ends_inside_a_sweep() -> None:
     assert 0 <= sampled["Smokes(Person1)"].probability <= 1
 
 
+def test_the_progress_tells_the_time_that_is_left_by_the_clock() -> None:
+    """Starts of a large model take long before the first stretch is sampled."""
+    for until in (None, 0.01):
+        stopping = Stopping(None, "orbit", 5.0, until, False, look=Look(0.02, None), _began=time.perf_counter() - 3.0)
+        assert not stopping.step(SimpleNamespace(can_stop=True), Progress("warm-up", 0, None, 1e6, None, 1.0))
+        assert until is not None or 1.0 < stopping.left <= 2.0
+        assert stopping.left <= 2.0
+    late = replace(stopping, _began=time.perf_counter() - 5.0)
+    assert late.step(SimpleNamespace(can_stop=True), Progress("warm-up", 0, None, 1e6, None, 1.0)) and late.left == 0.0
+
+
+def test_states_inside_the_first_sweep_are_counted_some_atoms_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    group = dft.symmetries(smokers(40))
+    r = compile_model(group.model, group.atom_orbits, plain=True)
+    sampling = RelationalSampling(r, group, (), Plan(1, 1, None, 5, 1))
+    chain = r.start(5)
+    whole = sampling._orbit_means(chain)
+    friends = r.atoms(chain, "Friends")
+    number = group.orbit_number("Friends", (0, 1))
+    assert whole[number] == pytest.approx((friends.sum() - friends.trace()) / (40 * 39), abs=1e-12)
+    monkeypatch.setattr("definetti.samplers.relational_sampling.ATOMS_AT_ONCE", 7)
+    assert sampling._orbit_means(chain).tolist() == whole.tolist()
+
+
+def test_a_model_that_does_not_fit_is_refused_with_the_figure() -> None:
+    with pytest.raises(TooLarge, match="bytes") as caught:
+        dft.marginals(smokers(1_000_000), seconds=1, seed=1)
+    assert caught.value.size >= 10**12 / 8
+
+
 def test_command_line(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     path, file = str(EXAMPLES / "smokers-transitive.mln"), tmp_path / "out.csv"
     words = ["marginals", path, "--domain", "person=4", "--query", "Smokes", "--query", PAIR, "--seed", "3"]
@@ -128,3 +165,13 @@ def test_closed_world_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     assert got["queries"]["Friends(Dora,Anna)"] == {
         "probability": 0.0, "mcse": 0.0, "rhat": None, "ess": None, "orbit_size": 1,
     }  # fmt: skip
+
+
+def test_the_table_tells_the_world(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["exact", str(EXAMPLES / "smokers.mln"), "--evidence", str(EXAMPLES / "town.db")]
+    assert run([*words, "--closed-world", "Friends,Cancer"]) == 0
+    assert capsys.readouterr().out.endswith("\nclosed world: Friends, Cancer false where the evidence is silent\n")
+    assert run(words) == 0
+    assert capsys.readouterr().out.endswith("\nopen world\n")
+    assert run(["exact", str(EXAMPLES / "grid.uai")]) == 0
+    assert "world" not in capsys.readouterr().out

@@ -81,7 +81,7 @@ def answer(result: Marginals, *, as_json: bool, output: Path | None, footer: Cal
             say_json(result.to_json())
         else:
             warn(result.notices)
-            say(marginals_table(result) + "\n" + footer(result))
+            say("\n".join([marginals_table(result), footer(result), *world(result.run)]))
     finally:  # a broken terminal does not cost the file
         if output is not None:
             from definetti.store import save
@@ -90,6 +90,14 @@ def answer(result: Marginals, *, as_json: bool, output: Path | None, footer: Cal
     if result.interrupted:
         return 130
     return 0 if result.trusted else 1
+
+
+def world(run: Mapping[str, Any]) -> list[str]:
+    """What became of atoms that the evidence does not name; of Markov logic alone."""
+    if not str(run["model"]).endswith(".mln"):
+        return []
+    kind, _, closed = run["world"].partition(": ")
+    return [f"{kind} world: {closed.replace(',', ', ')} false where the evidence is silent" if closed else "open world"]
 
 
 def marginals_table(result: Marginals) -> str:

@@ -3,7 +3,7 @@ orbit of their constants (Lemma 1 with tuples of constants in place of tuples of
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -26,7 +26,7 @@ from definetti.samplers.draws import Draws
 from definetti.samplers.kernels.relational_queries import Query
 from definetti.samplers.lifted import LiftedSampler, LiftedSampling
 from definetti.samplers.mcsat import MCSat
-from definetti.samplers.relational import compile_model
+from definetti.samplers.relational import compile_model, refuse_model
 from definetti.samplers.relational_sampling import QueryCells, RelationalSampling
 from definetti.symmetry.atom_names import atom_text, find_atom
 from definetti.symmetry.logic import RenamingSymmetries, trivial
@@ -38,7 +38,7 @@ class LogicQuestion:
     own, so that all estimators see the same draws."""
 
     group: RenamingSymmetries
-    late: Mapping[str, np.ndarray]  # hanging and loose atoms
+    late: Callable[[], Mapping[str, np.ndarray]]  # hanging and loose atoms: tensors as large as the model
     queries: Mapping[str, Formula]  # over constants
     counted: tuple[Query, ...]  # formulas with their constants let loose, one per cell of an orbit
     cells: Mapping[str, QueryCells]  # which of `counted` make up a query
@@ -54,8 +54,10 @@ class LogicQuestion:
             from definetti.samplers.mcsat_sampling import MCSatSampling
 
             return MCSatSampling(group, sampler, self.counted, list(self.cells.values()), plan)
+        refuse_model(group.model, chains=plan.chains)
+        late = self.late()
         relational = compile_model(
-            group.model, group.atom_orbits, queries=self.counted, scan=sampler.scan, late=self.late, source=group.source
+            group.model, group.atom_orbits, queries=self.counted, scan=sampler.scan, late=late, source=group.source
         )
         return RelationalSampling(relational, group, list(self.cells.values()), plan)
 
@@ -140,7 +142,7 @@ def logic_question(
             members = {f"c{k}": mask for k, mask in orbit.members(cell).items()}
             counted.append(Query(body, {f"c{k}": s for k, (s, _) in enumerate(constants)}, members))
         cells[text] = QueryCells(tuple(range(first, len(counted))), orbit.size)
-    return LogicQuestion(used, group.late(), queries, tuple(counted), cells, tuple(notices))
+    return LogicQuestion(used, group.late, queries, tuple(counted), cells, tuple(notices))
 
 
 def held(draws: Draws, group: RenamingSymmetries) -> np.ndarray:

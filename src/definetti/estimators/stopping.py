@@ -84,8 +84,11 @@ class Stopping:
 
     @property
     def remaining(self) -> float:
-        """Seconds, if there is a limit."""
-        return math.inf if self.limit is None else self.limit - (time.perf_counter() - self._began)
+        """Seconds until the limit, by the clock: looking at the errors counts as well."""
+        if self.limit is None:
+            return math.inf
+        spent = 0.0 if self._began is None else time.perf_counter() - self._began
+        return max(self.limit - spent, 0.0)
 
     def step(self, sampling: Any, report: Progress) -> bool:
         if self._began is None:
@@ -95,7 +98,7 @@ class Stopping:
         elif (self.until is not None or self.watched) and self._due(report.done):
             self._measure(sampling, report)
         self.left = self._left(report)
-        return self.reached or (self.remaining <= 0 and sampling.can_stop) or self._in_vain(sampling, report)
+        return self.reached or (self.remaining == 0.0 and sampling.can_stop) or self._in_vain(sampling, report)
 
     def _in_vain(self, sampling: Any, report: Progress) -> bool:
         if self.is_stuck is None or self.limit is None or report.phase == "warm-up" or not sampling.batch_count:
@@ -154,9 +157,9 @@ class Stopping:
             if not half:
                 return None
             need = max(taken * ((half / (MARGIN * self.until)) ** 2 - 1.0), 0.0)
-            return need if self.limit is None else min(need, max(self.limit - report.seconds, 0.0))
+            return min(need, self.remaining)
         if self.seconds is not None:
-            return max(self.seconds - report.seconds, 0.0)
+            return self.remaining
         if report.total and report.done and report.phase != "warm-up":
             return taken * (report.total / report.done - 1.0)
         return None

@@ -118,6 +118,13 @@ def refuse_large(size: int, limit: int | None) -> None:
         raise TooLarge("the memory of the state (bytes)", size, allowed, cure)
 
 
+def refuse_model(model: MarkovLogic, limit: int | None = None, chains: int = 0) -> None:
+    """Refuses a model whose atoms alone would not fit, before anything is taken: two bits each, or one for every chain
+    and a byte while the sweep and the starts are made."""
+    words = sum(home_words(model.shape(name)) for name in model.predicates)
+    refuse_large(words * (8 * chains + 64 if chains else 16), limit)
+
+
 def theory_of(
     model: MarkovLogic, known: Mapping[str, Known], short: int, tied: Tied
 ) -> tuple[Theory, tuple[Instances, ...]]:
@@ -165,7 +172,7 @@ def compile_model(
     if scan not in SCANS:
         raise ModelError(f"scan {scan!r} is not one of {', '.join(SCANS)}")
     order = tuple(model.predicates) if order is None else tuple(order)
-    refuse_large(16 * sum(home_words(model.shape(name)) for name in model.predicates), memory)
+    refuse_model(model, memory)
     rules, source = [], source or model
     if queries:
         model, rules = confined(model, queries)

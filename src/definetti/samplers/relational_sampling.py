@@ -39,6 +39,7 @@ from definetti.samplers.warmup import WarmUp
 from definetti.symmetry.logic import RenamingSymmetries
 
 STRETCH = 0.1  # seconds between two looks at the clock
+ATOMS_AT_ONCE = 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,21 +209,14 @@ class RelationalSampling:
         return Draws(f, None, np.ones(1, np.int64), self._sizes, square=f**2, unfinished=True)
 
     def _orbit_means(self, chain: Chain) -> np.ndarray:
-        """F of a state, counted row by row of each predicate."""
+        """F of a state, counted over some atoms of a predicate at a time."""
         counts = np.zeros(len(self.group.sizes))
         for name in self.group.atom_orbits:
-            atoms = self.relational.atoms(chain, name)
-            rows = np.atleast_2d(atoms.reshape(-1, atoms.shape[-1] if atoms.ndim else 1))
             shape = self.group.model.shape(name)
-            for r, row in enumerate(rows):
-                true = np.flatnonzero(row)
-                if len(true):
-                    head = np.unravel_index(r, shape[:-1]) if len(shape) > 1 else ()
-                    tuples = (
-                        np.column_stack([*(np.full(len(true), h) for h in head), true])
-                        if shape
-                        else np.zeros((1, 0), int)
-                    )
-                    orbit = self.group.orbit_numbers(name, tuples)
-                    counts += np.bincount(orbit[orbit >= 0], minlength=len(counts))
+            atoms = self.relational.atoms(chain, name).ravel()
+            for first in range(0, atoms.size, ATOMS_AT_ONCE):
+                true = first + np.flatnonzero(atoms[first : first + ATOMS_AT_ONCE])
+                tuples = np.stack(np.unravel_index(true, shape), 1) if shape else np.zeros((len(true), 0), np.int64)
+                orbit = self.group.orbit_numbers(name, tuples)
+                counts += np.bincount(orbit[orbit >= 0], minlength=len(counts))
         return counts / self.group.sizes

@@ -78,13 +78,22 @@ class RenamingSymmetries:
 
     def late(self) -> dict[str, np.ndarray]:
         """`deferred` as a tensor of each predicate's own shape, for predicates that have such atoms."""
-        out = {}
-        for name, mask in self.deferred.items():
-            if mask.any():
-                axes = box(self.model.shape(name))
-                classes = [c[axis] for c, axis in zip(self.atom_orbits[name].classes, axes, strict=True)]
-                pairs = enumerate(pattern_pairs(self.model.predicates[name].sorts))
-                out[name] = mask[(*classes, sum(((axes[i] == axes[j]).astype(np.int8) << k for k, (i, j) in pairs), 0))]
+        return {name: self._spread(name, mask) for name, mask in self.deferred.items() if mask.any()}
+
+    def _spread(self, name: str, mask: np.ndarray) -> np.ndarray:
+        """What is known by classes of constants, for each atom; some rows at a time, as indices take 8 bytes."""
+        shape, orbits = self.model.shape(name), self.atom_orbits[name]
+        if not shape:
+            return mask[(0,)]
+        out = np.empty(shape, dtype=bool)
+        step = max(1, CHUNK // max(out[0].size, 1))
+        pairs = pattern_pairs(self.model.predicates[name].sorts)
+        for first in range(0, shape[0], step):
+            axes = box(shape)
+            axes[0] = axes[0][first : first + step]
+            classes = [c[axis] for c, axis in zip(orbits.classes, axes, strict=True)]
+            pattern = sum(((axes[i] == axes[j]).astype(np.int64) << k for k, (i, j) in enumerate(pairs)), 0)
+            out[first : first + step] = mask[(*classes, pattern)]
         return out
 
     @property

@@ -58,7 +58,7 @@ def unpack(words: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     rows = int(np.prod(shape[:-1], dtype=np.int64))
     octets = words.astype("<u8", copy=False).view(np.uint8)[: 8 * rows * words_of(shape[-1])]
     octets = octets.reshape(rows, 8 * words_of(shape[-1]))
-    return np.unpackbits(octets, axis=1, count=shape[-1], bitorder="little").astype(bool).reshape(shape)
+    return np.unpackbits(octets, axis=1, count=shape[-1], bitorder="little").view(bool).reshape(shape)
 
 
 def tails(shape: tuple[int, ...]) -> np.ndarray:

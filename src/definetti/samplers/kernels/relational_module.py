@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
 
 from definetti.samplers.kernels.relational_boolean import FALSE, TRUE, negate
@@ -29,7 +30,7 @@ def helper(function):
     return function
 
 
-entry = helper
+entry = part = helper
 
 
 def popcount(x):
@@ -38,6 +39,22 @@ def popcount(x):
 
 def lowest(x):
     return (int(x) & -int(x)).bit_length() - 1
+
+
+def peek(array, index):
+    return array[index]
+
+
+def cell(table, row, column):
+    return table[row, column]
+
+
+def test(words, index, bit):
+    return words[index] >> np.uint64(bit & 63) & np.uint64(1)
+
+
+def toggle(words, index, bit):
+    words[index] ^= np.uint64(1) << np.uint64(bit & 63)
 
 
 '''
@@ -76,22 +93,22 @@ def instance_loop(src: Source, shape: Shape, number: int, place: Place | None, p
     if place and place.slot_arguments:
         terms = [f"a{j} * {src.number('key', *key, j)}" for j in place.slot_arguments]
         src.text.add(f"x = {src.number('pointer', *key)} + {' + '.join(terms)}")
-        src.text.add("for e in range(I(indices[U(x)]), I(indices[U(x + 1)])):")
+        src.text.add("for e in range(I(peek(indices, x)), I(peek(indices, x + 1))):")
         src.text.depth += 1
-        src.text.add(f"j = I(indices[U({src.number('list', *key)} + e)])")
+        src.text.add(f"j = I(peek(indices, {src.number('list', *key)} + e))")
     else:
         src.text.add(f"for j in range({src.number('instances', number)}):")
         src.text.depth += 1
     for j in range(len(shape.slots)):
         at = f"{src.number('constants', number)} + j * {len(shape.slots)} + {j}"
-        src.text.add(f"k{j} = I(indices[U({at})])")
+        src.text.add(f"k{j} = I(peek(indices, {at}))")
 
 
 def weight(src: Source, shape: Shape, number: int, bound: dict[int, str]) -> str:
     index = "j"
     for v in shape.plus:
         index = f"({index} * {src.size(shape.sorts[v])} + {bound.get(v, f'v{v}')})"
-    return f"reals[U({src.number('weight', number)} + {index})]"
+    return f"peek(reals, {src.number('weight', number)} + {index})"
 
 
 def write_place(src: Source, shape: Shape, place: Place, predicate: int) -> None:
@@ -142,7 +159,7 @@ def write_effect(src: Source, theory: Theory, predicate: int, places: list[Place
 
 
 def field_text(src: Source, single: list[int]) -> str:
-    return " + ".join(["h", *(f"reals[U({src.number('weight', s)})] * c{s}" for s in single)])
+    return " + ".join(["h", *(f"peek(reals, {src.number('weight', s)}) * c{s}" for s in single)])
 
 
 def write_chance(src: Source, theory: Theory, predicate: int, places: list[Place], single: list[int]) -> None:
@@ -152,7 +169,7 @@ def write_chance(src: Source, theory: Theory, predicate: int, places: list[Place
         index = [f"(c{s} - {src.number('low', predicate, s)}) * {src.number('step', predicate, s)}" for s in single]
         table = src.number("table", predicate)
         text.add(f"if {table} >= 0:")
-        text.add(f"    p = reals[U({' + '.join([table, *index])})]")
+        text.add(f"    p = peek(reals, {' + '.join([table, *index])})")
         text.add("else:")
         text.add(f"    p = logistic({field_text(src, single)})")
     else:
@@ -175,7 +192,7 @@ def write_live(src: Source, theory: Theory, predicate: int, chance: str) -> None
         axis = (arity - 1,) if arity else ()
         last = f"a{arity - 1}"
         index, bit = (f"({last} >> 6)", f"ONE << U({last} & 63)") if arity else ("0", "ONE")
-        src.text.add(f"{src.address(predicate, terms, axis, index, 'live')} |= {bit}")
+        src.text.add(f"bits[U({src.address(predicate, terms, axis, index, 'live')})] |= {bit}")
 
 
 def is_held(theory: Theory, places: list[Place]) -> bool:
@@ -202,11 +219,11 @@ def flip_bits(src: Source, predicate: int, terms: tuple[tuple[str, int], ...]) -
     """One atom's bit in every orientation; a diagonal holds only atoms with equal constants there."""
     for axis in src.layout.orientations(predicate):
         if not axis:
-            src.text.add(f"{src.address(predicate, terms, axis, '0')} ^= ONE")
+            src.text.add(f"toggle(bits, {src.address(predicate, terms, axis, '0')}, 0)")
             continue
         first, others = src.value(terms[axis[0]]), [src.value(terms[j]) for j in axis[1:]]
         with src.text.inside(f"if {' and '.join(f'{first} == {x}' for x in others)}:" if others else ""):
-            src.text.add(f"{src.address(predicate, terms, axis, f'({first} >> 6)')} ^= ONE << U({first} & 63)")
+            src.text.add(f"toggle(bits, {src.address(predicate, terms, axis, f'({first} >> 6)')}, {first})")
 
 
 def write_update(theory: Theory, layout: Layout, predicate: int, places: list[Place]) -> Source:
@@ -239,7 +256,7 @@ def write_block(theory: Theory, layout: Layout, predicate: int, places: list[Pla
     for j in range(len(signature.sorts)):
         if j not in signature.exclusive:
             src.text.add(f"a{j} = I(coords[{j}, i])")
-    src.text.add("current, best = -1, 0")
+    src.text.add("current = I(-1)")
     value_loops(src, signature.exclusive, signature.sorts)
     src.text.add(f"if {src.read(('r', predicate, terms), Scope(frozenset(), {}, ()))} != ZERO:")
     src.text.add("    current = value")
@@ -283,7 +300,7 @@ def home_bit(src: Source, theory: Theory, predicate: int) -> str:
     for j in range(len(sorts) - 1):
         row = f"({row} * {src.size(sorts[j])} + a{j})"
     last = len(sorts) - 1
-    return f"((words[U(g + {row} * {src.words(sorts[last])} + (a{last} >> 6))] >> U(a{last} & 63)) & ONE)"
+    return f"test(words, g + {row} * {src.words(sorts[last])} + (a{last} >> 6), a{last})"
 
 
 def finish(src: Source, theory: Theory, predicate: int) -> str:
@@ -331,9 +348,9 @@ def write_counts(theory: Theory, layout: Layout, shapes: tuple[Shape, ...], name
 
 
 @cache
-def fixed_text() -> tuple[str, str]:
-    """(what only compiled kernels need, what all kernels share), from the runtime's file."""
-    text = (Path(__file__).parent / "relational_runtime.py").read_text(encoding="utf-8")
+def fixed_text(name: str) -> tuple[str, str]:
+    """A file of fixed text in two: what only the compiled kernel needs, and what also runs as plain Python."""
+    text = (Path(__file__).parent / f"relational_{name}.py").read_text(encoding="utf-8")
     compiled, shared = text.split(MARK)
     return compiled, shared
 
@@ -372,5 +389,10 @@ def write_kernel(theory: Theory) -> Written:
 
 
 def module_text(written: Written, plain: bool = False) -> str:
-    compiled, shared = fixed_text()
-    return (PLAIN if plain else compiled) + shared + "\n\n" + written.text
+    """The text of a whole module. A compiled kernel names what it imports by its hash: edited, all must be new."""
+    compiled, sweep = fixed_text("sweep")
+    imported, runtime = fixed_text("runtime")
+    if plain:
+        return "\n\n".join([PLAIN, runtime, sweep, written.text])
+    key = sha256((imported + runtime).encode()).hexdigest()
+    return "\n\n".join([compiled + f"# runtime: {key}\n" + sweep, written.text])

@@ -1,22 +1,20 @@
-"""The part of every relational kernel that does not depend on the model: random streams, scans, folding, sweeps.
+"""The part of every relational kernel that does not depend on the model: random streams, scans, folding.
 
-Never imported: its text below the line `# --- text ---` is copied into each generated file, because a kernel that
-Numba caches must stand in one file with all its helpers. What stands above is replaced when the same text is to run as
-plain Python (see `relational_module`).
-A chunk is up to CHUNK sites of one predicate: `fill` chooses them, `update_*` (generated) draws them, `fold` adds
-up. The scan has a stream of its own, equal in all chains, so all chains share the order of sites.
+Compiled once for all models, and linked into every kernel. A chunk is up to CHUNK sites of one predicate: `fill`
+chooses them, and `fold` adds up what was drawn. The scan has a stream of its own, equal in all chains, so all chains
+share the order of sites. The text below the line `# --- text ---` also runs as plain Python (see `relational_module`).
 """
-# ruff: noqa: F821, E741
-# pyright: reportUndefinedVariable=false, reportCallIssue=false
-
-import math
+# ruff: noqa: E741
+# pyright: reportCallIssue=false
 
 import numpy as np
 from numba import njit, types
 from numba.extending import intrinsic
 
-helper = njit(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)  # wrappers cost compile time
-entry = njit(cache=True, nogil=True, error_model="numpy")
+#: Without wrappers for Python and without reference counting, both of which would only cost compile time.
+BARE = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": False}
+helper = njit(**BARE)
+part = njit(cache=True, **BARE)  # what kernels call
 
 
 @intrinsic
@@ -35,15 +33,64 @@ def lowest(typingctx, x):
     return types.int64(types.uint64), codegen
 
 
+# array[index], table[row, column], a bit of words[index]: Numba takes twice as long to compile square brackets.
+
+
+@intrinsic
+def peek(typingctx, array, index):
+    def codegen(context, builder, signature, args):
+        return builder.load(place(context, builder, signature, args))
+
+    return array.dtype(array, types.int64), codegen
+
+
+@intrinsic
+def cell(typingctx, table, row, column):
+    def codegen(context, builder, signature, args):
+        shape = context.data_model_manager[signature.args[0]].get(builder, args[0], "shape")
+        index = builder.add(builder.mul(args[1], builder.extract_value(shape, 1)), args[2])
+        return builder.load(place(context, builder, signature, (args[0], index)))
+
+    return table.dtype(table, types.int64, types.int64), codegen
+
+
+@intrinsic
+def test(typingctx, words, index, bit):
+    def codegen(context, builder, signature, args):
+        word = builder.load(place(context, builder, signature, args))
+        one = context.get_constant(types.uint64, 1)
+        return builder.and_(builder.lshr(word, shift(context, builder, args)), one)
+
+    return types.uint64(words, types.int64, types.int64), codegen
+
+
+@intrinsic
+def toggle(typingctx, words, index, bit):
+    def codegen(context, builder, signature, args):
+        where = place(context, builder, signature, args)
+        one = context.get_constant(types.uint64, 1)
+        builder.store(builder.xor(builder.load(where), builder.shl(one, shift(context, builder, args))), where)
+        return context.get_dummy_value()
+
+    return types.void(words, types.int64, types.int64), codegen
+
+
+def place(context, builder, signature, args):
+    data = context.data_model_manager[signature.args[0]].get(builder, args[0], "data")
+    return builder.gep(data, [args[1]])
+
+
+def shift(context, builder, args):
+    return builder.and_(args[2], context.get_constant(types.int64, 63))
+
+
 # --- text ---
 
 U, I = np.uint64, np.int64
-ZERO, ONE, FULL = np.uint64(0), np.uint64(1), np.uint64(0xFFFFFFFFFFFFFFFF)
-SYMMETRIC, RANDOM, FIXED = 0, 1, 2
-OWN, SCAN = 0, 4  # where the chain's own stream and the scan's start in `streams`
+ZERO = np.uint64(0)
 NOW, SUM, VISITS, SQUARE = 0, 1, 2, 2  # rows of the sums by orbit: this sweep, this batch
-KEEP = 2  # a kind of greed: sites that violate nothing stay as they are
-BARRED = 1e300  # violations of a value that the evidence excludes
+SYMMETRIC, RANDOM, FIXED = 0, 1, 2
+OWN, SCAN = np.int64(0), np.int64(4)  # where the chain's own stream and the scan's start in `streams`
 # clock: where the chain stands
 SWEEP, ENTRY, POSITION, PENDING, FAILED, UPDATES, OPEN = 0, 1, 2, 3, 4, 5, 6
 # a row of `entries`: predicate, sites, skip mask (offset or -1), list (offset or -1), values of a block, rank, then
@@ -55,59 +102,7 @@ PREDICATE, SITES, SKIP, LISTED, VALUES, RANK, AXES = 0, 1, 2, 3, 4, 5, 6
 LOOKUP, ARITY, PAIRS, CLASSES = 0, 1, 2, 3
 
 
-@helper
-def mask(i, word):
-    return ONE << U(i & 63) if i >> 6 == word else ZERO
-
-
-@helper
-def logistic(h):
-    e = math.exp(-abs(h))
-    return 1.0 / (1.0 + e) if h >= 0.0 else e / (1.0 + e)
-
-
-@helper
-def draw(uniform, chance):
-    """The one line that draws a binary site."""
-    return uniform < chance
-
-
-@helper
-def draw_value(uniform, chances, start, count):
-    """The one place that draws a site of several values: the first whose cumulated chance exceeds the uniform."""
-    total, last = 0.0, 0
-    for k in range(count):
-        if chances[start + k] > 0.0:
-            total += chances[start + k]
-            last = k
-            if uniform < total:
-                return k
-    return last
-
-
-@helper
-def soften(fields, count, current, greedy, chances, i):
-    """The conditionals of a block's values. Says whether the state was illegal, unless it is being repaired."""
-    least = fields[1, current]
-    for k in range(count):
-        if fields[1, k] < least:
-            if greedy == 0:
-                return True
-            least = fields[1, k]
-    top, total = -math.inf, 0.0
-    for k in range(count):
-        if fields[1, k] == least:
-            top = max(top, fields[0, k])
-    for k in range(count):
-        e = math.exp(fields[0, k] - top) if fields[1, k] == least else 0.0
-        chances[i * count + k] = e
-        total += e
-    for k in range(count):
-        chances[i * count + k] /= total
-    return False
-
-
-@helper
+@part
 def uniforms(streams, first, out, m):
     """m numbers in [0, 1) of 53 bits from xoshiro256++ (Blackman and Vigna; period 2^256 - 1), whose four words of
     state start at `first` and stay in registers for the whole chunk."""
@@ -132,12 +127,12 @@ def uniforms(streams, first, out, m):
 def shuffle(streams, scratch, items, start, n):
     """A uniformly random order (the bias of one choice among i is under i / 2^53)."""
     for i in range(n - 1, 0, -1):
-        uniforms(streams, SCAN, scratch, 1)
+        uniforms(streams, SCAN, scratch, I(1))
         j = I(scratch[0] * (i + 1))
         items[start + i], items[start + j] = items[start + j], items[start + i]
 
 
-@helper
+@part
 def begin_sweep(scan, clock, streams, scratch, order, sorts, entries):
     """Fresh orders: of every sort's constants, and of the sites of predicates with few free atoms."""
     clock[OPEN] = 1
@@ -145,44 +140,44 @@ def begin_sweep(scan, clock, streams, scratch, order, sorts, entries):
     clock[POSITION] = 0
     if scan == SYMMETRIC:
         for s in range(sorts.shape[0]):
-            shuffle(streams, scratch, order, sorts[s, 0], sorts[s, 1])
+            shuffle(streams, scratch, order, cell(sorts, s, 0), cell(sorts, s, 1))
         for e in range(entries.shape[0]):
-            if entries[e, LISTED] >= 0:
-                shuffle(streams, scratch, order, entries[e, LISTED], entries[e, SITES])
+            if cell(entries, e, LISTED) >= 0:
+                shuffle(streams, scratch, order, cell(entries, e, LISTED), cell(entries, e, SITES))
 
 
 @helper
 def fill_row(entries, e, words, sorts, order, coords, position, room):
     """Free sites of one row (all axes but the last fixed) from `position` on. Returns (how many, next position)."""
-    rank = entries[e, RANK]
+    rank = cell(entries, e, RANK)
     if rank == 0:
         return 1, 1
     last = AXES + 3 * (rank - 1)
-    size, start = entries[e, last + 2], sorts[entries[e, last + 1], 0]
+    size, start = cell(entries, e, last + 2), cell(sorts, cell(entries, e, last + 1), 0)
     r, row, stride = position // size, 0, 1
     column = position - r * size
-    if entries[e, entries.shape[1] - 1] != 0 and column < r:  # tied to (column, r), which has had its turn
+    if cell(entries, e, entries.shape[1] - 1) != 0 and column < r:  # tied to (column, r), which has had its turn
         position += r - column
         column = r
     for j in range(rank - 2, -1, -1):
         axis = AXES + 3 * j
-        n = entries[e, axis + 2]
-        value = order[sorts[entries[e, axis + 1], 0] + r % n]
+        n = cell(entries, e, axis + 2)
+        value = peek(order, cell(sorts, cell(entries, e, axis + 1), 0) + r % n)
         r //= n
         row += value * stride
         stride *= n
         for i in range(min(room, size - column)):
-            coords[entries[e, axis], i] = value
-    m, target, skip = 0, entries[e, last], entries[e, SKIP]
+            coords[cell(entries, e, axis), i] = value
+    m, target, skip = 0, cell(entries, e, last), cell(entries, e, SKIP)
     if skip < 0:
         m = min(room, size - column)
         for i in range(m):
-            coords[target, i] = order[start + column + i]
+            coords[target, i] = peek(order, start + column + i)
         return m, position + m
     base = skip + row * ((size + 63) >> 6)
     while m < room and column < size:
-        value = order[start + column]
-        if (words[base + (value >> 6)] >> U(value & 63)) & ONE == ZERO:
+        value = peek(order, start + column)
+        if test(words, base + (value >> 6), value) == ZERO:
             coords[target, m] = value
             m += 1
         column += 1
@@ -193,26 +188,26 @@ def fill_row(entries, e, words, sorts, order, coords, position, room):
 @helper
 def decode(entries, e, coords, flat, i):
     """Puts a site, given by its place in the box of its axes, at place i of the chunk."""
-    for j in range(entries[e, RANK] - 1, -1, -1):
-        n = entries[e, AXES + 3 * j + 2]
-        coords[entries[e, AXES + 3 * j], i] = flat % n
+    for j in range(cell(entries, e, RANK) - 1, -1, -1):
+        n = cell(entries, e, AXES + 3 * j + 2)
+        coords[cell(entries, e, AXES + 3 * j), i] = flat % n
         flat //= n
 
 
-@helper
+@part
 def fill(entries, words, sorts, order, coords, clock, streams, scratch, room, longest, free, every):
     """The next chunk of a sweep over all sites: (how many, of which entry); 0 sites mean that the sweep is over."""
     while clock[ENTRY] < entries.shape[0]:
         e, position = clock[ENTRY], clock[POSITION]
-        if position >= entries[e, SITES]:
+        if position >= cell(entries, e, SITES):
             clock[ENTRY] += 1
             clock[POSITION] = 0
             continue
-        here = min(room, max(1, longest // entries[e, VALUES]))
-        if entries[e, LISTED] >= 0:
-            m = min(here, entries[e, SITES] - position)
+        here = min(room, max(1, longest // cell(entries, e, VALUES)))
+        if cell(entries, e, LISTED) >= 0:
+            m = min(here, cell(entries, e, SITES) - position)
             for i in range(m):
-                decode(entries, e, coords, order[entries[e, LISTED] + position + i], i)
+                decode(entries, e, coords, peek(order, cell(entries, e, LISTED) + position + i), i)
             position += m
         else:
             m, position = fill_row(entries, e, words, sorts, order, coords, position, here)
@@ -224,16 +219,17 @@ def fill(entries, words, sorts, order, coords, clock, streams, scratch, room, lo
 
 @helper
 def skipped(entries, e, words, flat):
-    if entries[e, entries.shape[1] - 1] != 0 and flat % entries[e, AXES + 5] < flat // entries[e, AXES + 5]:
+    rank, skip = cell(entries, e, RANK), cell(entries, e, SKIP)
+    size = cell(entries, e, AXES + 3 * rank - 1) if rank > 0 else 1
+    row, column = flat // size, flat % size
+    if cell(entries, e, entries.shape[1] - 1) != 0 and column < row:
         return True
-    if entries[e, SKIP] < 0 or entries[e, LISTED] >= 0:
+    if skip < 0 or cell(entries, e, LISTED) >= 0:
         return False
-    size = entries[e, AXES + 3 * (entries[e, RANK] - 1) + 2] if entries[e, RANK] > 0 else 1
-    word = entries[e, SKIP] + flat // size * ((size + 63) >> 6) + (flat % size >> 6)
-    return (words[word] >> U(flat % size & 63)) & ONE != ZERO
+    return test(words, skip + row * ((size + 63) >> 6) + (column >> 6), column) != ZERO
 
 
-@helper
+@part
 def fill_random(entries, words, sorts, order, coords, clock, streams, scratch, room, longest, free, every):
     """Sites drawn uniformly with replacement, as many as stay in one predicate. `PENDING` keeps a draw not yet used."""
     m, e = 0, 0
@@ -241,20 +237,21 @@ def fill_random(entries, words, sorts, order, coords, clock, streams, scratch, r
     while m < room:
         pick = clock[PENDING]
         if pick < 0:
-            uniforms(streams, SCAN, scratch, 1)
+            uniforms(streams, SCAN, scratch, I(1))
             pick = I(scratch[0] * every)
         at, flat = 0, pick
-        while flat >= entries[at, SITES]:
-            flat -= entries[at, SITES]
+        while flat >= cell(entries, at, SITES):
+            flat -= cell(entries, at, SITES)
             at += 1
         clock[PENDING] = -1
         if skipped(entries, at, words, flat):
             continue
-        if m > 0 and (at != e or m >= longest // entries[e, VALUES]):
+        if m > 0 and (at != e or m >= longest // cell(entries, e, VALUES)):
             clock[PENDING] = pick
             break
         e = at
-        decode(entries, e, coords, order[entries[e, LISTED] + flat] if entries[e, LISTED] >= 0 else flat, m)
+        listed = cell(entries, e, LISTED)
+        decode(entries, e, coords, peek(order, listed + flat) if listed >= 0 else flat, m)
         m += 1
     clock[POSITION] += m
     return m, e
@@ -263,25 +260,23 @@ def fill_random(entries, words, sorts, order, coords, clock, streams, scratch, r
 @helper
 def orbits(folds, p, lookup, coords, out, m):
     """The orbit of each atom of the chunk, from the classes of its constants and which of them are equal."""
-    arity, pairs = folds[p, ARITY], folds[p, PAIRS]
+    arity, pairs = cell(folds, p, ARITY), cell(folds, p, PAIRS)
     for i in range(m):
         out[i] = 0
     for j in range(arity):
-        start, count = folds[p, CLASSES + 2 * j], folds[p, CLASSES + 2 * j + 1]
+        start, count = cell(folds, p, CLASSES + 2 * j), cell(folds, p, CLASSES + 2 * j + 1)
         for i in range(m):
-            out[i] = out[i] * count + lookup[U(start + coords[j, i])]
+            out[i] = out[i] * count + peek(lookup, start + cell(coords, j, i))
     at = CLASSES + 2 * arity
-    for i in range(m):
-        out[i] <<= pairs
-    for t in range(pairs):
-        a, b = folds[p, at + 2 * t], folds[p, at + 2 * t + 1]
+    for t in range(pairs - 1, -1, -1):
+        a, b = cell(folds, p, at + 2 * t), cell(folds, p, at + 2 * t + 1)
         for i in range(m):
-            out[i] += I(coords[a, i] == coords[b, i]) << t
+            out[i] = out[i] * 2 + I(cell(coords, a, i) == cell(coords, b, i))
     for i in range(m):
-        out[i] = lookup[U(folds[p, LOOKUP] + out[i])] + 1
+        out[i] = peek(lookup, cell(folds, p, LOOKUP) + out[i]) + 1
 
 
-@helper
+@part
 def fold(folds, p, lookup, coords, orbit, value, chance, sum_f, sum_g, m, values, counting):
     """Adds values and conditionals of a chunk to their orbits; orbit -1 has the place 0, which nobody reads."""
     orbits(folds, p, lookup, coords, orbit, m)
@@ -294,17 +289,17 @@ def fold(folds, p, lookup, coords, orbit, value, chance, sum_f, sum_g, m, values
             sum_f[VISITS, orbit[i]] += 1
 
 
-@helper
+@part
 def fold_blocks(folds, p, lookup, coords, orbit, value, chance, sum_f, sum_g, m, values, counting):
     """The same where some sites have several values: each value is an atom with its own orbit."""
     if values == 1:
         fold(folds, p, lookup, coords, orbit, value, chance, sum_f, sum_g, m, values, counting)
         return
-    at = CLASSES + 2 * folds[p, ARITY] + 2 * folds[p, PAIRS]
+    at = CLASSES + 2 * cell(folds, p, ARITY) + 2 * cell(folds, p, PAIRS)
     for k in range(values):
         rest = k
-        for j in range(folds[p, at] - 1, -1, -1):
-            argument, size = folds[p, at + 1 + 2 * j], folds[p, at + 2 + 2 * j]
+        for j in range(cell(folds, p, at) - 1, -1, -1):
+            argument, size = cell(folds, p, at + 1 + 2 * j), cell(folds, p, at + 2 + 2 * j)
             for i in range(m):
                 coords[argument, i] = rest % size
             rest //= size
@@ -319,35 +314,35 @@ def fold_blocks(folds, p, lookup, coords, orbit, value, chance, sum_f, sum_g, m,
 @helper
 def image_orbits(folds, p, here, lookup, coords, out, m):
     """The orbit of each site's image: `orbits` with the image's predicate and the site's constants in its order."""
-    q, arity, places = folds[p, here], folds[p, ARITY], here + 2
-    pairs, ends = folds[q, PAIRS], CLASSES + 2 * arity
+    q, arity, places = cell(folds, p, here), cell(folds, p, ARITY), here + 2
+    pairs, ends = cell(folds, q, PAIRS), CLASSES + 2 * arity
     for i in range(m):
         out[i] = 0
     for j in range(arity):
-        start, count, a = folds[q, CLASSES + 2 * j], folds[q, CLASSES + 2 * j + 1], folds[p, places + j]
+        a = cell(folds, p, places + j)
+        start, count = cell(folds, q, CLASSES + 2 * j), cell(folds, q, CLASSES + 2 * j + 1)
         for i in range(m):
-            out[i] = out[i] * count + lookup[U(start + coords[a, i])]
-    for i in range(m):
-        out[i] <<= pairs
-    for t in range(pairs):
-        a, b = folds[p, places + folds[q, ends + 2 * t]], folds[p, places + folds[q, ends + 2 * t + 1]]
+            out[i] = out[i] * count + peek(lookup, start + cell(coords, a, i))
+    for t in range(pairs - 1, -1, -1):
+        a = cell(folds, p, places + cell(folds, q, ends + 2 * t))
+        b = cell(folds, p, places + cell(folds, q, ends + 2 * t + 1))
         for i in range(m):
-            out[i] += I(coords[a, i] == coords[b, i]) << t
+            out[i] = out[i] * 2 + I(cell(coords, a, i) == cell(coords, b, i))
     for i in range(m):
-        out[i] = lookup[U(folds[q, LOOKUP] + out[i])] + 1
+        out[i] = peek(lookup, cell(folds, q, LOOKUP) + out[i]) + 1
 
 
 @helper
 def drop_repeated(folds, p, first, here, coords, out, m):
     """Sites whose image is the same atom as an earlier image get the orbit 0, which nobody reads."""
-    arity = folds[p, ARITY]
+    arity = cell(folds, p, ARITY)
     for other in range(first, here, 2 + arity):
-        if folds[p, other] != folds[p, here]:
+        if cell(folds, p, other) != cell(folds, p, here):
             continue
         for j in range(2, 2 + arity):
-            a, b = folds[p, other + j], folds[p, here + j]
+            a, b = cell(folds, p, other + j), cell(folds, p, here + j)
             for i in range(m):
-                out[i] |= I(coords[a, i] != coords[b, i]) << I(62)
+                out[i] |= I(cell(coords, a, i) != cell(coords, b, i)) << I(62)
         for i in range(m):
             out[i] = (out[i] & I(0x3FFFFFFFFFFFFFFF)) * (out[i] >> I(62))
 
@@ -357,7 +352,7 @@ def fold_image(folds, p, first, here, lookup, coords, orbit, value, chance, sum_
     """Adds one image of each site to its orbit: another predicate's atom, or constants in another order."""
     image_orbits(folds, p, here, lookup, coords, orbit, m)
     drop_repeated(folds, p, first, here, coords, orbit, m)
-    if folds[p, here + 1] == 1:
+    if cell(folds, p, here + 1) == 1:
         for i in range(m):
             o = U(orbit[i])
             sum_f[U(NOW), o] += value[i]
@@ -372,18 +367,18 @@ def fold_image(folds, p, first, here, lookup, coords, orbit, value, chance, sum_
             sum_f[VISITS, orbit[i]] += 1
 
 
-@helper
+@part
 def fold_tied(folds, p, lookup, coords, orbit, value, chance, sum_f, sum_g, m, values, counting):
     """The same where atoms are tied: a site's value is that of all its images."""
     fold_blocks(folds, p, lookup, coords, orbit, value, chance, sum_f, sum_g, m, values, counting)
-    at = CLASSES + 2 * folds[p, ARITY] + 2 * folds[p, PAIRS]
-    at += 1 + 2 * folds[p, at]
-    first, step = at + 1, 2 + folds[p, ARITY]
-    for here in range(first + step, first + step * folds[p, at], step):
+    at = CLASSES + 2 * cell(folds, p, ARITY) + 2 * cell(folds, p, PAIRS)
+    at += 1 + 2 * cell(folds, p, at)
+    first, step = at + 1, 2 + cell(folds, p, ARITY)
+    for here in range(first + step, first + step * cell(folds, p, at), step):
         fold_image(folds, p, first, here, lookup, coords, orbit, value, chance, sum_f, sum_g, m, counting)
 
 
-@helper
+@part
 def end_sweep(clock, sum_f, sum_g):
     """Adds the sweep to the sums of the batch."""
     for o in range(sum_f.shape[1]):
@@ -395,40 +390,3 @@ def end_sweep(clock, sum_f, sum_g):
         sum_g[NOW, o] = 0.0
     clock[OPEN] = 0
     clock[SWEEP] += 1
-
-
-@entry
-def advance(d, c, budget, sweeps, greedy):
-    """Draws at most `budget` sites, or until `sweeps` sweeps have ended. Returns how many sites were drawn.
-
-    `clock` says where the chain stands, so that the next call goes on inside the sweep; `clock[FAILED]` >= 0 is the
-    place in `coords` of a site all of whose values have probability zero.
-    `choose`, `update`, `gather` and `observe` are named in the generated part.
-    """
-    words, entries, sorts = d.words, d.entries, d.sorts
-    bits, clock, streams = c.bits, c.clock, c.streams
-    order, coords, uniform = c.order, c.coords, c.uniform
-    value, chance = c.value, c.chance
-    done, target, longest = 0, clock[SWEEP] + sweeps, uniform.shape[0]
-    while done < budget and clock[SWEEP] < target:
-        room = budget - done
-        if clock[OPEN] == 0:
-            begin_sweep(d.scan, clock, streams, uniform, order, sorts, entries)
-        m, e = choose(
-            entries, words, sorts, order, coords, clock, streams, uniform, room, longest, d.free_sites, d.all_sites
-        )
-        if m == 0:
-            end_sweep(clock, c.sum_f, c.sum_g)
-            observe(d.numbers, d.indices, d.reals, words, bits, c.seen)
-            continue
-        uniforms(streams, OWN, uniform, m)
-        p, values = entries[e, PREDICATE], entries[e, VALUES]
-        clock[FAILED] = update(
-            d.numbers, d.indices, d.reals, words, bits, coords, uniform, value, chance, c.fields, p, m, greedy
-        )
-        if clock[FAILED] >= 0:
-            break
-        gather(d.folds, p, d.lookup, coords, c.orbit, value, chance, c.sum_f, c.sum_g, m, values, d.scan == RANDOM)
-        done += m
-    clock[UPDATES] += done
-    return done

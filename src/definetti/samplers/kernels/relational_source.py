@@ -40,7 +40,7 @@ class Source:
     def number(self, *key: object) -> str:
         """The name of a local variable that holds a number of the layout."""
         place = self.layout.number(key)
-        self.locals[f"g{place}"] = f"numbers[{place}]"
+        self.locals[f"g{place}"] = f"peek(numbers, {place})"
         return f"g{place}"
 
     def size(self, sort: int) -> str:
@@ -50,7 +50,7 @@ class Source:
         return str(self.theory.words[sort] or self.number("w", sort))
 
     def tail(self, sort: int) -> str:
-        self.locals[f"t{sort}"] = f"words[{sort}]"
+        self.locals[f"t{sort}"] = f"peek(words, {sort})"
         return f"t{sort}"
 
     @staticmethod
@@ -72,7 +72,7 @@ class Source:
             parts.append(row if width == "1" else f"{row} * {width}")
         if index != "0":
             parts.append(index)
-        return f"bits[U({' + '.join(parts)})]"
+        return " + ".join(parts)
 
     def read(self, leaf: Leaf, scope: Scope) -> str:
         """A scalar leaf as 0 or 1."""
@@ -80,12 +80,12 @@ class Source:
             return f"U({self.value(leaf[1])} == {self.value(leaf[2])})"
         _, predicate, terms = leaf
         if not terms:
-            return f"{self.address(predicate, terms, (), '0')} & ONE"
+            return f"test(bits, {self.address(predicate, terms, (), '0')}, 0)"
         last = len(terms) - 1
         bit = self.value(terms[last])
         single = self.theory.words[self.theory.signatures[predicate].sorts[last]] == 1
-        index, shift = ("0", bit) if single else (f"({bit} >> 6)", f"{bit} & 63")
-        return f"({self.address(predicate, terms, (last,), index)} >> U({shift})) & ONE"
+        index = "0" if single else f"({bit} >> 6)"
+        return f"test(bits, {self.address(predicate, terms, (last,), index)}, {bit})"
 
     def read_word(self, leaf: Leaf, word: Word, sort: int) -> str:
         axis_term = ("v", word.variable)
@@ -93,10 +93,10 @@ class Source:
             other = self.value(leaf[1] if leaf[2] == axis_term else leaf[2])
             if self.theory.words[sort] == 1:
                 return f"(ONE << U({other}))"
-            return f"mask({other}, {word.index})"
+            return f"mask({other}, I({word.index}))"  # Numba would compile the helper for each literal
         _, predicate, terms = leaf
         axis = tuple(j for j, t in enumerate(terms) if t == axis_term)
-        return self.address(predicate, terms, axis, word.index)
+        return f"peek(bits, {self.address(predicate, terms, axis, word.index)})"
 
     # --- expressions ---
 
