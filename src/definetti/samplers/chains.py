@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from itertools import chain, repeat
 from typing import TYPE_CHECKING
 
@@ -29,8 +28,6 @@ from definetti.samplers.tracking import Members, follower, is_tracked, tracked
 from definetti.samplers.warmup import WarmUp
 
 if TYPE_CHECKING:
-    from scipy.sparse import csr_array
-
     from definetti.samplers.choose import Sampler
 
 CHUNK_SECONDS = 0.1  # how long one call of a kernel should take: progress, Ctrl-C and time limits wait for it
@@ -69,14 +66,6 @@ class Statistics:
     def tracked(self) -> np.ndarray:
         """int64[M]: the statistics of tracked literals."""
         return np.zeros(0, dtype=np.int64) if self.members is None else self.members.statistic
-
-    @cached_property
-    def of_slots(self) -> csr_array:
-        """[K, slots]: ones where a slot belongs to a statistic."""
-        from scipy.sparse import csr_array
-
-        slots = len(self.of_slot)
-        return csr_array((np.ones(slots), (self.of_slot, np.arange(slots))), shape=(len(self.sizes), slots))
 
 
 @dataclass(frozen=True)
@@ -169,7 +158,7 @@ class Sampling:
         for block in self.blocks[:1]:
             block.run(nothing, 2 if self.plan.conditionals else 1)
             block.harvest()
-            block.present()
+        self._present()
         for one in self._followers[:1]:
             one.take()
 
@@ -304,12 +293,14 @@ class Sampling:
 
     def _by_statistic(self, sums: Sequence[np.ndarray | None]) -> np.ndarray:
         """float64[K, C] from float64[slots, lanes] of each block; NaN for joint events."""
-        out = np.empty((self.statistics.count, self.plan.chains))
+        from definetti.samplers.kernels.slots import add_slots
+
+        out = np.zeros((self.statistics.count, self.plan.chains))
         out[len(self.statistics.sizes) :] = np.nan
         first = 0
         for part in sums:
             assert part is not None
-            out[: len(self.statistics.sizes), first : first + part.shape[1]] = self.statistics.of_slots @ part
+            add_slots(part, self.statistics.of_slot, first, out)
             first += part.shape[1]
         return out
 

@@ -341,7 +341,7 @@ class FieldsBlock:
 
 def _with_zeros(sums: np.ndarray, visits: np.ndarray) -> np.ndarray:
     """Sums of value 1 by slot, completed: a row's value 0 has the rest of its visits. Slots are pairs here."""
-    pairs = sums.reshape(len(visits), 2, -1)
+    pairs = sums.reshape(len(visits), 2, sums.shape[1])
     np.subtract(visits[:, None], pairs[:, 1], out=pairs[:, 0])
     return sums
 
