@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -13,21 +13,22 @@ from definetti.errors import Notice
 from definetti.estimators import ESTIMATORS
 from definetti.estimators.assemble import ROUNDING, assemble, judge, with_events
 from definetti.estimators.certain import certain_statistics
-from definetti.estimators.events import Event, build_event, observer, settled, watching
+from definetti.estimators.events import Event, build_event, observer, settled
 from definetti.estimators.gain import report, within_orbits
 from definetti.estimators.lift import Lift, lift
 from definetti.estimators.stopping import Look, worst
 from definetti.estimators.stuck import alarms, once, with_forced
 from definetti.estimators.values import Estimates
+from definetti.groups import components
 from definetti.model.factors import FREE, FactorGraph
 from definetti.model.marginals import Marginals
 from definetti.model.queries import Query, parse_query
 from definetti.model.ties import Untied
-from definetti.samplers.blocks import Block, Slots, slots_of
+from definetti.samplers.blocks import Slots, slots_of
 from definetti.samplers.chains import Plan, Sampling, Statistics
 from definetti.samplers.choose import Sampler
 from definetti.samplers.draws import Draws
-from definetti.samplers.tracking import pick
+from definetti.samplers.tracking import Members, pick
 from definetti.symmetry.factors import Symmetries, none
 
 CONDITIONALS_MEMORY = 1 << 30  # bytes: conditionals that nobody asked for may take so much
@@ -137,38 +138,31 @@ def fallback_notices(fallback: np.ndarray, method: str) -> list[Notice]:
     return [Notice("fallback", f"the estimator {method!r} does not apply to joint queries; 'orbit' was used for them")]
 
 
-def tracker(
+def _members(
     group: Symmetries, statistic_of: np.ndarray, sizes: np.ndarray, tied: np.ndarray, seed: int
-) -> tuple[Callable[[Block, np.ndarray], None] | None, np.ndarray]:
-    """A function that adds the hits of tracked literals in a block's states, and their statistics.
-
-    Of a binary variable one value is tracked: the other has the same spread.
-    """
+) -> Members | None:
+    """The literals to track. Of a binary variable one value is tracked: the other has the same spread."""
     model = group.model
     literal_variable = np.repeat(np.arange(model.n), model.cards)
     statistic = np.where(model.evidence[literal_variable] == FREE, statistic_of, -1)
     if not len(sizes):
-        return None, np.zeros(0, dtype=np.int64)
+        return None
     statistic[(statistic >= 0) & (sizes[statistic] == 1)] = -1
     _, first = np.unique(tied, return_index=True)
     pairs = np.isin(tied, np.flatnonzero(np.bincount(tied) == 2))
     other = pairs & ~np.isin(np.arange(len(tied)), first)
     statistic[(statistic >= 0) & other[statistic]] = -1
     literals = pick(statistic, np.random.default_rng([seed, 2]))
-    watch, _ = watching([literal[None, None] for literal in literals], model)
-    return watch, statistic[literals]
+    variable = literal_variable[literals]
+    value = (literals - model.literal_start[variable]).astype(np.uint8)
+    return Members(variable.astype(np.int32), value, statistic[literals]) if len(literals) else None
 
 
 def _tied(of_slot: np.ndarray, row: np.ndarray) -> np.ndarray:
     """int64[K]: one number for the statistics that the values of a variable, or of a row, link (a value flip may link
     several rows)."""
-    from scipy.sparse import coo_matrix
-    from scipy.sparse.csgraph import connected_components
-
     count = int(of_slot.max(initial=-1)) + 1
-    ends = (of_slot, count + row)
-    graph = coo_matrix((np.ones(len(row), dtype=np.int8), ends), shape=(count + len(row), count + len(row)))
-    return connected_components(graph, directed=False)[1][:count].astype(np.int64)
+    return components(count + int(row.max(initial=-1)) + 1, of_slot, count + row)[:count].astype(np.int64)
 
 
 def _variable_orbits(group: Symmetries) -> np.ndarray:
@@ -223,7 +217,7 @@ def ask(
         "singles": len(distinct),
         "certain": certain_statistics(model, slots, of_slot, statistic_of, events),
     }
-    track, members = tracker(used, names["statistic_of"], sizes, tied, seed)
-    statistics = Statistics(of_slot, sizes, watch, event_sizes, tied, track, members, _variable_orbits(group))
+    members = _members(used, names["statistic_of"], sizes, tied, seed)
+    statistics = Statistics(of_slot, sizes, watch, event_sizes, tied, members, _variable_orbits(group))
     lifted = None if untied is None else lift(untied, names)
     return GraphQuestion(used, parsed, tuple(events), slots, statistics, names, tuple(notices), shown, lifted)

@@ -57,21 +57,22 @@ def build(model: FactorGraph, slots: Slots) -> FieldsEngine | None:
     table, coefficients, codes, odds = made
     probability, threshold = _thresholds(odds)
     near, neighbour, coefficient = _neighbours(model.n, edges, table, coefficients)
-    top = np.minimum(threshold >> np.uint64(40), np.uint64(255))
-    rest = threshold - (top << np.uint64(40))
-    compiled = kernels.Fields(near, neighbour, coefficient, table, codes, _flips(top, codes), rest, threshold)
+    top = np.minimum(threshold >> np.uint64(kernels.FURTHER), np.uint64(2**kernels.BITS - 1))
+    rest = threshold - (top << np.uint64(kernels.FURTHER))
+    flip = _flips(top, kernels.BITS, codes)
+    compiled = kernels.Fields(near, neighbour, coefficient, table, codes, flip, rest, threshold)
     probability[:, 1:] -= probability[:, :1]
     cells = _cells(kernels, slots, table)
-    near[:, 7] = cells.of
+    near[:, 7] = np.maximum(cells.of, 0)  # observed variables are never met
     return FieldsEngine(compiled, probability, cells, slots, model.n)
 
 
-def _flips(top: np.ndarray, codes: np.ndarray) -> np.ndarray:
-    """uint64[T, CODES + 4, 8]: the top bits of code 0's threshold as words, then where the other codes' differ."""
-    bits = (top[:, :, None] >> np.arange(7, -1, -1, dtype=np.uint64)) & np.uint64(1) != 0
+def _flips(top: np.ndarray, bits_of_top: int, codes: np.ndarray) -> np.ndarray:
+    """uint64[T, CODES + 4, BITS]: the top bits of code 0's threshold as words, then where the other codes' differ."""
+    bits = (top[:, :, None] >> np.arange(bits_of_top - 1, -1, -1).astype(np.uint64)) & np.uint64(1) != 0
     bits[:, 1:] ^= bits[:, :1]
     bits[np.arange(CODES) >= codes[:, None]] = False
-    flip = np.zeros((len(codes), CODES + 4, 8), dtype=np.uint64)
+    flip = np.zeros((len(codes), CODES + 4, bits_of_top), dtype=np.uint64)
     flip[:, :CODES][bits] = np.uint64(2**64 - 1)
     return flip
 
@@ -212,7 +213,7 @@ def _neighbours(
     unit = np.ones(n, dtype=bool)
     unit[site[(position < 4) & (weight != 1)]] = False
     first = (position < 4) & unit[site]
-    near = np.full((n, 8), n, dtype=np.int32)
+    near = np.full((n, 8), n, dtype=np.uint32)
     near[site[first], position[first]] = other[first]
     further = np.bincount(site[~first], minlength=n)
     near[:, 4], near[:, 6] = table, np.cumsum(further)
@@ -234,19 +235,25 @@ class FieldsBlock:
         conditionals: bool,
     ) -> None:
         from definetti.samplers.kernels import fields as kernels
+        from definetti.samplers.kernels import planes as counting
 
-        self._kernels, self._engine = kernels, engine
+        self._kernels, self._counting, self._engine = kernels, counting, engine
         self._visits_too, self._conditionals = visits_too, conditionals
         self.lanes = len(starts)
         self._narrow = self.lanes <= NARROW
         self._state = _bytes(starts) if self._narrow else _packed(starts)
         lanes, ties = seed.spawn(2)
         self._streams = kernels.Streams(words(lanes, (4 * WORDS,)), words(ties, (4,)))
-        self._single_streams = words(lanes, (self.lanes if self._narrow else 0, 4))
+        self._single_streams = words(lanes, (self.lanes if self._narrow else 0, 4 * WORDS))
+        self._ahead = np.zeros((len(self._single_streams), kernels.BITS * WORDS), np.uint64)  # random words to come
+        self._used = np.full(len(self._single_streams), self._ahead.shape[1])
         self._cells = engine.cells
+        self._cell = self._cells.of[self._cells.site]
+        self._sizes = np.diff(self._cells.start)
         rows = int(engine.model.codes.max(initial=1)) if conditionals else 1
+        self._chance = np.ascontiguousarray(engine.chance[self._cells.table, :rows])
         width = self.lanes if self._narrow else self._state.shape[1]
-        self._scratch = _scratch(kernels, engine.n, 0 if self._narrow else rows * width)
+        self._scratch = _scratch(kernels, engine.n, 0 if self._narrow else rows, width)
         self._drawn = _counts(kernels, len(self._cells.table), rows, width, self._narrow)
         self._final = _counts(kernels, len(self._cells.table) if visits_too else 0, 1, width, self._narrow)
 
@@ -255,12 +262,22 @@ class FieldsBlock:
         """uint8[n + 1, width]: the values, and a last row of zeros; a copy."""
         return self._state.T.copy() if self._narrow else _unpacked(self._state)
 
+    @property
+    def wide(self) -> bool:
+        return not self._narrow
+
+    @property
+    def words(self) -> np.ndarray:
+        """uint64[n + 1, words]: the same of a wide block, a bit per lane; not a copy."""
+        return self._state
+
     def run(self, orders: np.ndarray, folded: int) -> None:
         folded = min(folded, 2 if self._conditionals else 1)
         counts = (self._cells, self._drawn, self._final, folded, self._visits_too)
         model, kernels = self._engine.model, self._kernels
         if self._narrow:
-            kernels.run_narrow_sweeps(model, self._state, orders, self._single_streams, self._scratch.draw, *counts)
+            ahead = (self._single_streams, self._ahead, self._used)
+            kernels.run_narrow_sweeps(model, self._state, orders, *ahead, *counts)
         else:
             kernels.run_sweeps(model, self._state, orders, self._streams, self._scratch, *counts)
 
@@ -270,21 +287,63 @@ class FieldsBlock:
             return Harvest(drawn, None, conditional, visits)
         return Harvest(self._take(self._final, False)[0], drawn, conditional, visits)
 
+    def present(self) -> np.ndarray:
+        site, slot, sizes = self._cells.site, self._cells.slot + 1, self._sizes
+        ones, nothing = self._sums(False)
+        if self._narrow:
+            for lane, values in enumerate(self._state):
+                ones[:, lane] = np.bincount(slot[self._cell], values[site], len(ones))
+        else:
+            planes = np.zeros((int(sizes.max(initial=0)).bit_length(), len(sizes), self._state.shape[1]), np.uint64)
+            self._counting.count_up(self._state, site, self._cell, planes)
+            self._collect(planes[:0], planes, sizes, ones, nothing)
+        return _with_zeros(ones, self._by_row(sizes))
+
     def _take(self, counts: Any, conditional: bool) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
         """Sums of values and of conditionals by slot, and visits; the counts are cleared."""
-        slots, cells = self._engine.slots, self._cells
+        ones, given = self._sums(conditional)
         if self._narrow:
             counts.visits[:] = counts.single[0].sum(axis=1)
-        visits = np.bincount(cells.row, weights=counts.visits, minlength=len(slots.cards)).astype(np.int64)
-        ones = np.zeros((slots.count, self.lanes))
-        given = np.zeros((slots.count if conditional else 0, self.lanes))
-        words = 0 if self._narrow else self._state.shape[1]
-        rows = counts.single.shape[2] // 2 if conditional else 1
-        carry, out = np.zeros(counts.low.shape[2], np.uint64), np.zeros(max(self.lanes, 64 * words), np.int64)
-        self._kernels.collect(cells, counts, words, rows, self._engine.chance, ones, given, out, carry)
-        for sums in (ones, given) if conditional else (ones,):
-            sums[slots.start[:-1]] = visits[:, None] - sums[slots.start[:-1] + 1]
-        return ones, given if conditional else None, np.repeat(visits, slots.cards)
+            self._collect_narrow(counts, ones, given)
+        else:
+            self._collect(counts.low, counts.high, counts.visits, ones, given)
+        visits = self._by_row(counts.visits)
+        for part in (counts.visits, counts.pending, counts.single):
+            part[...] = 0
+        conditionals = _with_zeros(given, visits) if conditional else None
+        return _with_zeros(ones, visits), conditionals, np.repeat(visits, 2)
+
+    def _sums(self, conditional: bool) -> tuple[np.ndarray, np.ndarray]:
+        """float64[slots, lanes] for values and for conditionals (without them: empty)."""
+        count = self._engine.slots.count
+        return np.zeros((count, self.lanes)), np.zeros((count if conditional else 0, self.lanes))
+
+    def _by_row(self, counts: np.ndarray) -> np.ndarray:
+        """int64[R] from counts by cell."""
+        rows = len(self._engine.slots.cards)
+        return np.bincount(self._cells.row, weights=counts, minlength=rows).astype(np.int64)
+
+    def _collect(
+        self, low: np.ndarray, high: np.ndarray, visits: np.ndarray, ones: np.ndarray, given: np.ndarray
+    ) -> None:
+        """Add a wide block's counts of value 1 to `ones`, and what they mean for conditionals to `given`."""
+        out = np.zeros(64 * self._state.shape[1], np.int64)
+        self._counting.collect(low, high, visits, self._cells.slot + 1, self._chance, ones, given, out)
+
+    def _collect_narrow(self, counts: Any, ones: np.ndarray, given: np.ndarray) -> None:
+        """The same of a narrow block; single[lane, c, 2k + v] says how often value v came with code k."""
+        met = counts.single.reshape(*counts.single.shape[:2], counts.single.shape[2] // 2, 2)
+        np.add.at(ones, self._cells.slot + 1, met[..., 1].sum(axis=2).T)
+        if len(given):
+            other_codes = (met[:, :, 1:].sum(axis=3) * self._chance[:, 1:]).sum(axis=2).T
+            np.add.at(given, self._cells.slot + 1, other_codes + (self._chance[:, 0] * counts.visits)[:, None])
+
+
+def _with_zeros(sums: np.ndarray, visits: np.ndarray) -> np.ndarray:
+    """Sums of value 1 by slot, completed: a row's value 0 has the rest of its visits. Slots are pairs here."""
+    pairs = sums.reshape(len(visits), 2, sums.shape[1])
+    np.subtract(visits[:, None], pairs[:, 1], out=pairs[:, 0])
+    return sums
 
 
 def _bytes(starts: np.ndarray) -> np.ndarray:
@@ -305,10 +364,10 @@ def _unpacked(state: np.ndarray) -> np.ndarray:
     return np.unpackbits(state.astype("<u8").view(np.uint8), axis=1, bitorder="little")
 
 
-def _scratch(kernels: Any, n: int, words_met: int) -> Any:
-    rows = (CODES + 4, kernels.BITS, kernels.BITS, 1)
-    met, carry = np.zeros((n, words_met), np.uint64), np.zeros(words_met, np.uint64)
-    return kernels.Scratch(*(np.zeros(count * WORDS, np.uint64) for count in rows), met, carry)
+def _scratch(kernels: Any, n: int, rows: int, words: int) -> Any:
+    fixed = (np.zeros(count * WORDS, np.uint64) for count in (CODES + 4, kernels.BITS, kernels.BITS, 1))
+    met, carry = np.zeros((n + 1, max(rows - 1, 0) * words), np.uint64), np.zeros(rows * words, np.uint64)
+    return kernels.Scratch(*fixed, met, carry)
 
 
 def _cells(kernels: Any, slots: Slots, table: np.ndarray) -> Any:
@@ -320,8 +379,9 @@ def _cells(kernels: Any, slots: Slots, table: np.ndarray) -> Any:
     of = np.full(len(rows), -1, dtype=np.int32)
     of[free] = cell.ravel()
     by_cell = free[np.argsort(cell.ravel(), kind="stable")].astype(np.int32)
+    start = np.concatenate([[0], np.cumsum(np.bincount(cell.ravel(), minlength=len(distinct)))]).astype(np.int64)
     row = distinct // tables
-    return kernels.Cells(by_cell, of, (distinct % tables).astype(np.int32), row, slots.start[row])
+    return kernels.Cells(by_cell, start, of, (distinct % tables).astype(np.int32), row, slots.start[row])
 
 
 def _counts(kernels: Any, cells: int, rows: int, width: int, narrow: bool) -> Any:
@@ -329,7 +389,7 @@ def _counts(kernels: Any, cells: int, rows: int, width: int, narrow: bool) -> An
     return kernels.Counts(
         visits=np.zeros(cells, np.int64),
         pending=np.zeros(cells, np.int64),
-        low=np.zeros((cells, kernels.LOW, words_met), np.uint64),
+        low=np.zeros((kernels.LOW, cells, words_met), np.uint64),
         high=np.zeros((kernels.PLANES, cells, words_met), np.uint64),
         single=np.zeros((lanes, cells, 2 * rows), np.int64),
     )

@@ -11,7 +11,7 @@ import numpy as np
 
 from definetti.errors import DefinettiError, TooLarge
 from definetti.model.factors import FactorGraph
-from definetti.samplers.blocks import Harvest, Slots, words
+from definetti.samplers.blocks import Harvest, Slots, count_values, words
 
 RANGE = 600.0  # a product of rows stays a normal double while its logarithms add up to no less than -RANGE
 MOST_WEIGHTS = 2**31 - 1  # places are 32-bit integers
@@ -214,3 +214,6 @@ class TablesBlock:
         for part in self._sums:
             part[...] = 0
         return Harvest(final, drawn if self._visits_too else None, conditional, visits)
+
+    def present(self) -> np.ndarray:
+        return count_values(self.state, self._engine.slots)

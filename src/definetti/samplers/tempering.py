@@ -183,6 +183,9 @@ class TemperingBlock:
     def harvest(self) -> Harvest:
         return self._blocks[-1].harvest()
 
+    def present(self) -> np.ndarray:
+        return self._blocks[-1].present()
+
 
 @dataclass(frozen=True, eq=False)
 class Ladder:
