@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from small_models import hard_pairs, ising_ring, mean_field, potts_ring, triples
+from small_models import hard_pairs, hub, ising_ring, many_at_once, mean_field, potts_ring, triples
 from uncompiled import uncompiled
 
 from definetti.estimators.run import ask
@@ -44,6 +44,8 @@ CASES = [
     (potts_ring(3, 3).condition({0: 1}), 5, "tables"),
     (triples(), 3, "tables"),
     (deep(), 4, "tables"),
+    (hub(), 9, "tables"),
+    (many_at_once(), 9, "tables"),
 ]
 
 
@@ -67,6 +69,26 @@ def test_compiled_equals_source(model: FactorGraph, chains: int, engine: str, sc
     np.testing.assert_array_equal(first.visits, second.visits)
     if scan == "random":
         np.testing.assert_array_equal(first.drawn, second.drawn)
+
+
+@pytest.mark.parametrize("scan", ["symmetric", "random"])
+def test_full_counters_are_carried_over(scan: str) -> None:
+    """A table block's small counters hold 255 visits."""
+    run, one_by_one = (sampling(triples(), scan, 3) for _ in range(2))
+    orders = run._orders.next(600)
+    (block,), (other,) = run.blocks, one_by_one.blocks
+    block.run(orders, 2)
+    whole = block.harvest()
+    parts = []
+    for s in range(len(orders)):
+        other.run(orders[s : s + 1], 2)
+        parts.append(other.harvest())
+    np.testing.assert_array_equal(block.state, other.state)
+    np.testing.assert_array_equal(whole.final, sum(part.final for part in parts))
+    np.testing.assert_array_equal(whole.visits, sum(part.visits for part in parts))
+    np.testing.assert_allclose(whole.conditional, sum(part.conditional for part in parts), rtol=1e-12)
+    if scan == "random":
+        np.testing.assert_array_equal(whole.drawn, sum(part.drawn for part in parts))
 
 
 def test_compiled_orders_equal_source() -> None:
