@@ -14,10 +14,13 @@ from definetti.samplers.chains import Plan, Sampling
 from definetti.samplers.gibbs import Gibbs
 from definetti.samplers.kernels import fields as field_kernels
 from definetti.samplers.kernels import orders as order_kernels
+from definetti.samplers.kernels import planes as plane_kernels
 from definetti.samplers.kernels import tables as table_kernels
 from definetti.samplers.kernels import tuples as tuple_kernels
+from definetti.samplers.tracking import BitFollower, Follower, Members
 from definetti.symmetry.factors import symmetries
 
+PLAIN_PLANES = uncompiled(plane_kernels)
 PLAIN = {"fields": uncompiled(field_kernels), "tables": uncompiled(table_kernels)}
 
 
@@ -58,6 +61,7 @@ def test_compiled_equals_source(model: FactorGraph, chains: int, engine: str, sc
         (block,) = run.blocks
         if kernels is not None:
             block._kernels = kernels
+            block._counting = PLAIN_PLANES  # of the fields engine
         block.run(orders[:2], 0)
         block.run(orders[2:4], 2)
         block.run(orders[4:], 1)
@@ -67,6 +71,7 @@ def test_compiled_equals_source(model: FactorGraph, chains: int, engine: str, sc
     np.testing.assert_array_equal(first.final, second.final)
     np.testing.assert_array_equal(first.conditional, second.conditional)
     np.testing.assert_array_equal(first.visits, second.visits)
+    np.testing.assert_array_equal(a.present(), b.present())
     if scan == "random":
         np.testing.assert_array_equal(first.drawn, second.drawn)
 
@@ -89,6 +94,24 @@ def test_full_counters_are_carried_over(scan: str) -> None:
     np.testing.assert_allclose(whole.conditional, sum(part.conditional for part in parts), rtol=1e-12)
     if scan == "random":
         np.testing.assert_array_equal(whole.drawn, sum(part.drawn for part in parts))
+
+
+def test_tracked_members_are_counted_alike() -> None:
+    """In bit planes, compiled and not, as byte by byte."""
+    run = sampling(mean_field(6, -0.2, 0.1), "symmetric", 70)
+    (block,) = run.blocks
+    members = Members(np.array([0, 5, 2], np.int32), np.array([1, 0, 1], np.uint8), np.zeros(3, np.int64))
+    compiled, plain, bytewise = BitFollower(block, members), BitFollower(block, members), Follower(block, members)
+    plain._kernels = PLAIN_PLANES
+    for _ in range(2):  # the counts are cleared when they are taken
+        for _ in range(5):
+            block.run(run._orders.next(1), 2)
+            for one in (compiled, plain, bytewise):
+                one.look()
+        taken = bytewise.take()
+        assert taken.shape == (3, 70) and taken.min() < taken.max() <= 5
+        np.testing.assert_array_equal(compiled.take(), taken)
+        np.testing.assert_array_equal(plain.take(), taken)
 
 
 def test_compiled_orders_equal_source() -> None:

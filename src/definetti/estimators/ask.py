@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -13,7 +13,7 @@ from definetti.errors import Notice
 from definetti.estimators import ESTIMATORS
 from definetti.estimators.assemble import ROUNDING, assemble, judge, with_events
 from definetti.estimators.certain import certain_statistics
-from definetti.estimators.events import Event, build_event, observer, settled, watching
+from definetti.estimators.events import Event, build_event, observer, settled
 from definetti.estimators.gain import report, within_orbits
 from definetti.estimators.lift import Lift, lift
 from definetti.estimators.stopping import Look, worst
@@ -23,11 +23,11 @@ from definetti.model.factors import FREE, FactorGraph
 from definetti.model.marginals import Marginals
 from definetti.model.queries import Query, parse_query
 from definetti.model.ties import Untied
-from definetti.samplers.blocks import Block, Slots, slots_of
+from definetti.samplers.blocks import Slots, slots_of
 from definetti.samplers.chains import Plan, Sampling, Statistics
 from definetti.samplers.choose import Sampler
 from definetti.samplers.draws import Draws
-from definetti.samplers.tracking import pick
+from definetti.samplers.tracking import Members, pick
 from definetti.symmetry.factors import Symmetries, none
 
 CONDITIONALS_MEMORY = 1 << 30  # bytes: conditionals that nobody asked for may take so much
@@ -137,26 +137,24 @@ def fallback_notices(fallback: np.ndarray, method: str) -> list[Notice]:
     return [Notice("fallback", f"the estimator {method!r} does not apply to joint queries; 'orbit' was used for them")]
 
 
-def tracker(
+def _members(
     group: Symmetries, statistic_of: np.ndarray, sizes: np.ndarray, tied: np.ndarray, seed: int
-) -> tuple[Callable[[Block, np.ndarray], None] | None, np.ndarray]:
-    """A function that adds the hits of tracked literals in a block's states, and their statistics.
-
-    Of a binary variable one value is tracked: the other has the same spread.
-    """
+) -> Members | None:
+    """The literals to track. Of a binary variable one value is tracked: the other has the same spread."""
     model = group.model
     literal_variable = np.repeat(np.arange(model.n), model.cards)
     statistic = np.where(model.evidence[literal_variable] == FREE, statistic_of, -1)
     if not len(sizes):
-        return None, np.zeros(0, dtype=np.int64)
+        return None
     statistic[(statistic >= 0) & (sizes[statistic] == 1)] = -1
     _, first = np.unique(tied, return_index=True)
     pairs = np.isin(tied, np.flatnonzero(np.bincount(tied) == 2))
     other = pairs & ~np.isin(np.arange(len(tied)), first)
     statistic[(statistic >= 0) & other[statistic]] = -1
     literals = pick(statistic, np.random.default_rng([seed, 2]))
-    watch, _ = watching([literal[None, None] for literal in literals], model)
-    return watch, statistic[literals]
+    variable = literal_variable[literals]
+    value = (literals - model.literal_start[variable]).astype(np.uint8)
+    return Members(variable.astype(np.int32), value, statistic[literals]) if len(literals) else None
 
 
 def _tied(of_slot: np.ndarray, row: np.ndarray) -> np.ndarray:
@@ -216,7 +214,7 @@ def ask(
         "singles": len(distinct),
         "certain": certain_statistics(model, slots, of_slot, statistic_of, events),
     }
-    track, members = tracker(used, names["statistic_of"], sizes, tied, seed)
-    statistics = Statistics(of_slot, sizes, watch, event_sizes, tied, track, members)
+    members = _members(used, names["statistic_of"], sizes, tied, seed)
+    statistics = Statistics(of_slot, sizes, watch, event_sizes, tied, members)
     lifted = None if untied is None else lift(untied, names)
     return GraphQuestion(used, parsed, tuple(events), slots, statistics, names, tuple(notices), shown, lifted)

@@ -119,13 +119,7 @@ def observer(
     events: Sequence[Event], model: FactorGraph
 ) -> tuple[Callable[[Block, np.ndarray], None] | None, np.ndarray]:
     """A function that adds the hits of all events' tuples in a block's states, and the sizes to divide by."""
-    return watching([members for event in events for members in event.tuples], model)
-
-
-def watching(
-    orbits: Sequence[np.ndarray], model: FactorGraph
-) -> tuple[Callable[[Block, np.ndarray], None] | None, np.ndarray]:
-    """The same for orbits of tuples of literals."""
+    orbits = [members for event in events for members in event.tuples]
     sizes = np.array([len(members) for members in orbits], dtype=np.int64)
     if not len(orbits):
         return None, sizes

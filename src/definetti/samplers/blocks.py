@@ -59,6 +59,8 @@ class Harvest:
 class Block(Protocol):
     """A block of lanes: chains that one thread advances together. It changes in place; everything else is frozen."""
 
+    lanes: int
+
     @property
     def state(self) -> np.ndarray: ...
 
@@ -73,6 +75,10 @@ class Block(Protocol):
 
     def harvest(self) -> Harvest:
         """The sums since the last call, which are then cleared."""
+        ...
+
+    def present(self) -> np.ndarray:
+        """float64[slots, lanes]: the values as they stand, counted as a harvest's `final` counts them."""
         ...
 
 
@@ -96,6 +102,15 @@ class Engine(Protocol):
     def memory(self, chains: int, conditionals: bool) -> int:
         """Bytes that the blocks of so many chains take."""
         ...
+
+
+def count_values(state: np.ndarray, slots: Slots) -> np.ndarray:
+    """float64[slots, lanes]: what `Block.present` says of values that are bytes, state[n, lanes]."""
+    free = np.flatnonzero(slots.row_of >= 0)
+    slot = slots.start[slots.row_of[free]][:, None] + state[free]
+    lanes = state.shape[1]
+    counts = np.bincount((slot * lanes + np.arange(lanes)).ravel(), minlength=slots.count * lanes)
+    return counts.reshape(slots.count, lanes).astype(np.float64)
 
 
 def words(seed: np.random.SeedSequence, shape: tuple[int, ...], dtype: Any = np.uint64) -> np.ndarray:

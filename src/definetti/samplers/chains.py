@@ -8,11 +8,11 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import repeat
+from itertools import chain, repeat
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,15 +20,17 @@ import numpy as np
 from definetti.errors import TooLarge
 from definetti.model.factors import FactorGraph
 from definetti.model.possible import hard_factors
-from definetti.samplers.blocks import Block, Engine, Harvest
+from definetti.samplers.blocks import Block, Engine
 from definetti.samplers.draws import BATCHES, Batch, Draws, draws_of, merge_pairs
 from definetti.samplers.movable import Watch, hard_parts, truly_frozen
 from definetti.samplers.starts import starts
 from definetti.samplers.tempering import TemperingBlock
-from definetti.samplers.tracking import is_tracked, tracked
+from definetti.samplers.tracking import Members, follower, is_tracked, tracked
 from definetti.samplers.warmup import WarmUp
 
 if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
     from definetti.samplers.choose import Sampler
 
 CHUNK_SECONDS = 0.1  # how long one call of a kernel should take: progress, Ctrl-C and time limits wait for it
@@ -57,18 +59,24 @@ class Statistics:
     events: Callable[[Block, np.ndarray], None] | None = None  # adds joint events' hits at a sweep's end
     event_sizes: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     groups: np.ndarray | None = None  # int64[K of literals]: statistics of the values of one variable have one number
-    track: Callable[[Block, np.ndarray], None] | None = None  # adds tracked members' hits at a sweep's end
-    tracked: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))  # int64[M]: their statistics
+    members: Members | None = None  # literals to be tracked
 
     @property
     def count(self) -> int:
         return len(self.sizes) + len(self.event_sizes)
 
+    @property
+    def tracked(self) -> np.ndarray:
+        """int64[M]: the statistics of tracked literals."""
+        return np.zeros(0, dtype=np.int64) if self.members is None else self.members.statistic
+
     @cached_property
-    def by_slot(self) -> tuple[np.ndarray, np.ndarray]:
-        """The slots in the order of their statistics, and where each statistic begins (each has a slot)."""
-        order = np.argsort(self.of_slot, kind="stable")
-        return order, np.searchsorted(self.of_slot[order], np.arange(len(self.sizes)))
+    def of_slots(self) -> csr_array:
+        """[K, slots]: ones where a slot belongs to a statistic."""
+        from scipy.sparse import csr_array
+
+        slots = len(self.of_slot)
+        return csr_array((np.ones(slots), (self.of_slot, np.arange(slots))), shape=(len(self.sizes), slots))
 
 
 @dataclass(frozen=True)
@@ -102,12 +110,13 @@ class Sampling:
             engine.block(part, seed, not sampler.visits_once, plan.conditionals)
             for part, seed in zip(lanes, seeds[2].spawn(len(lanes)), strict=True)
         ]
-        self._watches = self._watch(model, [len(part) for part in lanes])
+        self._lanes = [len(part) for part in lanes]
+        self._watches = self._watch(model, self._lanes)
         self._model, self._starts = model, states
         self._known_stuck: tuple[int, np.ndarray | None, np.ndarray | None] = (-1, None, None)
         self._batches: list[Batch] = []  # changed by one assignment at a time: Ctrl-C may come anywhere
         self._hits = [np.zeros((len(statistics.event_sizes), block.state.shape[1]), np.int64) for block in self.blocks]
-        self._members = [np.zeros((len(statistics.tracked), block.state.shape[1]), np.int64) for block in self.blocks]
+        self._followers = [follower(block, statistics.members) for block in self.blocks] if statistics.members else []
         self._tracking = False
         self._tracked: list[tuple[int, np.ndarray]] = []  # lengths and means of tracked batches
         self._warm_up_plan = WarmUp(plan.chains, plan.sweeps, plan.burn_in)
@@ -160,42 +169,44 @@ class Sampling:
         for block in self.blocks[:1]:
             block.run(nothing, 2 if self.plan.conditionals else 1)
             block.harvest()
+            block.present()
+        for one in self._followers[:1]:
+            one.take()
 
     # --- advancing -------------------------------------------------------------------------------------------------
 
     def steps(self) -> Iterator[Progress]:
-        """Run to the end of the plan, yielding after every chunk."""
+        """Run to the end of the plan, yielding after every chunk; the caller's own time is not counted."""
+        began = time.perf_counter()
         with ThreadPoolExecutor(min(self.plan.workers, len(self.blocks))) as pool:
-            yield from self._warm_up(pool)
-            kept = 0
-            while self.plan.sweeps is None or kept < self.plan.sweeps:
-                length = self._next_length(kept)
-                folded = 2 if self.plan.conditionals else 1
-                self._tracking = self.statistics.track is not None and is_tracked(
-                    self.batch_count, self.plan.sweeps is None
-                )
-                for done in self._advance(pool, length - 1, folded):
-                    yield self._progress("sampling", kept + done, self.plan.sweeps)
-                before = self._harvest()
-                for _ in self._advance(pool, 1, folded):
-                    pass
-                self._keep(length, before, self._harvest())
-                kept += length
-                yield self._progress("sampling", kept, self.plan.sweeps)
+            for phase, done, total in chain(self._warm_up(pool), self._sample(pool)):
+                self.seconds += time.perf_counter() - began
+                yield Progress(phase, done, total, self.updates / max(self.seconds, 1e-9), None, self.seconds)
+                began = time.perf_counter()
 
-    def _warm_up(self, pool: ThreadPoolExecutor) -> Iterator[Progress]:
+    def _warm_up(self, pool: ThreadPoolExecutor) -> Iterator[tuple[str, int, int | None]]:
         plan, warm = self.plan, self._warm_up_plan
         while length := warm.length():
             done = 0
             for done in self._advance(pool, length, int(warm.looks)):
-                yield self._progress("warm-up", warm.done + done, plan.burn_in)
+                yield "warm-up", warm.done + done, plan.burn_in
                 if self.seconds >= plan.warm_seconds:
                     break
-            harvest = self._harvest() if warm.looks else []
-            means = self._gather([h.final for h, _ in harvest], [n for _, n in harvest], done) if harvest else None
-            warm.look(done, means)
+            warm.look(done, self._window(done) if warm.looks else None)
             if done < length:
                 return
+
+    def _sample(self, pool: ThreadPoolExecutor) -> Iterator[tuple[str, int, int | None]]:
+        kept, folded = 0, 2 if self.plan.conditionals else 1
+        while self.plan.sweeps is None or kept < self.plan.sweeps:
+            length = self._next_length(kept)
+            self._tracking = bool(self._followers) and is_tracked(self.batch_count, self.plan.sweeps is None)
+            for done in self._advance(pool, length, folded):
+                if done < length:
+                    yield "sampling", kept + done, self.plan.sweeps
+            self._keep(length)
+            kept += length
+            yield "sampling", kept, self.plan.sweeps
 
     def _next_length(self, kept: int) -> int:
         """Batches of nearly equal length where the end is known; otherwise as long as the merged ones."""
@@ -214,7 +225,6 @@ class Sampling:
             began = time.perf_counter()
             list(pool.map(self._run_block, range(len(self.blocks)), repeat(orders), repeat(folded)))
             took = time.perf_counter() - began
-            self.seconds += took
             self.updates += chunk * len(self._sites) * self.plan.chains
             self._sweeps_per_second = min(chunk / max(took, 1e-9), 2.0 * max(self._sweeps_per_second, 10.0))
             done += chunk
@@ -222,9 +232,9 @@ class Sampling:
 
     def _run_block(self, k: int, orders: np.ndarray, folded: int) -> None:
         block, events = self.blocks[k], self.statistics.events if folded else None
-        track = self.statistics.track if self._tracking and folded else None
+        members = self._followers[k] if self._tracking and folded else None
         watch = self._watches[k] if self._watches else None
-        single = events is not None or track is not None or (watch is not None and watch.every_sweep)
+        single = events is not None or members is not None or (watch is not None and watch.every_sweep)
         at = 0
         while at < len(orders):  # events, tracked members and what may be stuck are looked at after every sweep
             part = orders[at : at + 1] if single else orders[at:]
@@ -232,68 +242,76 @@ class Sampling:
             at += len(part)
             if events is not None:
                 events(block, self._hits[k])
-            if track is not None:
-                track(block, self._members[k])
+            if members is not None:
+                members.look()
             if watch is not None:
                 watch.look()
 
-    def _progress(self, phase: str, done: int, total: int | None) -> Progress:
-        return Progress(phase, done, total, self.updates / max(self.seconds, 1e-9), None, self.seconds)
-
     # --- folding ---------------------------------------------------------------------------------------------------
 
-    def _harvest(self) -> list[tuple[Harvest, np.ndarray]]:
-        out = []
-        for block, hits in zip(self.blocks, self._hits, strict=True):
-            harvest = block.harvest()
-            out.append((harvest, hits[:, : harvest.final.shape[1]].copy()))
+    def _take_hits(self) -> list[np.ndarray]:
+        """Of joint events, per block; cleared."""
+        taken = [hits[:, :lanes].copy() for hits, lanes in zip(self._hits, self._lanes, strict=True)]
+        for hits in self._hits:
             hits[...] = 0
-        return out
+        return taken
 
-    def _keep(
-        self, length: int, before: list[tuple[Harvest, np.ndarray]], last: list[tuple[Harvest, np.ndarray]]
-    ) -> None:
-        final = [a.final + b.final for (a, _), (b, _) in zip(before, last, strict=True)]
-        hits = [a + b for (_, a), (_, b) in zip(before, last, strict=True)]
+    def _keep(self, length: int) -> None:
+        """A batch of so many sweeps is done."""
+        harvests, hits = [block.harvest() for block in self.blocks], self._take_hits()
+        f = self._gather([h.final for h in harvests], hits, length)
+        last = f if length == 1 else self._present()
         g = drawn = None
         if self.plan.conditionals:
-            pairs = [(a, b) for (a, _), (b, _) in zip(before, last, strict=True)]
-            g = self._at_visits([(a.conditional, b.conditional) for a, b in pairs], pairs[0])
+            g = self._at_visits([h.conditional for h in harvests], harvests[0].visits)
             if not self._sampler.visits_once:
-                drawn = self._at_visits([(a.drawn, b.drawn) for a, b in pairs], pairs[0])
+                drawn = self._at_visits([h.drawn for h in harvests], harvests[0].visits)
         if self._tracking:
-            lanes = [h.final.shape[1] for h, _ in last]
-            sums = [members[:, :width] for members, width in zip(self._members, lanes, strict=True)]
-            self._tracked = [*self._tracked, (length, np.concatenate(sums, axis=1).T / length)]
-            for members in self._members:
-                members[...] = 0
-        at_end = self._gather([h.final for h, _ in last], [n for _, n in last], 1)
-        batches = [*self._batches, Batch(length, self._gather(final, hits, length), g, last=at_end, drawn=drawn)]
+            members = np.concatenate([one.take() for one in self._followers], axis=1)
+            self._tracked = [*self._tracked, (length, members.T / length)]
+        batches = [*self._batches, Batch(length, f, g, last=last, drawn=drawn)]
         most = 2 * _most_batches(self.statistics.count, self.plan.chains)
         self._batches = merge_pairs(batches) if self.plan.sweeps is None and len(batches) >= most else batches
 
-    def _gather(self, sums: list[np.ndarray], hits: list[np.ndarray], sweeps: int) -> np.ndarray:
-        """float64[C, K]: means over orbits and sweeps."""
-        singles = _by_statistic(np.concatenate(sums, axis=1), self.statistics) / (
-            self.statistics.sizes[:, None] * sweeps
-        )
-        joint = np.concatenate(hits, axis=1) / (self.statistics.event_sizes[:, None] * sweeps)
-        return np.concatenate([singles, joint]).T
+    def _window(self, sweeps: int) -> np.ndarray:
+        """float64[C, K]: F over a window of the warm-up."""
+        return self._gather([block.harvest().final for block in self.blocks], self._take_hits(), sweeps)
 
-    def _at_visits(
-        self, parts: list[tuple[np.ndarray | None, np.ndarray | None]], visited: tuple[Harvest, Harvest]
-    ) -> np.ndarray:
+    def _present(self) -> np.ndarray:
+        """float64[C, K]: F of the states as they stand."""
+        if self.statistics.events is not None:
+            for block, hits in zip(self.blocks, self._hits, strict=True):
+                self.statistics.events(block, hits)
+        return self._gather([block.present() for block in self.blocks], self._take_hits(), 1)
+
+    def _gather(self, sums: Sequence[np.ndarray], hits: list[np.ndarray], sweeps: int) -> np.ndarray:
+        """float64[C, K]: means over orbits and sweeps."""
+        out, singles = self._by_statistic(sums), len(self.statistics.sizes)
+        out[:singles] /= self.statistics.sizes[:, None] * sweeps
+        out[singles:] = np.concatenate(hits, axis=1) / (self.statistics.event_sizes[:, None] * sweeps)
+        return out.T
+
+    def _at_visits(self, sums: Sequence[np.ndarray | None], slot_visits: np.ndarray) -> np.ndarray:
         """float64[C, K]: sums over updates divided by the number of visits; NaN for joint events.
 
         In the random scan an orbit may go unvisited in a batch: its conditionals are then unknown there (NaN).
         """
-        sums = np.concatenate([_sum(a, b) for a, b in parts], axis=1)
-        slot_visits = visited[0].visits + visited[1].visits
-        visits = np.bincount(self.statistics.of_slot, weights=slot_visits, minlength=len(self.statistics.sizes))
+        out, singles = self._by_statistic(sums), len(self.statistics.sizes)
+        visits = np.bincount(self.statistics.of_slot, weights=slot_visits, minlength=singles)
         with np.errstate(divide="ignore", invalid="ignore"):
-            singles = _by_statistic(sums, self.statistics) / visits[:, None]
-        joint = np.full((len(self.statistics.event_sizes), singles.shape[1]), np.nan)
-        return np.concatenate([singles, joint]).T
+            out[:singles] /= visits[:, None]
+        return out.T
+
+    def _by_statistic(self, sums: Sequence[np.ndarray | None]) -> np.ndarray:
+        """float64[K, C] from float64[slots, lanes] of each block; NaN for joint events."""
+        out = np.empty((self.statistics.count, self.plan.chains))
+        out[len(self.statistics.sizes) :] = np.nan
+        first = 0
+        for part in sums:
+            assert part is not None
+            out[: len(self.statistics.sizes), first : first + part.shape[1]] = self.statistics.of_slots @ part
+            first += part.shape[1]
+        return out
 
     def _groups(self) -> np.ndarray | None:
         """Of all statistics; a joint event is by itself."""
@@ -307,17 +325,6 @@ class Sampling:
         members = tracked(self.statistics.tracked, [m for _, m in self._tracked], [n for n, _ in self._tracked])
         frozen, forced = self._stuck()
         return replace(made, groups=self._groups(), tracked=members, frozen=frozen, forced=forced)
-
-
-def _sum(a: np.ndarray | None, b: np.ndarray | None) -> np.ndarray:
-    assert a is not None and b is not None
-    return a + b
-
-
-def _by_statistic(sums: np.ndarray, statistics: Statistics) -> np.ndarray:
-    """float64[K, C] from float64[slots, C]."""
-    order, first = statistics.by_slot
-    return np.add.reduceat(sums[order], first, axis=0) if len(order) > len(first) else sums[order]
 
 
 def _most_batches(count: int, chains: int) -> int:

@@ -15,7 +15,7 @@ import numpy as np
 
 from definetti.errors import ModelError
 from definetti.model.factors import FactorGraph
-from definetti.samplers.blocks import Harvest, Slots, words
+from definetti.samplers.blocks import Harvest, Slots, count_values, words
 from definetti.samplers.gibbs import Orders
 
 
@@ -145,3 +145,6 @@ class ClusterBlock:
         for part in self._sums:
             part[...] = 0
         return Harvest(final, None, conditional, visits)
+
+    def present(self) -> np.ndarray:
+        return count_values(self.state, self._engine.slots)

@@ -234,8 +234,9 @@ class FieldsBlock:
         conditionals: bool,
     ) -> None:
         from definetti.samplers.kernels import fields as kernels
+        from definetti.samplers.kernels import planes as counting
 
-        self._kernels, self._engine = kernels, engine
+        self._kernels, self._counting, self._engine = kernels, counting, engine
         self._visits_too, self._conditionals = visits_too, conditionals
         self.lanes = len(starts)
         self._narrow = self.lanes <= NARROW
@@ -244,7 +245,10 @@ class FieldsBlock:
         self._streams = kernels.Streams(words(lanes, (4 * WORDS,)), words(ties, (4,)))
         self._single_streams = words(lanes, (self.lanes if self._narrow else 0, 4))
         self._cells = engine.cells
+        self._cell = self._cells.of[self._cells.site]
+        self._sizes = np.bincount(self._cell, minlength=len(self._cells.table))  # of the cells
         rows = int(engine.model.codes.max(initial=1)) if conditionals else 1
+        self._chance = np.ascontiguousarray(engine.chance[self._cells.table, :rows])
         width = self.lanes if self._narrow else self._state.shape[1]
         self._scratch = _scratch(kernels, engine.n, 0 if self._narrow else rows * width)
         self._drawn = _counts(kernels, len(self._cells.table), rows, width, self._narrow)
@@ -254,6 +258,15 @@ class FieldsBlock:
     def state(self) -> np.ndarray:
         """uint8[n + 1, width]: the values, and a last row of zeros; a copy."""
         return self._state.T.copy() if self._narrow else _unpacked(self._state)
+
+    @property
+    def wide(self) -> bool:
+        return not self._narrow
+
+    @property
+    def words(self) -> np.ndarray:
+        """uint64[n + 1, words]: the same of a wide block, a bit per lane; not a copy."""
+        return self._state
 
     def run(self, orders: np.ndarray, folded: int) -> None:
         folded = min(folded, 2 if self._conditionals else 1)
@@ -270,21 +283,63 @@ class FieldsBlock:
             return Harvest(drawn, None, conditional, visits)
         return Harvest(self._take(self._final, False)[0], drawn, conditional, visits)
 
+    def present(self) -> np.ndarray:
+        site, slot, sizes = self._cells.site, self._cells.slot + 1, self._sizes
+        ones, nothing = self._sums(False)
+        if self._narrow:
+            for lane, values in enumerate(self._state):
+                ones[:, lane] = np.bincount(slot[self._cell], values[site], len(ones))
+        else:
+            planes = np.zeros((int(sizes.max(initial=0)).bit_length(), len(sizes), self._state.shape[1]), np.uint64)
+            self._counting.count_up(self._state, site, self._cell, planes)
+            self._collect(planes[:0], planes, sizes, ones, nothing)
+        return _with_zeros(ones, self._by_row(sizes))
+
     def _take(self, counts: Any, conditional: bool) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
         """Sums of values and of conditionals by slot, and visits; the counts are cleared."""
-        slots, cells = self._engine.slots, self._cells
+        ones, given = self._sums(conditional)
         if self._narrow:
             counts.visits[:] = counts.single[0].sum(axis=1)
-        visits = np.bincount(cells.row, weights=counts.visits, minlength=len(slots.cards)).astype(np.int64)
-        ones = np.zeros((slots.count, self.lanes))
-        given = np.zeros((slots.count if conditional else 0, self.lanes))
-        words = 0 if self._narrow else self._state.shape[1]
-        rows = counts.single.shape[2] // 2 if conditional else 1
-        carry, out = np.zeros(counts.low.shape[2], np.uint64), np.zeros(max(self.lanes, 64 * words), np.int64)
-        self._kernels.collect(cells, counts, words, rows, self._engine.chance, ones, given, out, carry)
-        for sums in (ones, given) if conditional else (ones,):
-            sums[slots.start[:-1]] = visits[:, None] - sums[slots.start[:-1] + 1]
-        return ones, given if conditional else None, np.repeat(visits, slots.cards)
+            self._collect_narrow(counts, ones, given)
+        else:
+            self._collect(counts.low, counts.high, counts.visits, ones, given)
+        visits = self._by_row(counts.visits)
+        for part in (counts.visits, counts.pending, counts.single):
+            part[...] = 0
+        conditionals = _with_zeros(given, visits) if conditional else None
+        return _with_zeros(ones, visits), conditionals, np.repeat(visits, 2)
+
+    def _sums(self, conditional: bool) -> tuple[np.ndarray, np.ndarray]:
+        """float64[slots, lanes] for values and for conditionals (without them: empty)."""
+        count = self._engine.slots.count
+        return np.zeros((count, self.lanes)), np.zeros((count if conditional else 0, self.lanes))
+
+    def _by_row(self, counts: np.ndarray) -> np.ndarray:
+        """int64[R] from counts by cell."""
+        rows = len(self._engine.slots.cards)
+        return np.bincount(self._cells.row, weights=counts, minlength=rows).astype(np.int64)
+
+    def _collect(
+        self, low: np.ndarray, high: np.ndarray, visits: np.ndarray, ones: np.ndarray, given: np.ndarray
+    ) -> None:
+        """Add a wide block's counts of value 1 to `ones`, and what they mean for conditionals to `given`."""
+        out = np.zeros(64 * self._state.shape[1], np.int64)
+        self._counting.collect(low, high, visits, self._cells.slot + 1, self._chance, ones, given, out)
+
+    def _collect_narrow(self, counts: Any, ones: np.ndarray, given: np.ndarray) -> None:
+        """The same of a narrow block; single[lane, c, 2k + v] says how often value v came with code k."""
+        met = counts.single.reshape(self.lanes, len(self._chance), -1, 2)
+        np.add.at(ones, self._cells.slot + 1, met[..., 1].sum(axis=2).T)
+        if len(given):
+            other_codes = (met[:, :, 1:].sum(axis=3) * self._chance[:, 1:]).sum(axis=2).T
+            np.add.at(given, self._cells.slot + 1, other_codes + (self._chance[:, 0] * counts.visits)[:, None])
+
+
+def _with_zeros(sums: np.ndarray, visits: np.ndarray) -> np.ndarray:
+    """Sums of value 1 by slot, completed: a row's value 0 has the rest of its visits. Slots are pairs here."""
+    pairs = sums.reshape(len(visits), 2, -1)
+    np.subtract(visits[:, None], pairs[:, 1], out=pairs[:, 0])
+    return sums
 
 
 def _bytes(starts: np.ndarray) -> np.ndarray:
@@ -329,7 +384,7 @@ def _counts(kernels: Any, cells: int, rows: int, width: int, narrow: bool) -> An
     return kernels.Counts(
         visits=np.zeros(cells, np.int64),
         pending=np.zeros(cells, np.int64),
-        low=np.zeros((cells, kernels.LOW, words_met), np.uint64),
+        low=np.zeros((kernels.LOW, cells, words_met), np.uint64),
         high=np.zeros((kernels.PLANES, cells, words_met), np.uint64),
         single=np.zeros((lanes, cells, 2 * rows), np.int64),
     )

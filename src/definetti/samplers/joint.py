@@ -14,7 +14,7 @@ import numpy as np
 from definetti.errors import ModelError
 from definetti.model.factors import FactorGraph
 from definetti.model.hard import legal_tuples
-from definetti.samplers.blocks import Harvest, Slots, words
+from definetti.samplers.blocks import Harvest, Slots, count_values, words
 from definetti.samplers.gibbs import Orders
 from definetti.samplers.tables import Stuck
 from definetti.solvers.connectivity import unconnected_parts
@@ -151,3 +151,6 @@ class JointBlock:
         for part in self._sums:
             part[...] = 0
         return Harvest(final, None, conditional, visits)
+
+    def present(self) -> np.ndarray:
+        return count_values(self.state, self._engine.slots)

@@ -210,6 +210,11 @@ class TablesBlock:
         conditional, self._conditional = self._conditional, self._no_conditional()
         return Harvest(final, drawn if self._visits_too else None, conditional if self._conditionals else None, visits)
 
+    def present(self) -> np.ndarray:
+        counts = _counts(self._kernels, self._engine.slots.count, self.lanes)
+        self._kernels.fold(self.state, self._engine.model.card, self._cells, counts)
+        return self._take(counts)
+
     def _take(self, counts: Any) -> np.ndarray:
         """Counts by slot and lane; they are cleared."""
         out = np.empty((self._engine.slots.count, self.lanes))

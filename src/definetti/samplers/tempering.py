@@ -182,6 +182,9 @@ class TemperingBlock:
     def harvest(self) -> Harvest:
         return self._blocks[-1].harvest()
 
+    def present(self) -> np.ndarray:
+        return self._blocks[-1].present()
+
 
 # --- the ladder ----------------------------------------------------------------------------------------------------
 

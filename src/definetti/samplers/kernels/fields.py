@@ -81,7 +81,7 @@ class Counts(NamedTuple):
 
     visits: np.ndarray  # int64[C]
     pending: np.ndarray  # int64[C]: visits that `low` holds
-    low: np.ndarray  # uint64[C, LOW, rows · words]
+    low: np.ndarray  # uint64[LOW, C, rows · words]
     high: np.ndarray  # uint64[PLANES, C, rows · words]: planes that no count reaches take no memory
     single: (
         np.ndarray
@@ -230,8 +230,8 @@ def carry_over(c, pending, low, high, carry):
         carry[x] = NONE
     for p in range(LOW):
         for x in range(carry.shape[0]):
-            a, b, more = low[c, p, x], high[p, c, x], carry[x]
-            low[c, p, x] = NONE
+            a, b, more = low[p, c, x], high[p, c, x], carry[x]
+            low[p, c, x] = NONE
             high[p, c, x] = a ^ b ^ more
             carry[x] = (a & b) | (more & (a ^ b))
     some = ALL
@@ -259,58 +259,10 @@ def fold(bits, words, codes, sites, cells, counts, carry):
         pending[c] += 1
         visits[c] += 1
         for x in range(min(words * codes[table[c]], bits.shape[1])):
-            more, p0, p1 = bits[i, x], low[c, 0, x], low[c, 1, x]
-            low[c, 0, x] = p0 ^ more
-            low[c, 1, x] = p1 ^ (more & p0)
-            low[c, 2, x] ^= more & p0 & p1
-
-
-@njit(nogil=True, cache=True)
-def tally(counts, c, row, words, out):
-    """How often, in every lane: the large counters' planes (or what a narrow block counted)."""
-    visits, _, _, high, single = counts
-    for lane in range(single.shape[0]):
-        out[lane] = single[lane, c, 2 * row] + single[lane, c, 2 * row + 1] if row else single[lane, c, 1::2].sum()
-    for w in range(words):
-        for bit in range(64):
-            out[64 * w + bit] = 0
-        plane = 0
-        while visits[c] >> plane:
-            word = high[plane, c, words * row + w]
-            for bit in range(64):
-                out[64 * w + bit] += np.int64((word >> np.uint64(bit)) & np.uint64(1)) << plane
-            plane += 1
-
-
-@njit(nogil=True, cache=True)
-def collect(cells, counts, words, rows, chance, ones, given, out, carry):
-    """Add what the cells counted to sums of values 1 and of P(value 1), by slot; clear the counts.
-
-    Code 0 was met as often as no other code was, so chance[t, k] is P(value 1) of code k less that of code 0 (k = 0:
-    itself). Without conditionals there is a single row, and `given` is empty.
-    """
-    _, _, table, _, slot = cells
-    visits, pending, low, high, single = counts
-    for c in range(table.shape[0]):
-        if pending[c]:
-            carry_over(c, pending, low, high, carry)
-        if given.shape[0]:
-            for lane in range(given.shape[1]):
-                given[slot[c] + 1, lane] += chance[table[c], 0] * visits[c]
-        for row in range(rows):
-            tally(counts, c, row, words, out)
-            if row == 0:
-                for lane in range(ones.shape[1]):
-                    ones[slot[c] + 1, lane] += out[lane]
-            else:
-                for lane in range(given.shape[1]):
-                    given[slot[c] + 1, lane] += chance[table[c], row] * out[lane]
-        plane = 0
-        while visits[c] >> plane and plane < high.shape[0]:
-            high[plane, c] = NONE
-            plane += 1
-        visits[c] = 0
-        single[:, c] = 0
+            more, p0, p1 = bits[i, x], low[0, c, x], low[1, c, x]
+            low[0, c, x] = p0 ^ more
+            low[1, c, x] = p1 ^ (more & p0)
+            low[2, c, x] ^= more & p0 & p1
 
 
 # --- sweeps --------------------------------------------------------------------------------------------------------
