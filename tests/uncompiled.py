@@ -171,7 +171,7 @@ def lane_bytes(planes: np.ndarray) -> np.ndarray:
 
 def _tables_runner(aim: Target, engine: tables.TablesEngine, kernels: ModuleType) -> Run:
     def run(order: np.ndarray, values: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
-        block = engine.block(aim.states, np.random.SeedSequence(0), False)
+        block = engine.block(aim.states, [np.random.SeedSequence(0)], False)
         block._kernels = kernels
         chance = np.ones(len(aim.states))
         places = iter(values)

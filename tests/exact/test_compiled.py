@@ -150,19 +150,24 @@ def finished(run: Sampling) -> list[np.ndarray]:
         pass
     draws = run.draws()
     assert draws.g is not None
-    return [draws.f, draws.last, draws.g, draws.lengths, *(block.state for block in run.blocks)]
+    states = np.concatenate([block.state for block in run.blocks], axis=1)
+    return [draws.f, draws.last, draws.g, draws.lengths, states]
 
 
 @pytest.mark.parametrize("scan", ["symmetric", "random", "fixed"])
-@pytest.mark.parametrize("model, chains", [(ising_ring(6, 0.5, 0.2), 1100), (triples(), 70)])
-def test_one_seed_one_result(model: FactorGraph, chains: int, scan: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever the number of threads, and however sweeps are cut into chunks."""
+@pytest.mark.parametrize(
+    "model, chains, blocks", [(ising_ring(6, 0.5, 0.2), 1100, [3, 3, 3]), (triples(), 110, [2, 2, 4])]
+)
+def test_one_seed_one_result(
+    model: FactorGraph, chains: int, blocks: list[int], scan: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the number of threads, and however chains are cut into blocks and sweeps into chunks."""
     queries = ("X0=1 ^ X1=1",)
-    one = sampling(model, scan, chains, queries, sweeps=45)
-    assert len(one.blocks) == 3
-    results = [finished(one), finished(sampling(model, scan, chains, queries, sweeps=45, workers=2))]
+    one, two, three = (sampling(model, scan, chains, queries, sweeps=45, workers=k) for k in (1, 2, 3))
+    assert [len(run.blocks) for run in (one, two, three)] == blocks
+    results = [finished(one), finished(two)]
     monkeypatch.setattr(running, "ORDER_ENTRIES", 1)  # one sweep a chunk
-    results.append(finished(sampling(model, scan, chains, queries, sweeps=45, workers=3)))
+    results.append(finished(three))
     for other in results[1:]:
         for a, b in zip(results[0], other, strict=True):
             np.testing.assert_array_equal(a, b)

@@ -11,7 +11,7 @@ import numpy as np
 
 from definetti.errors import DefinettiError, TooLarge
 from definetti.model.factors import FactorGraph
-from definetti.samplers.blocks import Harvest, Slots, words
+from definetti.samplers.blocks import Harvest, Seeds, Slots, words
 
 RANGE = 600.0  # a product of rows stays a normal double while its logarithms add up to no less than -RANGE
 MOST_WEIGHTS = 2**31 - 1  # places are 32-bit integers
@@ -29,11 +29,10 @@ class TablesEngine:
     names: tuple[str, ...]
     name: str = "tables"
     width: int = 32
+    together: int = 2
 
-    def block(
-        self, starts: np.ndarray, seed: np.random.SeedSequence, visits_too: bool, conditionals: bool = True
-    ) -> TablesBlock:
-        return TablesBlock(self, starts, seed, visits_too, conditionals)
+    def block(self, starts: np.ndarray, seeds: Seeds, visits_too: bool, conditionals: bool = True) -> TablesBlock:
+        return TablesBlock(self, starts, seeds, visits_too, conditionals)
 
     def memory(self, chains: int, conditionals: bool) -> int:
         return chains * (len(self.names) + 32 * self.slots.count)
@@ -164,7 +163,7 @@ class TablesBlock:
         self,
         engine: TablesEngine,
         starts: np.ndarray,
-        seed: np.random.SeedSequence,
+        seeds: Seeds,
         visits_too: bool,
         conditionals: bool,
     ) -> None:
@@ -179,7 +178,9 @@ class TablesBlock:
         first = np.full(len(engine.names), -1, dtype=np.int64)
         first[free] = slots.start[slots.row_of[free]]
         self._cells = kernels.Cells(first, free.astype(np.int32), slots.start.copy())
-        self._streams = words(seed, (4, self.lanes))
+        cuts = [*range(0, engine.width * len(seeds), engine.width), self.lanes]
+        streams = [words(seed, (4, cuts[k + 1] - cuts[k])) for k, seed in enumerate(seeds)]
+        self._streams = np.concatenate(streams, axis=1)
         values = -(-int(engine.model.card.max(initial=1)) // 4) * 4
         self._scratch = kernels.Scratch(
             place=np.zeros((kernels.PAIRS, self.lanes), np.int32),
