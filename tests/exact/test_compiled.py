@@ -156,7 +156,7 @@ def finished(run: Sampling) -> list[np.ndarray]:
 
 @pytest.mark.parametrize("scan", ["symmetric", "random", "fixed"])
 @pytest.mark.parametrize(
-    "model, chains, blocks", [(ising_ring(6, 0.5, 0.2), 1100, [3, 3, 3]), (triples(), 110, [2, 2, 4])]
+    "model, chains, blocks", [(ising_ring(6, 0.5, 0.2), 1100, [3, 3, 3]), (triples(), 110, [1, 2, 4])]
 )
 def test_one_seed_one_result(
     model: FactorGraph, chains: int, blocks: list[int], scan: str, monkeypatch: pytest.MonkeyPatch

@@ -29,7 +29,7 @@ class TablesEngine:
     names: tuple[str, ...]
     name: str = "tables"
     width: int = 32
-    together: int = 2
+    together: int = 8
 
     def block(self, starts: np.ndarray, seeds: Seeds, visits_too: bool, conditionals: bool = True) -> TablesBlock:
         return TablesBlock(self, starts, seeds, visits_too, conditionals)
