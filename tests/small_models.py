@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 from hypothesis import strategies as st
 
@@ -51,6 +53,21 @@ def triples(seed: int = 3) -> FactorGraph:
     rng = np.random.default_rng(seed)
     table = np.exp(rng.normal(size=(3, 2, 5)))
     return factor_graph([3, 2, 3, 2, 5], [([0, 1, 4], table), ([2, 3, 4], table), ([4], np.exp(rng.normal(size=5)))])
+
+
+def hub() -> FactorGraph:
+    """One variable in 21 factors with six others."""
+    rng = np.random.default_rng(5)
+    others = [c for k in (1, 2) for c in itertools.combinations(range(1, 7), k)]
+    return factor_graph([2] * 7, [([*c, 0], np.exp(rng.normal(size=[2] * (len(c) + 1)))) for c in others])
+
+
+def many_at_once() -> FactorGraph:
+    """Tables over six and four variables, one of which has five values."""
+    rng = np.random.default_rng(6)
+    cards = [2, 2, 3, 2, 5, 2]
+    scopes = [[0, 1, 2, 3, 4, 5], [4, 2, 0, 1]]
+    return factor_graph(cards, [(scope, np.exp(rng.normal(size=[cards[i] for i in scope]))) for scope in scopes])
 
 
 def hard_pairs() -> FactorGraph:

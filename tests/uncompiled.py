@@ -171,15 +171,15 @@ def lane_numbers(planes: np.ndarray) -> np.ndarray:
 
 def _tables_runner(aim: Target, engine: tables.TablesEngine, kernels: ModuleType) -> Run:
     def run(order: np.ndarray, values: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
-        block = engine.block(aim.states, np.random.SeedSequence(0), False)
+        block = engine.block(aim.states, [np.random.SeedSequence(0)], False)
         block._kernels = kernels
         chance = np.ones(len(aim.states))
         places = iter(values)
 
-        def follow(product, pad, uniform, value, scale) -> bool:
-            wanted, mass = next(places), product[:, :pad].sum(axis=1)
+        def follow(product, card, uniform, value, scale) -> bool:
+            wanted, mass = next(places), product[:card].sum(axis=0)
             assert ((mass > 0) | (chance == 0)).all(), "every value of a possible state is impossible"
-            chance[:] *= np.divide(product[:, wanted], mass, out=np.zeros_like(mass), where=mass > 0)
+            chance[:] *= np.divide(product[wanted], mass, out=np.zeros_like(mass), where=mass > 0)
             value[:] = wanted
             return False
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from small_models import hard_pairs, ising_ring, mean_field, potts_ring, triples
+from small_models import hard_pairs, hub, ising_ring, many_at_once, mean_field, potts_ring, triples
 from uncompiled import uncompiled
 
 from definetti.estimators.run import ask
@@ -47,6 +47,8 @@ CASES = [
     (potts_ring(3, 3).condition({0: 1}), 5, "tables"),
     (triples(), 3, "tables"),
     (deep(), 4, "tables"),
+    (hub(), 9, "tables"),
+    (many_at_once(), 9, "tables"),
 ]
 
 
@@ -72,6 +74,26 @@ def test_compiled_equals_source(model: FactorGraph, chains: int, engine: str, sc
     np.testing.assert_array_equal(a.present(), b.present())
     if scan == "random":
         np.testing.assert_array_equal(first.drawn, second.drawn)
+
+
+@pytest.mark.parametrize("scan", ["symmetric", "random"])
+def test_full_counters_are_carried_over(scan: str) -> None:
+    """A table block's small counters hold 255 visits."""
+    run, one_by_one = (sampling(triples(), scan, 3) for _ in range(2))
+    orders = run._orders.next(600)
+    (block,), (other,) = run.blocks, one_by_one.blocks
+    block.run(orders, 2)
+    whole = block.harvest()
+    parts = []
+    for s in range(len(orders)):
+        other.run(orders[s : s + 1], 2)
+        parts.append(other.harvest())
+    np.testing.assert_array_equal(block.state, other.state)
+    np.testing.assert_array_equal(whole.final, sum(part.final for part in parts))
+    np.testing.assert_array_equal(whole.visits, sum(part.visits for part in parts))
+    np.testing.assert_allclose(whole.conditional, sum(part.conditional for part in parts), rtol=1e-12)
+    if scan == "random":
+        np.testing.assert_array_equal(whole.drawn, sum(part.drawn for part in parts))
 
 
 def test_tracked_members_are_counted_alike() -> None:
@@ -129,19 +151,24 @@ def finished(run: Sampling) -> list[np.ndarray]:
         pass
     draws = run.draws()
     assert draws.g is not None
-    return [draws.f, draws.last, draws.g, draws.lengths, *(block.state for block in run.blocks)]
+    states = np.concatenate([block.state for block in run.blocks], axis=1)
+    return [draws.f, draws.last, draws.g, draws.lengths, states]
 
 
 @pytest.mark.parametrize("scan", ["symmetric", "random", "fixed"])
-@pytest.mark.parametrize("model, chains", [(ising_ring(6, 0.5, 0.2), 1100), (triples(), 70)])
-def test_one_seed_one_result(model: FactorGraph, chains: int, scan: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever the number of threads, and however sweeps are cut into chunks."""
+@pytest.mark.parametrize(
+    "model, chains, blocks", [(ising_ring(6, 0.5, 0.2), 1100, [3, 3, 3]), (triples(), 110, [1, 2, 4])]
+)
+def test_one_seed_one_result(
+    model: FactorGraph, chains: int, blocks: list[int], scan: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the number of threads, and however chains are cut into blocks and sweeps into chunks."""
     queries = ("X0=1 ^ X1=1",)
-    one = sampling(model, scan, chains, queries, sweeps=45)
-    assert len(one.blocks) == 3
-    results = [finished(one), finished(sampling(model, scan, chains, queries, sweeps=45, workers=2))]
+    one, two, three = (sampling(model, scan, chains, queries, sweeps=45, workers=k) for k in (1, 2, 3))
+    assert [len(run.blocks) for run in (one, two, three)] == blocks
+    results = [finished(one), finished(two)]
     monkeypatch.setattr(running, "ORDER_ENTRIES", 1)  # one sweep a chunk
-    results.append(finished(sampling(model, scan, chains, queries, sweeps=45, workers=3)))
+    results.append(finished(three))
     for other in results[1:]:
         for a, b in zip(results[0], other, strict=True):
             np.testing.assert_array_equal(a, b)

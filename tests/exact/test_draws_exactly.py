@@ -61,11 +61,8 @@ def test_certain_and_impossible_values() -> None:
 
 
 def chosen(weights: np.ndarray, uniform: float) -> tuple[int, float, bool]:
-    pad = -(-len(weights) // 4) * 4
-    product = np.zeros((1, pad))
-    product[0, : len(weights)] = weights
-    value, scale = np.zeros(1, np.int32), np.zeros(1)
-    stuck = table_kernels.choose.py_func(product, pad, np.array([uniform]), value, scale)
+    value, scale = np.zeros(1, np.int64), np.zeros(1)
+    stuck = table_kernels.choose.py_func(weights[:, None], len(weights), np.array([uniform]), value, scale)
     return int(value[0]), float(scale[0]), stuck
 
 

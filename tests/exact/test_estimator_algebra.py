@@ -161,7 +161,7 @@ def test_conditionals_are_unbiased(name: str, copies: int) -> None:
         mine = standard.slots.start[standard.slots.row_of[i]] + np.arange(int(model.cards[i]))
         total = np.zeros(len(mine))
         for at in range(0, len(starts), engine.width):
-            block = engine.block(starts[at : at + engine.width], np.random.SeedSequence(1), True)
+            block = engine.block(starts[at : at + engine.width], [np.random.SeedSequence(1)], True)
             block.run(np.array([[i]], dtype=np.int32), 2)
             harvest = block.harvest()
             assert harvest.visits[mine].tolist() == [1] * len(mine) and harvest.visits.sum() == len(mine)

@@ -77,9 +77,9 @@ KERNEL_MUTANTS = {
     "wrong temperature, tables": Mutant("tables", "weights=np.exp(logs)", "weights=np.exp(0.99 * logs)", "tables", triples()),
     "wrong table axis": Mutant("tables", "np.moveaxis(model.tables[entries].reshape(-1, *shape), a + 1, -1)", "np.moveaxis(model.tables[entries].reshape(-1, *shape), 1, -1)", "tables", square()),
     "wrong stride": Mutant("tables", "range(len(rest) - 1, -1, -1)", "range(len(rest))", "tables", triples()),
-    "wrong other variable": Mutant("table_kernels", "place[lane] += jump * np.int32(state[j, lane])", "place[lane] += jump * np.int32(state[j - 1, lane])", "tables", triples()),
-    "a factor left out": Mutant("table_kernels", "for e in range(pair_start[i], pair_start[i + 1]):", "for e in range(pair_start[i] + 1, pair_start[i + 1]):", "tables", triples()),
-    "values mixed up": Mutant("table_kernels", "product[lane, v + 1] = p1 * w1", "product[lane, v + 1] = p1 * w2", "tables", triples()),
+    "wrong other variable": Mutant("table_kernels", "stride_b * np.int32(state[b, lane])", "stride_b * np.int32(state[b - 1, lane])", "tables", triples()),
+    "a factor left out": Mutant("table_kernels", "for lo in range(pair_start[i], pair_start[i + 1], PAIRS):", "for lo in range(pair_start[i] + 1, pair_start[i + 1], PAIRS):", "tables", triples()),
+    "values mixed up": Mutant("table_kernels", "p1 *= weights[at + U1]", "p1 *= weights[at + U2]", "tables", triples()),
 }  # fmt: skip
 
 MODULES = {"fields": fields, "tables": tables, "field_kernels": field_kernels, "table_kernels": table_kernels}
@@ -124,8 +124,8 @@ FOLD_MUTANTS = [
     (ising_ring(5, 0.4, 0.2), "symmetric", field_kernels, "= code[WORDS * k + w]", "= code[WORDS + w]"),
     (ising_ring(5, 0.4, 0.2), "symmetric", field_kernels, "bits[j, at]", "bits[i, at]"),
     (ising_ring(5, 0.4, 0.2), "random", field_kernels, "order, q, q + 1, of[i]", "order, 0, 1, of[i]"),
-    (triples(), "symmetric", table_kernels, "conditional[quad, lane, 1] += p1 * s", "conditional[quad, lane, 1] += p2 * s"),
-    (triples(), "symmetric", table_kernels, "final[first[i] + state[i, lane], lane] += 1.0", "final[first[i], lane] += 1.0"),
+    (triples(), "symmetric", table_kernels, "+= product[v, lane] * scale[lane]", "+= product[0, lane] * scale[lane]"),
+    (triples(), "symmetric", table_kernels, "low[first + v, lane] += np.uint8(state[i, lane] == np.uint8(v))", "low[first + v, lane] += np.uint8(state[i, lane] == np.uint8(0))"),
 ]  # fmt: skip
 
 

@@ -8,7 +8,18 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from random_models import models
-from small_models import dense, hard_pairs, ising_ring, mean_field, moved, pair_models, potts_ring, triples
+from small_models import (
+    dense,
+    hard_pairs,
+    hub,
+    ising_ring,
+    many_at_once,
+    mean_field,
+    moved,
+    pair_models,
+    potts_ring,
+    triples,
+)
 from uncompiled import (
     KERNELS,
     REAL,
@@ -61,6 +72,12 @@ def test_fields_leave_random_models_alone(kernel: str, model: FactorGraph) -> No
 @given(model=models(most=4))
 def test_tables_leave_random_models_alone(model: FactorGraph) -> None:
     check_scans(model, "tables")
+
+
+@pytest.mark.parametrize("model", [hub(), many_at_once()])
+def test_tables_with_many_factors_or_variables(model: FactorGraph) -> None:
+    """More factors than are looked up together; more variables than one look at a factor takes in."""
+    assert kernel_error(model, "tables") < TOLERANCE
 
 
 @settings(max_examples=20)

@@ -6,6 +6,7 @@ fold counts into slots; only afterwards are slots gathered into orbits of litera
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
@@ -56,6 +57,9 @@ class Harvest:
     visits: np.ndarray  # int64[slots]
 
 
+Seeds = Sequence[np.random.SeedSequence]
+
+
 class Block(Protocol):
     """A block of lanes: chains that one thread advances together. It changes in place; everything else is frozen."""
 
@@ -90,13 +94,17 @@ class Engine(Protocol):
 
     @property
     def width(self) -> int:
-        """The largest number of lanes of a block."""
+        """How many chains share a seed; a block has as many lanes, or a few times as many."""
         ...
 
-    def block(
-        self, starts: np.ndarray, seed: np.random.SeedSequence, visits_too: bool, conditionals: bool = True
-    ) -> Block:
-        """A block for the chains starting at starts[lane, n]; without `conditionals` it need not be able to fold G."""
+    @property
+    def together(self) -> int:
+        """How many times as many at most; then what a lane draws may not depend on the other lanes of its block."""
+        ...
+
+    def block(self, starts: np.ndarray, seeds: Seeds, visits_too: bool, conditionals: bool = True) -> Block:
+        """A block for the chains starting at starts[lane, n], with a seed for every `width` of them; without
+        `conditionals` it need not be able to fold G."""
         ...
 
     def memory(self, chains: int, conditionals: bool) -> int:

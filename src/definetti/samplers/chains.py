@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import chain, repeat
 from typing import TYPE_CHECKING
 
@@ -68,6 +69,21 @@ class Statistics:
         """int64[M]: the statistics of tracked literals."""
         return np.zeros(0, dtype=np.int64) if self.members is None else self.members.statistic
 
+    @cached_property
+    def _one_by_one(self) -> bool:
+        """Whether every slot is a statistic."""
+        return np.array_equal(self.of_slot, np.arange(len(self.sizes)))
+
+    def gathered(self, sums: np.ndarray) -> np.ndarray:
+        """float64[K, lanes] from float64[slots, lanes]."""
+        if self._one_by_one:
+            return sums
+        from definetti.samplers.kernels.slots import add_slots
+
+        out = np.zeros((len(self.sizes), sums.shape[1]))
+        add_slots(sums, self.of_slot, out)
+        return out
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -94,11 +110,13 @@ class Sampling:
         states = starts(model, plan.chains, np.random.default_rng(seeds[0]))
         self._sites = model.free
         self._orders = sampler.orders(model.free, seeds[1], statistics.orbit_of)
-        cuts = range(0, plan.chains, engine.width)
-        lanes = [states[at : at + engine.width] for at in cuts]
+        groups = seeds[2].spawn(-(-plan.chains // engine.width))
+        share = max(1, min(engine.together, len(groups) // plan.workers))  # wide blocks, if every worker has one
+        cuts = range(0, len(groups), share)
+        lanes = [states[at * engine.width : (at + share) * engine.width] for at in cuts]
         self.blocks = [
-            engine.block(part, seed, not sampler.visits_once, plan.conditionals)
-            for part, seed in zip(lanes, seeds[2].spawn(len(lanes)), strict=True)
+            engine.block(part, groups[at : at + share], not sampler.visits_once, plan.conditionals)
+            for part, at in zip(lanes, cuts, strict=True)
         ]
         self._lanes = [len(part) for part in lanes]
         self._watches = self._watch(model, self._lanes)
@@ -277,33 +295,27 @@ class Sampling:
 
     def _gather(self, sums: Sequence[np.ndarray], hits: list[np.ndarray], sweeps: int) -> np.ndarray:
         """float64[C, K]: means over orbits and sweeps."""
-        out, singles = self._by_statistic(sums), len(self.statistics.sizes)
-        out[:singles] /= self.statistics.sizes[:, None] * sweeps
-        out[singles:] = np.concatenate(hits, axis=1) / (self.statistics.event_sizes[:, None] * sweeps)
-        return out.T
+        singles = self._by_statistic(sums, self.statistics.sizes * sweeps)
+        joint = np.concatenate(hits, axis=1) / (self.statistics.event_sizes[:, None] * sweeps)
+        return (np.concatenate([singles, joint]) if len(joint) else singles).T
 
     def _at_visits(self, sums: Sequence[np.ndarray | None], slot_visits: np.ndarray) -> np.ndarray:
         """float64[C, K]: sums over updates divided by the number of visits; NaN for joint events.
 
         In the random scan an orbit may go unvisited in a batch: its conditionals are then unknown there (NaN).
         """
-        out, singles = self._by_statistic(sums), len(self.statistics.sizes)
-        visits = np.bincount(self.statistics.of_slot, weights=slot_visits, minlength=singles)
+        visits = np.bincount(self.statistics.of_slot, weights=slot_visits, minlength=len(self.statistics.sizes))
         with np.errstate(divide="ignore", invalid="ignore"):
-            out[:singles] /= visits[:, None]
-        return out.T
+            singles = self._by_statistic(sums, visits)
+        joint = np.full((len(self.statistics.event_sizes), self.plan.chains), np.nan)
+        return (np.concatenate([singles, joint]) if len(joint) else singles).T
 
-    def _by_statistic(self, sums: Sequence[np.ndarray | None]) -> np.ndarray:
-        """float64[K, C] from float64[slots, lanes] of each block; NaN for joint events."""
-        from definetti.samplers.kernels.slots import add_slots
-
-        out = np.zeros((self.statistics.count, self.plan.chains))
-        out[len(self.statistics.sizes) :] = np.nan
-        first = 0
-        for part in sums:
-            assert part is not None
-            add_slots(part, self.statistics.of_slot, first, out)
-            first += part.shape[1]
+    def _by_statistic(self, sums: Sequence[np.ndarray | None], divisor: np.ndarray) -> np.ndarray:
+        """float64[statistics of literals, C] from float64[slots, lanes] of each block, which may be overwritten: where
+        every slot is a statistic, a batch is many megabytes, and every copy costs as much as a sweep."""
+        parts = [self.statistics.gathered(part) for part in sums if part is not None]
+        out = parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
+        out /= divisor[:, None]
         return out
 
     def _groups(self) -> np.ndarray | None:

@@ -15,7 +15,7 @@ import numpy as np
 
 from definetti.errors import ModelError
 from definetti.model.factors import FactorGraph
-from definetti.samplers.blocks import Harvest, Slots, count_values, words
+from definetti.samplers.blocks import Harvest, Seeds, Slots, count_values, words
 from definetti.samplers.gibbs import Orders
 
 
@@ -44,11 +44,10 @@ class ClusterEngine:
     n: int
     name: str = "clusters"
     width: int = 16
+    together: int = 1
 
-    def block(
-        self, starts: np.ndarray, seed: np.random.SeedSequence, visits_too: bool, conditionals: bool = True
-    ) -> ClusterBlock:
-        return ClusterBlock(self, starts, seed)
+    def block(self, starts: np.ndarray, seeds: Seeds, visits_too: bool, conditionals: bool = True) -> ClusterBlock:
+        return ClusterBlock(self, starts, seeds[0])
 
     def memory(self, chains: int, conditionals: bool) -> int:
         return chains * (self.n + 16 * self.slots.count)

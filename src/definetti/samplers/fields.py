@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from definetti.model.factors import FactorGraph
-from definetti.samplers.blocks import Harvest, Slots, words
+from definetti.samplers.blocks import Harvest, Seeds, Slots, words
 
 CODES = 16  # as in kernels/fields.py, which is loaded only when needed
 WHOLE = 1 << 48
@@ -29,11 +29,10 @@ class FieldsEngine:
     n: int
     name: str = "fields"
     width: int = 64 * WORDS
+    together: int = 1
 
-    def block(
-        self, starts: np.ndarray, seed: np.random.SeedSequence, visits_too: bool, conditionals: bool = True
-    ) -> FieldsBlock:
-        return FieldsBlock(self, starts, seed, visits_too, conditionals)
+    def block(self, starts: np.ndarray, seeds: Seeds, visits_too: bool, conditionals: bool = True) -> FieldsBlock:
+        return FieldsBlock(self, starts, seeds[0], visits_too, conditionals)
 
     def memory(self, chains: int, conditionals: bool) -> int:
         """A cell is at most a variable; it counts ones, and the codes it met, in about 24 bits each."""

@@ -14,7 +14,7 @@ import numpy as np
 from definetti.errors import ModelError
 from definetti.model.factors import FactorGraph
 from definetti.model.hard import legal_tuples
-from definetti.samplers.blocks import Harvest, Slots, count_values, words
+from definetti.samplers.blocks import Harvest, Seeds, Slots, count_values, words
 from definetti.samplers.gibbs import Orders
 from definetti.samplers.tables import Stuck
 from definetti.solvers.connectivity import unconnected_parts
@@ -66,11 +66,10 @@ class JointEngine:
     names: tuple[str, ...]
     name: str = "joint"
     width: int = 16
+    together: int = 1
 
-    def block(
-        self, starts: np.ndarray, seed: np.random.SeedSequence, visits_too: bool, conditionals: bool = True
-    ) -> JointBlock:
-        return JointBlock(self, starts, seed)
+    def block(self, starts: np.ndarray, seeds: Seeds, visits_too: bool, conditionals: bool = True) -> JointBlock:
+        return JointBlock(self, starts, seeds[0])
 
     def memory(self, chains: int, conditionals: bool) -> int:
         return chains * (len(self.names) + 16 * self.slots.count)

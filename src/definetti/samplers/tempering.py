@@ -17,7 +17,7 @@ import numpy as np
 from definetti.errors import ModelError, Notice, TooLarge
 from definetti.model.factors import FREE, FactorGraph, frozen
 from definetti.samplers import tables
-from definetti.samplers.blocks import Block, Engine, Harvest, Slots, words
+from definetti.samplers.blocks import Block, Engine, Harvest, Seeds, Slots, words
 from definetti.samplers.gibbs import Gibbs, Orders
 
 MOST_LEVELS = 100
@@ -96,11 +96,10 @@ class TemperingEngine:
     parts: Any
     width: int
     name: str = "tempering"
+    together: int = 1
 
-    def block(
-        self, starts: np.ndarray, seed: np.random.SeedSequence, visits_too: bool, conditionals: bool = True
-    ) -> TemperingBlock:
-        return TemperingBlock(self, starts, seed, visits_too, conditionals)
+    def block(self, starts: np.ndarray, seeds: Seeds, visits_too: bool, conditionals: bool = True) -> TemperingBlock:
+        return TemperingBlock(self, starts, seeds[0], visits_too, conditionals)
 
     def memory(self, chains: int, conditionals: bool) -> int:
         return sum(engine.memory(chains, conditionals) for engine in self.engines)
@@ -134,7 +133,7 @@ class TemperingBlock:
         seeds = seed.spawn(len(engine.engines) + 1)
         last = len(engine.engines) - 1
         self._blocks: list[Block] = [  # the last level starts at `starts`, the others at those of other chains
-            part.block(np.roll(starts, last - k, axis=0), seeds[k], visits_too, conditionals)
+            part.block(np.roll(starts, last - k, axis=0), seeds[k : k + 1], visits_too, conditionals)
             for k, part in enumerate(engine.engines)
         ]
         self._stream = words(seeds[-1], (4,))
@@ -235,9 +234,7 @@ def ladder(model: FactorGraph, over: Any, slots: Slots) -> tuple[float, ...]:
         if level >= 1.0:
             break
         states = states[rng.choice(PILOTS, PILOTS, p=_shares(levels[-2], level, soft, broken))]
-        block = over.engine(softened(model, level), slots).block(
-            states.astype(np.uint8), seeds.spawn(1)[0], False, False
-        )
+        block = over.engine(softened(model, level), slots).block(states.astype(np.uint8), seeds.spawn(1), False, False)
         block.run(orders.next(PILOT_SWEEPS), 0)
         states = (block.state[: model.n, :PILOTS] & np.uint8(block.mask)).T.astype(np.int64)
     return tuple(levels)

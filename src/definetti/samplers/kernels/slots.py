@@ -6,9 +6,9 @@ from numba import njit
 
 
 @njit(nogil=True, cache=True)
-def add_slots(sums, statistic, first, out):
-    """Add sums[slot, lane] to out[statistic[slot], first + lane]."""
+def add_slots(sums, statistic, out):
+    """Add sums[slot, lane] to out[statistic[slot], lane]."""
     for slot in range(sums.shape[0]):
-        into = out[statistic[slot], first : first + sums.shape[1]]
+        into = out[statistic[slot]]
         for lane in range(sums.shape[1]):
             into[lane] += sums[slot, lane]
