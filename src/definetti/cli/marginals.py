@@ -26,7 +26,7 @@ sampling = together(
         default="auto",
         show_default=True,
         metavar="NAME",
-        help="auto, gibbs; blocks, swendsen-wang, tempering on factor graphs; mcsat, lifted on Markov logic.",
+        help="auto, gibbs, mcsat; blocks, swendsen-wang, tempering on factor graphs; lifted on Markov logic.",
     ),
     click.option(
         "--estimator",

@@ -1,21 +1,21 @@
 """`--sampler auto` for Markov logic: Gibbs, and MC-SAT where Gibbs was seen to be stuck behind hard formulas.
 
 Whether single-site moves reach every state in time is seen from chains that start in different regions. Where they
-fail, MC-SAT draws a fresh solution of its slice at every sample and so crosses; components of more than ten atoms it
-draws only nearly uniformly.
+fail, MC-SAT draws a fresh solution of its slice at every sample and so crosses; components with many
+assignments it draws only nearly uniformly.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
-from math import prod
+from math import log2, prod
 
 from definetti.errors import Notice
-from definetti.model.ground import ground_size
+from definetti.model.atoms import layout
+from definetti.model.ground import LARGEST_TABLE, ground_size
 from definetti.model.logic import MarkovLogic
 from definetti.model.marginals import Marginals
 from definetti.samplers.chains import Plan
-from definetti.samplers.mcsat import WIDEST
 
 STUCK = frozenset({"not-mixed", "divided", "frozen"})
 MOST_FACTORS = 2_000_000
@@ -28,10 +28,8 @@ def crossing_plan(model: MarkovLogic, result: Marginals, plan: Plan, by_default:
     stuck = any(notice.kind in STUCK for notice in result.notices)
     if not stuck or result.interrupted or not any(f.hard for f in model.formulas):
         return None
-    if any(predicate.exclusive for predicate in model.predicates.values()):
-        return None
-    size = ground_size(model)
-    if size.factors > MOST_FACTORS or size.largest_scope > WIDEST or plan.sweeps is None:
+    size, values = ground_size(model), max([2, *(box.card for box in layout(model).values())])
+    if size.factors > MOST_FACTORS or size.largest_scope * log2(values) > log2(LARGEST_TABLE) or plan.sweeps is None:
         return None
     atoms = sum(prod(model.shape(name)) for name in model.predicates)
     sweeps = min(plan.sweeps, max(FEWEST, WORK // max(atoms, 1))) if by_default else plan.sweeps

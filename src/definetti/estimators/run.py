@@ -47,7 +47,7 @@ def marginals(
     *,
     model: FactorGraph | None = None,
     symmetries: Any = "auto",
-    sampler: str | Sampler | MCSat | LiftedSampler = "auto",
+    sampler: str | Sampler | LiftedSampler = "auto",
     estimator: str = "auto",
     scan: str = "symmetric",
     chains: int | None = None,
@@ -80,10 +80,10 @@ def marginals(
     given = check(source, symmetries)
     group = resolve(source, given, time_limit) if isinstance(source, MarkovLogic) else given
     relational = isinstance(group, RenamingSymmetries)
-    if isinstance(wanted, LiftedSampler | MCSat):
+    if isinstance(wanted, LiftedSampler):
         if not relational:
             raise ModelError(f"the sampler {wanted.name!r} is for Markov logic with symmetries by renaming, or none")
-        burn_in = 0 if isinstance(wanted, LiftedSampler) else burn_in  # every draw of a lifted sampler is exact
+        burn_in = 0  # every draw of a lifted sampler is exact
     plan = _plan(chains or (LOGIC_CHAINS if relational else CHAINS), sweeps, seconds, until, burn_in, seed, workers)
     question: Question
     if relational:

@@ -17,11 +17,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from definetti.errors import TooLarge
+from definetti.errors import Notice, TooLarge
 from definetti.model.factors import FactorGraph
 from definetti.model.possible import hard_factors
 from definetti.samplers.blocks import Block, Engine, Harvest
 from definetti.samplers.draws import BATCHES, Batch, Draws, draws_of, merge_pairs
+from definetti.samplers.mcsat import MCSatBlock, doubts
 from definetti.samplers.movable import Watch, hard_parts, truly_frozen
 from definetti.samplers.starts import starts
 from definetti.samplers.tempering import TemperingBlock
@@ -144,6 +145,10 @@ class Sampling:
             return None
         done, tried = np.sum([block.swaps for block in tempered], axis=0)
         return {"levels": tempered[0].levels.tolist(), "swap_rates": (done / np.maximum(tried, 1)).tolist()}
+
+    def notices(self) -> list[Notice]:
+        """What leaves the draws in doubt."""
+        return doubts(block.clock for block in self.blocks if isinstance(block, MCSatBlock))
 
     @property
     def batch_count(self) -> int:

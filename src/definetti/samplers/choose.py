@@ -48,7 +48,7 @@ class Sampler(Protocol):
 NAMES = ("auto", "gibbs", "blocks", "swendsen-wang", "tempering", "mcsat", "lifted")
 
 
-def named(name: str, scan: str) -> Sampler | MCSat | LiftedSampler | None:
+def named(name: str, scan: str) -> Sampler | LiftedSampler | None:
     """The sampler of this name; None for `auto`."""
     if name == "auto":
         return None
