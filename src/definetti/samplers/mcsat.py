@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,9 +11,7 @@ from definetti.errors import ModelError, Notice, TooLarge
 from definetti.model.factors import FactorGraph
 from definetti.samplers.blocks import Harvest, Slots, words
 from definetti.samplers.gibbs import Orders
-
-if TYPE_CHECKING:
-    from definetti.samplers.kernels.mcsat import Graph, State
+from definetti.samplers.kernels.mcsat_arrays import Graph, State
 
 MOST_VALUES = (1 << 16) - 1  # of one variable
 MOST_ACTIVE = 1 << 18  # factors of one component
@@ -58,8 +55,6 @@ class MCSat:
 
 def graph_of(model: FactorGraph, cell: np.ndarray) -> Graph:
     """The kernel's arrays; `cell` is the place of each literal's statistic, 0 for none."""
-    from definetti.samplers.kernels.mcsat import Graph
-
     if (most := int(model.cards[model.free].max(initial=0))) > MOST_VALUES:
         raise TooLarge("the number of values of one variable", most, MOST_VALUES, "use the Gibbs sampler")
     shapes, place = _shapes(model)
@@ -139,7 +134,7 @@ def _records(model: FactorGraph, place: np.ndarray) -> tuple[np.ndarray, np.ndar
 
 def state_of(model: FactorGraph, x: np.ndarray, streams: np.ndarray, statistics: int) -> State:
     """A chain at a legal state; `streams` are five words."""
-    from definetti.samplers.kernels.mcsat import ROOM, State
+    from definetti.samplers.kernels.mcsat import ROOM
 
     n, literals = model.n, int(model.literal_start[-1])
     widths = np.diff(model.scope_start)
@@ -152,7 +147,7 @@ def state_of(model: FactorGraph, x: np.ndarray, streams: np.ndarray, statistics:
         np.zeros(literals, np.uint8),
         np.zeros(max(literals, 1), np.int64),
         np.full(n, -1, np.int64),
-        np.zeros(ROOM, np.int64),
+        np.zeros(2 * ROOM, np.int64),
         np.zeros(capacity, np.int64),
         np.zeros(capacity),
         np.zeros(n + 1, np.int64),

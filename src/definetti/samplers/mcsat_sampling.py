@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -22,14 +22,12 @@ from definetti.model.logic import Constant, MarkovLogic
 from definetti.model.satisfy import explain, legal
 from definetti.samplers.chains import Plan, Progress
 from definetti.samplers.draws import Batch, Draws, draws_of, kept_with, next_length
+from definetti.samplers.kernels.mcsat_arrays import Graph, State
 from definetti.samplers.kernels.relational_queries import Query
 from definetti.samplers.kernels.relational_seeds import seed_words
 from definetti.samplers.mcsat import MCSat, doubts, graph_of, state_of
 from definetti.samplers.relational_sampling import QueryCells
 from definetti.symmetry.logic import RenamingSymmetries
-
-if TYPE_CHECKING:
-    from definetti.samplers.kernels.mcsat import Graph, State
 
 WARM_UP = 200  # samples, unless told otherwise
 STRETCH = 0.1  # seconds between two looks at the clock

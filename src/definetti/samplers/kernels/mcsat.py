@@ -1,63 +1,24 @@
 """MC-SAT on factor graphs: slices decided on demand, propagation, and uniform solutions of what is left.
 
 A slice draws a level uniformly below the weight that each factor has in the current state, and allows the entries of
-its table that reach the level: for a weighted formula this keeps a satisfied grounding with probability 1 - exp(-|w|).
-The level is a draw keyed by sample and factor, so that no slice is stored and only factors that touch a variable
-still open are ever looked at. The current state satisfies its slice; so a variable with one value left has its current
-one. What stays open falls into components: small ones are drawn exactly uniformly from their solutions, large ones by
-SampleSAT. Random choices are made in `level`, `uniform` and `pick` alone.
-
-Nothing depends on the order of variables, values and factors but through these draws: propagation has one outcome in
-whatever order it goes, components are independent, and ties are broken at random. So a step commutes with symmetries.
+its table that reach it: a satisfied formula is kept with probability 1 - exp(-|w|). The level is a draw keyed by sample
+and factor, so that no slice is stored and only factors at variables still open are looked at. What stays open after
+propagation falls into components: small ones are drawn exactly uniformly from their solutions, large ones by SampleSAT.
+Random choices are made in `level`, `uniform` and `pick` alone. Nothing else depends on the order of variables, values
+and factors (propagation ends the same in any order, ties are broken at random): a step commutes with symmetries.
 """
 
 from __future__ import annotations
-
-import math
-from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
 U = np.uint64
 GOLDEN = U(0x9E3779B97F4A7C15)
-EXACT = 1024  # assignments of a component that are listed
-ROOM = 1024  # entries of a table that propagation looks through
+ROOM = 1024  # entries of a table that propagation looks through; assignments of a component that are listed
 SAMPLE, FAILED, LARGEST, UPDATES, WALKED = 0, 1, 2, 3, 4  # places of the clock
-# Nothing here makes an array: without `_nrt` no references are counted, which took half of the time.
-helper = njit(cache=True, nogil=True, error_model="numpy", _nrt=False)
+helper = njit(cache=True, nogil=True, error_model="numpy", _nrt=False)  # counting references took half of the time
 inlined = njit(inline="always", error_model="numpy", _nrt=False)  # each level of calls is compiled once more
-
-
-class Graph(NamedTuple):
-    """A factor of several variables has a record at each of them: its number, its place in `shapes`, its variables."""
-
-    start: np.ndarray  # int64[n + 1]: where a variable's records start
-    records: np.ndarray  # uint32
-    shapes: np.ndarray  # int64, by table: width, place of its weights, then what a step of each variable adds to it
-    weights: np.ndarray  # float64: entries of tables, the largest 1; 0 is impossible
-    own: np.ndarray  # float64, by literal: weights of the factors of one variable alone
-    literal: np.ndarray  # int64[n + 1]: where a variable's literals start
-    free: np.ndarray  # int32
-    cell: np.ndarray  # int64, by literal: place of its statistic; 0 belongs to none
-
-
-class State(NamedTuple):
-    x: np.ndarray  # uint8[n]: the current state
-    y: np.ndarray  # uint8[n]: the next one
-    left: np.ndarray  # uint16[n]: how many values are open
-    open: np.ndarray  # uint8, by literal
-    members: np.ndarray  # int64: variables: a queue for propagation, then a component
-    place: np.ndarray  # int64[n]: their places in it; -1 for those in none yet
-    room: np.ndarray  # int64[ROOM]: places of entries; solutions of a small component
-    active: np.ndarray  # int64[capacity]: the records of a component's factors
-    levels: np.ndarray  # float64[capacity]: their levels
-    starts: np.ndarray  # int64[n + 1]: by place: where its factors start in `touching`
-    touching: np.ndarray  # int32
-    bad: np.ndarray  # int32[2, capacity]: violated factors, and where each stands among them
-    clock: np.ndarray  # int64[8]
-    streams: np.ndarray  # uint64[5]: xoshiro256++, then the key of the slices
-    sums: np.ndarray  # float64[3, cells]: counts of this sample, of the batch, sum of squares
 
 
 @inlined
@@ -80,14 +41,9 @@ def uniform(streams):
     s0, s1, s2, s3 = streams[0], streams[1], streams[2], streams[3]
     x = s0 + s3
     x = ((x << U(23)) | (x >> U(41))) + s0
-    t = s1 << U(17)
-    s2 ^= s0
-    s3 ^= s1
-    s1 ^= s2
-    s0 ^= s3
-    s2 ^= t
-    s3 = (s3 << U(45)) | (s3 >> U(19))
-    streams[0], streams[1], streams[2], streams[3] = s0, s1, s2, s3
+    t, s2, s3 = s1 << U(17), s2 ^ s0, s3 ^ s1
+    streams[0], streams[1], streams[2] = s0 ^ s3, s1 ^ s2, s2 ^ t
+    streams[3] = (s3 << U(45)) | (s3 >> U(19))
     return float(x >> U(11)) * 1.1102230246251565e-16
 
 
@@ -100,17 +56,14 @@ def pick(streams, count):
 @inlined
 def widened(g, s, v, step, count):
     """The entries in `room`, once for every open value of one more variable; how many there are then."""
-    more, least = count, -1
-    for value in range(g.literal[v + 1] - g.literal[v]):
-        if s.open[g.literal[v] + value] != 0:
-            if least < 0:
-                least = value
-            else:
-                for m in range(count):
-                    s.room[more] = s.room[m] + step * value
-                    more += 1
-    for m in range(count):
-        s.room[m] += step * least
+    more = 0
+    for a in range(g.literal[v], g.literal[v + 1]):
+        if s.open[a] != 0:
+            more += count
+            for m in range(count):
+                s.room[more + m] = s.room[m] + step * (a - g.literal[v])
+    for m in range(more):
+        s.room[m] = s.room[m + count]
     return more
 
 
@@ -198,7 +151,7 @@ def propagate(g, s, key):
         for a in range(first, g.literal[i + 1]):
             s.open[a] = g.own[a] >= cut
             s.left[i] += s.open[a]
-    top, at, initial = 0, 0, g.free.shape[0]
+    top, at, initial = 0, 0, len(g.free)
     while at < initial + top:
         v = g.free[at] if at < initial else s.members[at - initial]
         if at >= initial or s.left[v] > 1:
@@ -215,11 +168,11 @@ def propagate(g, s, key):
 
 @helper
 def gather(g, s, first, key):
-    """The component of an open variable: (its variables, its factors; -1 where there are too many)."""
+    """The component of an open variable: how many variables, and factors (more than `active` holds: too many)."""
     s.members[0], s.place[first] = first, 0
     size, factors, at = 1, 0, 0
     while at < size:
-        v = s.members[at]
+        v, at = s.members[at], at + 1
         r = g.start[v]
         while r < g.start[v + 1]:
             after = r + 2 + g.shapes[g.records[r + 1]]
@@ -232,13 +185,10 @@ def gather(g, s, first, key):
                         s.members[size], s.place[w] = w, size
                         size += 1
                 if foremost == v:  # met at each of its variables, a factor is noted at one
-                    if factors >= 0 and factors < s.active.shape[0]:
+                    if factors < len(s.active):
                         s.active[factors], s.levels[factors] = r, cut
-                        factors += 1
-                    else:
-                        factors = -1
+                    factors += 1
             r = after
-        at += 1
     return size, factors
 
 
@@ -270,12 +220,10 @@ def solve_exactly(g, s, size, factors, assignments):
     for j in range(size):
         s.y[s.members[j]] = open_value(g, s, s.members[j], 0)
     for code in range(assignments):
-        legal = True
         for a in range(factors):
             if not satisfied(g, s, a):
-                legal = False
                 break
-        if legal:
+        else:
             s.room[found] = code
             found += 1
         for j in range(size):  # on to the next assignment, the first variable fastest
@@ -357,8 +305,7 @@ def put(g, s, v, value, count):
 
 @inlined
 def walk_step(g, s, count):
-    """A WalkSAT move: a variable of a random violated factor takes another value, any or the best one, ties broken at
-    random."""
+    """A WalkSAT move at a random violated factor: any or the best change of a variable, ties broken at random."""
     r = s.active[s.bad[0, pick(s.streams, np.int64(count))]]
     chosen, taken, best, ties, noise = 0, 0, 1 << 30, 0, uniform(s.streams) < 0.5
     for k in range(r + 2, r + 2 + g.shapes[g.records[r + 1]]):
@@ -392,7 +339,7 @@ def sample_sat(g, s, size, factors, temperature):
             v = s.members[pick(s.streams, size)]
             value = np.int64(another(g, s, v))
             change = worse(g, s, v, value)
-            if change <= 0 or uniform(s.streams) < math.exp(-change / temperature):
+            if change <= 0 or uniform(s.streams) < np.exp(-change / temperature):
                 count = put(g, s, v, value, np.int64(count))
         else:
             count = walk_step(g, s, count)
@@ -410,14 +357,14 @@ def solve(g, s, size, factors, temperature):
     s.clock[LARGEST] = max(s.clock[LARGEST], size)
     assignments = 1
     for j in range(size):
-        assignments = min(assignments * s.left[s.members[j]], EXACT + 1)
+        assignments = min(assignments * s.left[s.members[j]], ROOM + 1)
     if factors == 0:
         s.y[s.members[0]] = open_value(g, s, s.members[0], pick(s.streams, np.int64(s.left[s.members[0]])))
-    elif factors > 0 and assignments <= EXACT:
+    elif factors <= len(s.active) and assignments <= ROOM:
         solve_exactly(g, s, size, factors, np.int64(assignments))
     else:
         s.clock[WALKED] += 1
-        if factors < 0 or not sample_sat(g, s, size, factors, temperature):
+        if factors > len(s.active) or not sample_sat(g, s, size, factors, temperature):
             s.clock[FAILED] += 1
             for j in range(size):
                 s.y[s.members[j]] = s.x[s.members[j]]
@@ -433,11 +380,8 @@ def step(g, s, temperature):
         if s.left[i] > 1 and s.place[i] < 0:
             size, factors = gather(g, s, np.int64(i), key)
             solve(g, s, size, factors, temperature)
-    for i in g.free:
-        if s.left[i] > 1:
-            s.x[i] = s.y[i]
-        else:
-            s.y[i] = s.x[i]
+    for i in g.free:  # both are equal where nothing was open
+        s.x[i] = s.y[i]
 
 
 @helper
@@ -446,11 +390,10 @@ def advance(g, s, samples, temperature, folded):
     for _ in range(samples):
         step(g, s, temperature)
         if folded:
-            for o in range(s.sums.shape[1]):
-                s.sums[0, o] = 0.0
             for i in g.free:
                 s.sums[0, g.cell[g.literal[i] + s.x[i]]] += 1.0
             for o in range(s.sums.shape[1]):
                 s.sums[1, o] += s.sums[0, o]
                 s.sums[2, o] += s.sums[0, o] * s.sums[0, o]
-    s.clock[UPDATES] += samples * g.free.shape[0]
+                s.sums[0, o] = 0.0
+    s.clock[UPDATES] += samples * len(g.free)
