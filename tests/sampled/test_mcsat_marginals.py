@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from definetti import MCSat, exact, marginals
+from definetti import MCSat, Tempering, exact, marginals
 from definetti.model.factors import factor_graph
 from definetti.readers.mln import read_mln_text
 
@@ -38,6 +38,12 @@ def test_blocks_and_wide_formulas():
     found, truth = marginals(model, asked, sampler=MCSat(), sweeps=3000, seed=4), exact(model, asked)
     assert all(close(found.queries[query], truth.queries[query]) for query in asked)
     assert max(estimate.mcse or 0 for estimate in found.queries.values()) < 0.03
+
+
+def test_tempering_over_slices():
+    model = factor_graph([2, 3], [((0, 1), [[1.0, 0.0, 2.0], [0.0, 3.0, 1.0]])])
+    found = marginals(model, sampler=Tempering(MCSat(), (0.0, 1.0)), estimator="control", sweeps=500, seed=1)
+    assert all(close(found[name], exact(model)[name]) for name in model.names)
 
 
 def test_evidence_on_a_block_is_kept():

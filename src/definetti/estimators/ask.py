@@ -67,7 +67,7 @@ class GraphQuestion:
     def sampling(self, sampler: Sampler, plan: Plan, method: str) -> Sampling:
         engine = sampler.engine(self.group.model, self.slots)
         costly = method not in ("conditional", "control") and engine.memory(plan.chains, True) > CONDITIONALS_MEMORY
-        if costly or isinstance(sampler, MCSat):  # a slice has no full conditionals
+        if costly or isinstance(getattr(sampler, "over", sampler), MCSat):  # a slice has no full conditionals
             plan = replace(plan, conditionals=False)
         made = Sampling(self.group.model, sampler, engine, self.statistics, plan)
         made.warm()

@@ -119,7 +119,8 @@ def marginals(
 def without_conditionals(method: str, kernel: Any) -> str:
     """For samplers that are not single-site Gibbs sampling alone: they have no full conditionals, or such that differ
     from the states by moves of another kind, which the choice of `auto` is not made for."""
-    if method == "standard" or (method != "auto" and not isinstance(kernel, LiftedSampler | MCSat)):
+    within = getattr(kernel, "over", kernel)  # of tempering
+    if method == "standard" or (method != "auto" and not isinstance(within, LiftedSampler | MCSat)):
         return method
     return "orbit"
 

@@ -41,9 +41,9 @@ class MCSat:
 
     def engine(self, model: FactorGraph, slots: Slots) -> MCSatEngine:
         cell = np.zeros(int(model.literal_start[-1]), dtype=np.int64)
-        for i in model.free:
-            at, to = model.literal_start[i], slots.start[slots.row_of[i]]
-            cell[at : at + model.cards[i]] = 1 + to + np.arange(model.cards[i])
+        literals = np.flatnonzero(np.repeat(slots.row_of >= 0, model.cards))
+        variable = np.repeat(np.arange(model.n), model.cards)[literals]
+        cell[literals] = 1 + slots.start[slots.row_of[variable]] + literals - model.literal_start[variable]
         return MCSatEngine(model, graph_of(model, cell), slots, self.temperature)
 
     def orders(self, sites: np.ndarray, seed: np.random.SeedSequence) -> Orders:

@@ -17,8 +17,9 @@ U = np.uint64
 GOLDEN = U(0x9E3779B97F4A7C15)
 ROOM = 1024  # entries of a table that propagation looks through; assignments of a component that are listed
 SAMPLE, FAILED, LARGEST, UPDATES, WALKED = 0, 1, 2, 3, 4  # places of the clock
-helper = njit(cache=True, nogil=True, error_model="numpy", _nrt=False)  # counting references took half of the time
-inlined = njit(inline="always", error_model="numpy", _nrt=False)  # each level of calls is compiled once more
+# `_nrt=False`: counting references took half of the time. Each level of calls is compiled once more: so few are left.
+helper = njit(cache=True, nogil=True, error_model="numpy", _nrt=False)  # pyright: ignore[reportCallIssue]
+inlined = njit(inline="always", error_model="numpy", _nrt=False)  # pyright: ignore[reportCallIssue]
 
 
 @inlined
@@ -105,11 +106,10 @@ def narrow_one(g, s, r, key, top, v, step, base, now):
     """Propagation at a factor of one open variable: its values below the level are closed."""
     first, cut, before = g.literal[v], g.weights[now], s.left[v]
     for a in range(first, g.literal[v + 1]):
-        if s.open[a] != 0 and g.weights[base + step * (a - first)] < cut:
-            cut = level(key, g.records[r], g.weights[now])
-            if g.weights[base + step * (a - first)] < cut:
-                s.open[a] = 0
-                s.left[v] -= 1
+        here = g.weights[base + step * (a - first)]
+        if s.open[a] != 0 and here < cut and here < level(key, g.records[r], cut):
+            s.open[a] = 0
+            s.left[v] -= 1
     if s.left[v] < before:
         s.members[top] = v
         top += 1
