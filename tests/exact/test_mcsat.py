@@ -5,27 +5,60 @@ bias is measured.
 from __future__ import annotations
 
 import types
+from collections.abc import Callable
+from itertools import pairwise
 
 import numpy as np
 import pytest
 
+from definetti.model.factors import FactorGraph, factor_graph
 from definetti.model.ground import ground
 from definetti.readers.mln import read_mln_text
 from definetti.samplers.kernels import mcsat as kernel
 from definetti.samplers.mcsat import graph_of, state_of
+from definetti.samplers.mcsat_sampling import five_words
 
 THEORIES = {
     "smokers": "person={A,B}\nS(person)\nF(person,person)\n1.4 !S(x)\n0.6 !F(x,y)\n1.1 F(x,y) ^ S(x) => S(y)\n",
     "negative": "n={A,B}\nP(n)\nQ(n)\n-0.7 P(x) v Q(x)\n0.5 P(x) <=> Q(y)\n-0.3 P(x)\n",
     "hard": "n={A,B,C}\nP(n)\nQ(n)\n!P(x) v !Q(x).\n0.8 P(x) ^ P(y) ^ x != y\n0.4 Q(x)\n",
     "conjunction": "n={A,B}\nP(n)\nQ(n)\n0.9 P(x) ^ Q(x)\n0.2 P(x) ^ P(y)\n",
+    "blocks": "n={A,B}\nc={R,G,B}\nC(n,c!)\nP(n)\n0.8 C(x,R) => P(x)\n0.5 C(x,d) ^ C(y,d) ^ x != y\nP(A) v C(B,G).\n",
+    "wide": "n={A,B,C,D,E,F,G}\nP(n)\n0.7 P(A) v P(B) v !P(C) v P(D) v !P(E) v P(F) v P(G)\n0.4 !P(A)\nP(B) v P(F).\n",
+}
+
+
+def many_valued() -> FactorGraph:
+    """Tables of several levels, impossible entries, variables of two to four values, one observed."""
+    rng = np.random.default_rng(4)
+    pair, three = rng.integers(0, 4, size=(3, 4)).astype(float), rng.choice([0.0, 0.5, 1.0, 2.0], size=(2, 3, 2))
+    factors = [((0, 1), pair), ((2, 0, 3), three), ((1,), [0.0, 1.0, 2.0, 2.0]), ((3, 4), np.array([[1, 2], [0, 1]]))]
+    return factor_graph([3, 4, 2, 2, 2], factors).condition({4: 1})
+
+
+def permutations() -> FactorGraph:
+    """All different: only joint moves are possible."""
+    differ = 1.0 - np.eye(3)
+    field = [((i,), np.exp([0.0, 0.3 * i, -0.2 * i])) for i in range(3)]
+    return factor_graph([3, 3, 3], [((0, 1), differ), ((1, 2), differ), ((0, 2), differ), *field])
+
+
+def theory(name: str) -> FactorGraph:
+    graph = ground(read_mln_text(THEORIES[name]))
+    return graph.condition({"P(D)": 0, "P(E)": 1, "P(G)": 0}) if name == "wide" else graph
+
+
+MODELS = {name: lambda name=name: theory(name) for name in THEORIES} | {
+    "many-valued": many_valued,
+    "permutations": permutations,
 }
 
 
 class Chooser:
     """Stands for the draws and follows every branch: each run takes one path; `next` moves on to the next one."""
 
-    def __init__(self) -> None:
+    def __init__(self, weights: Callable[[int], list[float]]) -> None:
+        self.weights = weights  # of a factor, by its number
         self.path: list[tuple[int, list[float]]] = []
         self.begin()
 
@@ -42,10 +75,13 @@ class Chooser:
         self.chance *= chances[branch]
         return branch
 
-    def keeps(self, key, item, level, chance) -> bool:
-        if (int(item), int(level)) not in self.kept:  # the draw is keyed: asked again, it is the same
-            self.kept[int(item), int(level)] = self.choose([1 - float(chance), float(chance)]) == 1
-        return self.kept[int(item), int(level)]
+    def level(self, key, item, weight) -> float:
+        """Of all levels between two weights of the factor the upper end stands for them: it allows the same entries."""
+        if item not in self.kept:  # the draw is keyed: asked again, it is the same
+            ends = sorted({0.0, *(w for w in self.weights(item) if w <= weight)})
+            chances = [(high - low) / weight for low, high in pairwise(ends)]
+            self.kept[item] = ends[1 + self.choose(chances)]
+        return self.kept[item]
 
     def pick(self, streams, count) -> int:
         return self.choose([1 / count] * int(count))
@@ -66,54 +102,87 @@ def plain(chooser: Chooser) -> dict:
     for name, value in vars(kernel).items():
         if hasattr(value, "py_func"):
             names[name] = types.FunctionType(value.py_func.__code__, names, name, value.py_func.__defaults__)
-    names["keeps"], names["pick"] = chooser.keeps, chooser.pick
-    names["mixed"] = lambda z: z
+    names["level"], names["pick"] = chooser.level, chooser.pick
+    names["mixed"] = names["U"] = lambda z: 0  # the key of a slice is the chooser's own
     return names
 
 
-def distribution(graph) -> tuple[np.ndarray, np.ndarray]:
+def distribution(graph: FactorGraph) -> tuple[np.ndarray, np.ndarray]:
     """(legal states, their probabilities)."""
-    states = (np.arange(1 << graph.n)[:, None] >> np.arange(graph.n)) & 1
-    log = np.array([graph.log_density(x) for x in states])
-    weight = np.exp(log - log[np.isfinite(log)].max())
+    states = np.stack(np.unravel_index(np.arange(np.prod(graph.cards)), tuple(graph.cards)), 1)
+    log = graph.log_density(states)
+    weight = np.exp(log - log.max())
     return states[weight > 0], weight[weight > 0] / weight.sum()
 
 
-def row(arrays, graph, x: np.ndarray) -> dict[bytes, float]:
+def listed(arrays):
+    """The same tuple with lists in place of arrays: uncompiled, they are read several times faster."""
+    return type(arrays)(*(part.tolist() for part in arrays))
+
+
+def row(graph: FactorGraph, arrays, x: np.ndarray) -> dict[tuple, float]:
     """The chances of the next state."""
-    chooser, out = Chooser(), {}
+
+    def weights(item: int) -> list[float]:
+        if item < 0:
+            return arrays.own[arrays.literal[-1 - item] : arrays.literal[-item]]
+        start = graph.table_start[graph.table_of[item]]
+        return arrays.weights[start : graph.table_start[graph.table_of[item] + 1]]
+
+    chooser, out = Chooser(weights), {}
     functions = plain(chooser)
+    state = listed(state_of(graph, x, five_words(0, 0), 1))
     while True:
         chooser.begin()
-        state = state_of(arrays, x, 0, 0, 1)
-        with np.errstate(over="ignore"):
-            functions["step"](arrays, state, 0.5)
-        key = state.x.tobytes()
+        for part in (state.x, state.y):
+            part[:] = x.tolist()
+        functions["step"](arrays, state, 0.5)
+        key = tuple(state.x)
         out[key] = out.get(key, 0.0) + chooser.chance
         if not chooser.next():
             return out
 
 
-@pytest.mark.parametrize("name", THEORIES)
-def test_the_distribution_is_left_alone(name):
-    graph = ground(read_mln_text(THEORIES[name]))
-    arrays = graph_of(graph, np.ones(graph.n, int))
+def matrix_of(graph: FactorGraph) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(legal states, their probabilities, the exact transition matrix)."""
+    arrays = listed(graph_of(graph, np.zeros(int(graph.literal_start[-1]))))
     states, pi = distribution(graph)
-    number = {x.astype(np.int8).tobytes(): k for k, x in enumerate(states)}
+    number = {tuple(x): k for k, x in enumerate(states.tolist())}
     matrix = np.zeros((len(states), len(states)))
     for k, x in enumerate(states):
-        for key, chance in row(arrays, graph, x).items():
+        for key, chance in row(graph, arrays, x).items():
             matrix[k, number[key]] += chance  # an illegal state would be a KeyError
+    return states, pi, matrix
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_distribution_is_left_alone(name):
+    _, pi, matrix = matrix_of(MODELS[name]())
     assert np.allclose(matrix.sum(axis=1), 1, atol=1e-12)
     assert np.abs(pi @ matrix - pi).max() < 1e-12
     assert (np.linalg.matrix_power(matrix > 0, 3) > 0).all()  # it reaches every state
 
 
+def test_steps_commute_with_symmetries():
+    """Exchanging two interchangeable variables of three values, and two values of all of them."""
+    pair = np.array([[2.0, 1.0, 1.0], [1.0, 3.0, 0.0], [1.0, 0.0, 3.0]])
+    graph = factor_graph(
+        [3, 3, 2], [((0, 1), pair), ((0, 2), [[1, 2], [3, 1], [3, 1]]), ((1, 2), [[1, 2], [3, 1], [3, 1]])]
+    )
+    states, _, matrix = matrix_of(graph)
+    number = {tuple(x): k for k, x in enumerate(states.tolist())}
+    swap = np.array([number[b, a, c] for a, b, c in states.tolist()])
+    flip = np.array([0, 2, 1])
+    flipped = np.array([number[flip[a], flip[b], c] for a, b, c in states.tolist()])
+    for moved in (swap, flipped):
+        assert np.abs(matrix[np.ix_(moved, moved)] - matrix).max() < 1e-12
+
+
 def test_a_kept_formula_is_kept_with_its_chance():
+    """The share of levels above the unsatisfied entry is 1 - exp(-|w|)."""
     graph = ground(read_mln_text("n={A}\nP(n)\nQ(n)\n0.8 P(x) v Q(x)\n-0.5 P(x) ^ Q(x)\n"))
-    arrays = graph_of(graph, np.ones(2, int))
-    drops = arrays.level_drop[arrays.level_drop > 0]
-    assert sorted(drops) == pytest.approx(sorted([np.exp(-0.8), np.exp(-0.5)]))
+    arrays = graph_of(graph, np.zeros(4))
+    assert sorted(set(arrays.weights)) == pytest.approx(sorted([1.0, np.exp(-0.8), np.exp(-0.5)]))
 
 
 @pytest.mark.parametrize(("n", "expected", "samples"), [(10, 0.0643661551, 200_000), (50, 0.0513120843, 25_000)])
@@ -123,15 +192,15 @@ def test_bias_on_friends_and_smokers(n, expected, samples):
     text += "1.4 !smokes(x)\n2.3 !cancer(x)\n"
     text += "4.6 !friends(x,y)\n1.5 smokes(x) => cancer(x)\n1.1 friends(x,y) ^ smokes(x) => smokes(y)\n"
     graph = ground(read_mln_text(text))
-    orbit = np.zeros(graph.n, int)
-    orbit[:n] = 1
-    arrays = graph_of(graph, orbit)
-    state = state_of(arrays, np.zeros(graph.n), 11, 0, 1)
-    kernel.advance(arrays, state, 500, 0.5)
+    cell = np.zeros(2 * graph.n, int)
+    cell[1 : 2 * n : 2] = 1
+    arrays = graph_of(graph, cell)
+    state = state_of(graph, np.zeros(graph.n), five_words(11, 0), 1)
+    kernel.advance(arrays, state, 500, 0.5, False)
     means = []
     for _ in range(20):
         state.sums[:] = 0
-        kernel.advance(arrays, state, samples // 20, 0.5)
+        kernel.advance(arrays, state, samples // 20, 0.5, True)
         means.append(state.sums[1, 1] / (n * (samples // 20)))
     error = np.std(means, ddof=1) / np.sqrt(20)
     assert abs(np.mean(means) - expected) < 4 * error < 0.004

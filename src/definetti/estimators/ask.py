@@ -28,6 +28,7 @@ from definetti.samplers.blocks import Slots, slots_of
 from definetti.samplers.chains import Plan, Sampling, Statistics
 from definetti.samplers.choose import Sampler
 from definetti.samplers.draws import Draws
+from definetti.samplers.mcsat import MCSat
 from definetti.samplers.tracking import Members, pick
 from definetti.symmetry.factors import Symmetries, none
 
@@ -66,7 +67,8 @@ class GraphQuestion:
 
     def sampling(self, sampler: Sampler, plan: Plan, method: str) -> Sampling:
         engine = sampler.engine(self.group.model, self.slots)
-        if method not in ("conditional", "control") and engine.memory(plan.chains, True) > CONDITIONALS_MEMORY:
+        costly = method not in ("conditional", "control") and engine.memory(plan.chains, True) > CONDITIONALS_MEMORY
+        if costly or isinstance(getattr(sampler, "over", sampler), MCSat):  # a slice has no full conditionals
             plan = replace(plan, conditionals=False)
         made = Sampling(self.group.model, sampler, engine, self.statistics, plan)
         made.warm()

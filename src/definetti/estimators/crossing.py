@@ -1,7 +1,7 @@
 """`--sampler auto` for Markov logic: Gibbs, and MC-SAT where Gibbs was seen to be stuck behind hard formulas.
 
 Whether single-site moves reach every state in time is seen from chains that start in different regions. Where they
-fail, MC-SAT draws a fresh solution of its slice at every sample and so crosses; components of more than ten atoms it
+fail, MC-SAT draws a fresh solution of its slice at every sample and so crosses; components with many assignments it
 draws only nearly uniformly. A run whose length is a number of sweeps is judged at its end; one that runs for some time
 is judged on the way, and MC-SAT has the time that is left.
 """
@@ -14,11 +14,11 @@ from dataclasses import replace
 from math import prod
 
 from definetti.errors import Notice
-from definetti.model.ground import ground_size
+from definetti.model.atoms import layout
+from definetti.model.ground import LARGEST_TABLE, ground_size
 from definetti.model.logic import MarkovLogic
 from definetti.model.marginals import Marginals
 from definetti.samplers.chains import Plan
-from definetti.samplers.mcsat import WIDEST
 
 STUCK = frozenset({"not-mixed", "divided", "frozen"})
 MOST_FACTORS = 2_000_000
@@ -32,10 +32,8 @@ def stuck(notices: Iterable[Notice]) -> bool:
 
 def mcsat_takes(model: MarkovLogic) -> bool:
     """Whether MC-SAT can sample a model."""
-    if any(predicate.exclusive for predicate in model.predicates.values()):
-        return False
-    size = ground_size(model)
-    return size.factors <= MOST_FACTORS and size.largest_scope <= WIDEST
+    size, values = ground_size(model), max([2, *(box.card for box in layout(model).values())])
+    return size.factors <= MOST_FACTORS and size.largest_scope * math.log2(values) <= math.log2(LARGEST_TABLE)
 
 
 def may_cross(model: MarkovLogic) -> bool:

@@ -48,7 +48,7 @@ def marginals(
     *,
     model: FactorGraph | None = None,
     symmetries: Any = "auto",
-    sampler: str | Sampler | MCSat | LiftedSampler = "auto",
+    sampler: str | Sampler | LiftedSampler = "auto",
     estimator: str = "auto",
     scan: str = "symmetric",
     chains: int | None = None,
@@ -82,10 +82,10 @@ def marginals(
     logic = prepare_logic(source, given, wanted, scan, time_limit) if isinstance(source, MarkovLogic) else None
     group, kernel = (given, wanted) if logic is None else (logic.group, logic.sampler)
     relational = isinstance(group, RenamingSymmetries)
-    if isinstance(kernel, LiftedSampler | MCSat):
+    if isinstance(kernel, LiftedSampler):
         if not relational:
             raise ModelError(f"the sampler {kernel.name!r} is for Markov logic with symmetries by renaming, or none")
-        burn_in = 0 if isinstance(kernel, LiftedSampler) else burn_in  # every draw of a lifted sampler is exact
+        burn_in = 0  # every draw of a lifted sampler is exact
     plan = _plan(chains or (LOGIC_CHAINS if relational else CHAINS), sweeps, seconds, until, burn_in, seed, workers)
     more = () if logic is None else logic.notices
     question: Question
@@ -138,7 +138,8 @@ def _by_choice(
 def without_conditionals(method: str, kernel: Any) -> str:
     """For samplers that are not single-site Gibbs sampling alone: they have no full conditionals, or such that differ
     from the states by moves of another kind, which the choice of `auto` is not made for."""
-    if method == "standard" or (method != "auto" and not isinstance(kernel, LiftedSampler | MCSat)):
+    within = getattr(kernel, "over", kernel)  # of tempering
+    if method == "standard" or (method != "auto" and not isinstance(within, LiftedSampler | MCSat)):
         return method
     return "orbit"
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import prod
+from typing import Any
 
 from definetti.errors import ModelError
 from definetti.model.logic import Atom, Constant, MarkovLogic
@@ -31,9 +32,14 @@ class Box:
 
     def literal(self, indices: Sequence[int]) -> tuple[int, int]:
         """The variable of a ground atom and the value that makes the atom true."""
+        variable, value = self.literals(indices)
+        return int(variable), int(value)
+
+    def literals(self, indices: Sequence[Any]) -> tuple[Any, Any]:
+        """The same of many atoms at once: indices are arrays that broadcast."""
         variable = self.offset + sum(i * s for i, s in zip(indices, self.variable_strides, strict=True))
         value = sum(i * s for i, s in zip(indices, self.value_strides, strict=True)) if self.exclusive else 1
-        return int(variable), int(value)
+        return variable, value
 
 
 def layout(model: MarkovLogic) -> dict[str, Box]:

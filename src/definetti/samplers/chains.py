@@ -22,6 +22,7 @@ from definetti.model.factors import FactorGraph
 from definetti.model.possible import hard_factors
 from definetti.samplers.blocks import Block, Engine
 from definetti.samplers.draws import BATCHES, Batch, Draws, draws_of, merge_pairs
+from definetti.samplers.mcsat import MCSatBlock, doubts
 from definetti.samplers.movable import Watch, hard_parts, truly_frozen
 from definetti.samplers.starts import starts
 from definetti.samplers.tempering import Ladder, TemperingBlock
@@ -160,8 +161,9 @@ class Sampling:
         return Ladder(tempered[0].levels, *np.sum([b.swaps for b in tempered], axis=0)) if tempered else None
 
     def notices(self) -> list[Notice]:
-        """Where tempering is of little use."""
-        return self.ladder.notices() if self.ladder else []
+        """What leaves the draws in doubt: tempering of little use, slices that were not solved."""
+        unsolved = doubts(block.clock for block in self.blocks if isinstance(block, MCSatBlock))
+        return [*(self.ladder.notices() if self.ladder else []), *unsolved]
 
     @property
     def batch_count(self) -> int:

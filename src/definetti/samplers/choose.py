@@ -58,7 +58,7 @@ UNREACHED = Notice(
 )
 
 
-def named(name: str, scan: str) -> Sampler | MCSat | LiftedSampler | None:
+def named(name: str, scan: str) -> Sampler | LiftedSampler | None:
     """The sampler of this name; None for `auto`."""
     if name == "auto":
         return None

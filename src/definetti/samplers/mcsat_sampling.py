@@ -14,14 +14,18 @@ from typing import Any
 import numpy as np
 
 from definetti.errors import Notice
+from definetti.model.atoms import layout
+from definetti.model.factors import FREE, FactorGraph
 from definetti.model.formulas import atoms, equalities
 from definetti.model.ground import evaluate, ground
 from definetti.model.logic import Constant, MarkovLogic
 from definetti.model.satisfy import explain, legal
 from definetti.samplers.chains import Plan, Progress
 from definetti.samplers.draws import Batch, Draws, draws_of, kept_with, next_length
+from definetti.samplers.kernels.mcsat_arrays import Graph, State
 from definetti.samplers.kernels.relational_queries import Query
-from definetti.samplers.mcsat import MCSat, graph_of, state_of
+from definetti.samplers.kernels.relational_seeds import seed_words
+from definetti.samplers.mcsat import MCSat, doubts, graph_of, state_of
 from definetti.samplers.relational_sampling import QueryCells
 from definetti.symmetry.logic import RenamingSymmetries
 
@@ -42,12 +46,13 @@ class MCSatSampling:
     ) -> None:
         self.group, self.sampler, self.plan = group, sampler, plan
         self.counted, self.asked = tuple(counted), tuple(asked)
-        graph = ground(group.model)
-        orbit = np.concatenate([np.zeros(0, int), *(group.orbit_grid(name).ravel() for name in group.model.predicates)])
-        self._graph = graph_of(graph, orbit + 1)
+        self._ground = ground(group.model)
+        self._graph = graph_of(self._ground, _cells(group, self._ground))
         self._sizes = np.concatenate([group.sizes, [q.size for q in asked]]).astype(np.int64)
-        starts = first_states(group.model, self._graph, graph.evidence, plan, group.source or group.model)
-        self._chains = [state_of(self._graph, x, plan.seed, k, len(group.sizes)) for k, x in enumerate(starts)]
+        self._chains = [
+            state_of(self._ground, x, five_words(plan.seed, k), len(group.sizes))
+            for k, x in enumerate(first_states(group.model, self._ground, self._graph, plan, group.source))
+        ]
         self._joint = np.zeros((2, plan.chains, len(self.counted)))  # sums and squares of this batch
         self._batches: list[Batch] = []
         self.burnt = 0  # samples of warm-up
@@ -69,10 +74,10 @@ class MCSatSampling:
         """Whether there is anything to show yet."""
         return bool(self._batches)
 
-    def _run(self, state: Any, samples: int) -> None:
+    def _run(self, state: State, samples: int) -> None:
         from definetti.samplers.kernels.mcsat import advance
 
-        advance(self._graph, state, samples, self.sampler.temperature)
+        advance(self._graph, state, samples, self.sampler.temperature, True)
 
     # --- advancing ---------------------------------------------------------------------------------------------------
 
@@ -141,51 +146,60 @@ class MCSatSampling:
         return draws_of(self._batches, self._sizes, self.plan.chains, self.burnt)
 
     def notices(self) -> list[Notice]:
-        """Where components were too large to be drawn exactly, and where no solution was found for them."""
-        from definetti.samplers.kernels.mcsat import FAILED, LARGEST, SAMPLE, WALKED
+        return doubts(state.clock for state in self._chains)
 
-        clocks = np.stack([s.clock for s in self._chains])
-        walked, failed = int(clocks[:, WALKED].sum()), int(clocks[:, FAILED].sum())
-        if not walked:
-            return []
-        share = walked / max(1, int(clocks[:, SAMPLE].sum()))
-        largest = int(clocks[:, LARGEST].max())
-        text = f"{share:.2g} components a sample were too large to be drawn exactly (up to {largest} atoms)"
-        out = [Notice("note", f"{text}; SampleSAT's solutions of these are only nearly uniform")]
-        if 2 * failed > walked:
-            out.append(
-                Notice(
-                    "not-mixed",
-                    f"{failed} of {walked} times SampleSAT found no solution and the atoms stayed as they were",
-                )
-            )
-        return out
+
+def five_words(seed: int, chain: int) -> np.ndarray:
+    """The stream of a chain and the key of its slices."""
+    return np.concatenate([seed_words(seed, chain), seed_words(seed, -2 - chain)[:1]])
+
+
+def _cells(group: RenamingSymmetries, graph: FactorGraph) -> np.ndarray:
+    """The statistic of each literal: that of the atom which it makes true."""
+    cell = np.zeros(int(graph.literal_start[-1]), dtype=np.int64)
+    for name in group.model.predicates:
+        variable, value = atom_literals(group.model, name)
+        cell[graph.literal_start[variable] + value] = group.orbit_grid(name) + 1
+    return cell
+
+
+def atom_literals(model: MarkovLogic, name: str) -> tuple[np.ndarray, np.ndarray]:
+    """(variable, value) of every atom of a predicate, tensors of its shape."""
+    shape = model.shape(name)
+    variable, value = layout(model)[name].literals(np.indices(shape, sparse=True))
+    return np.broadcast_to(variable, shape), np.broadcast_to(value, shape)
 
 
 def first_states(
-    model: MarkovLogic, graph: Any, evidence: np.ndarray, plan: Plan, source: MarkovLogic
+    model: MarkovLogic, ground: FactorGraph, graph: Graph, plan: Plan, source: MarkovLogic | None
 ) -> Iterator[np.ndarray]:
-    """Legal states: each atom from the formulas on it alone, made legal by a solver where there are hard formulas."""
-    with np.errstate(divide="ignore"):
-        field = np.log(graph.loose[:, 0]) - np.log(graph.loose[:, 1])
-    chance = 1 / (1 + np.exp(-np.clip(field, -700, 700)))
+    """Legal states: each variable from its own factors, made legal by a solver where there are hard formulas."""
     solver = legal(model) if any(f.hard for f in model.formulas) else None
+    places = {name: atom_literals(model, name) for name in model.predicates}
     for k in range(plan.chains):
-        x = np.random.default_rng([plan.seed, k + 1]).random(len(chance)) < chance
-        x = np.where(evidence >= 0, evidence == 1, x)
+        x = np.where(ground.evidence == FREE, _drawn(graph, np.random.default_rng([plan.seed, k + 1])), ground.evidence)
         if solver is not None:
-            cuts = np.cumsum([int(np.prod(model.shape(name))) for name in model.predicates])[:-1]
-            parts = zip(model.predicates, np.split(x, cuts), strict=True)
-            found = solver.solve({name: part.reshape(model.shape(name)) for name, part in parts})
+            found = solver.solve({name: x[variable] == value for name, (variable, value) in places.items()})
             if found is None:
-                raise explain(source)
-            x = np.concatenate([found[name].ravel() for name in model.predicates])
+                raise explain(source or model)
+            for name, (variable, value) in places.items():
+                true = found[name]
+                x[variable[~true & (value == 1)]] = 0  # a block keeps one true atom, which comes next
+                x[variable[true]] = value[true]
         yield x
+
+
+def _drawn(graph: Graph, rng: np.random.Generator) -> np.ndarray:
+    """A value of each variable by the weights of its own factors: the literals race, the first one wins."""
+    with np.errstate(divide="ignore"):
+        time = rng.exponential(size=len(graph.own)) / graph.own
+    variable = np.repeat(np.arange(len(graph.literal) - 1), np.diff(graph.literal))
+    return np.lexsort((time, variable))[graph.literal[:-1]] - graph.literal[:-1]
 
 
 def count(model: MarkovLogic, query: Query, x: np.ndarray) -> int:
     """How many tuples of constants satisfy a query in a state of the ground model."""
-    names = list(query.sorts)
+    names, boxes = list(query.sorts), layout(model)
     grid = {}
     for k, name in enumerate(names):
         members = np.flatnonzero(query.members[name])
@@ -195,14 +209,9 @@ def count(model: MarkovLogic, query: Query, x: np.ndarray) -> int:
         return term.index if isinstance(term, Constant) else grid[term.name]
 
     truth: dict[Any, Any] = {}
-    offsets = dict(
-        zip(model.predicates, np.cumsum([0, *(int(np.prod(model.shape(p))) for p in model.predicates)]), strict=False)
-    )
     for atom in atoms(query.body):
-        flat: Any = 0
-        for size, term in zip(model.shape(atom.predicate), atom.args, strict=True):
-            flat = flat * size + place(term)
-        truth[atom] = x[offsets[atom.predicate] + flat] != 0
+        variable, value = boxes[atom.predicate].literals([place(term) for term in atom.args])
+        truth[atom] = x[variable] == value
     for equality in equalities(query.body):
         truth[equality] = np.asarray(place(equality.left) == place(equality.right))
     true = np.asarray(evaluate(query.body, truth))

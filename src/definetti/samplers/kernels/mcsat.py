@@ -1,62 +1,25 @@
-"""MC-SAT on binary factor graphs: slices decided on demand, unit propagation, and uniform solutions of what is
-left.
+"""MC-SAT on factor graphs: slices decided on demand, propagation, and uniform solutions of what is left.
 
-A slice lets each factor fall from the value it has to lower ones with the chance exp(lower - higher), level by level:
-for a weighted formula this keeps a satisfied grounding with probability 1 - exp(-|w|). Whether it falls is a draw
-keyed by sample, factor and level, so that no slice is stored and only factors that touch a variable still free are
-ever looked at. The current state satisfies its slice; so what propagation fixes has its current value. What stays
-free falls into components: small ones are drawn exactly uniformly from their solutions, large ones by SampleSAT.
-Random choices are made in `keeps` and `pick` alone.
+A slice draws a level uniformly below the weight that each factor has in the current state, and allows the entries of
+its table that reach it: a satisfied formula is kept with probability 1 - exp(-|w|). The level is a draw keyed by sample
+and factor, so that no slice is stored and only factors at variables still open are looked at. What stays open after
+propagation falls into components: small ones are drawn exactly uniformly from their solutions, large ones by SampleSAT.
+Random choices are made in `level`, `uniform` and `pick` alone. Nothing else depends on the order of variables, values
+and factors (propagation ends the same in any order, ties are broken at random): a step commutes with symmetries.
 """
 
 from __future__ import annotations
-
-import math
-from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
 U = np.uint64
-EXACT = 10  # variables of a component whose solutions are listed
+GOLDEN = U(0x9E3779B97F4A7C15)
+ROOM = 1024  # entries of a table that propagation looks through; assignments of a component that are listed
 SAMPLE, FAILED, LARGEST, UPDATES, WALKED = 0, 1, 2, 3, 4  # places of the clock
-helper = njit(cache=True, nogil=True, error_model="numpy")
-inlined = njit(inline="always", error_model="numpy")  # a call would count references of every array it is given
-
-
-class Graph(NamedTuple):
-    factors: int
-    table_start: np.ndarray  # int64[T + 1]
-    entry_level: np.ndarray  # int64: the level of each table entry among its table's, lowest first; -1 is impossible
-    level_start: np.ndarray  # int64[T + 1]
-    level_mask: np.ndarray  # uint64: entries at least as high
-    level_drop: np.ndarray  # float64: the chance to fall to the level below
-    halves: np.ndarray  # uint64[7, 6]: entries in which the j-th of w variables is 1
-    start: np.ndarray  # int64[n + 1]: where a variable's records start
-    records: np.ndarray  # int32: number, table, width and variables of each of its factors of two or more variables
-    loose: np.ndarray  # float64[n, 2]: the chance that the factors of a variable alone let it change, by its value
-    free: np.ndarray  # int32
-    orbit: np.ndarray  # int64[n]: place of a variable's statistic; 0 belongs to none
-
-
-class State(NamedTuple):
-    x: np.ndarray  # int8[n]: the current state
-    y: np.ndarray  # int8[n]: the next one
-    fixed: np.ndarray  # int8[n]
-    queue: np.ndarray  # int32[n]
-    members: np.ndarray  # int32[n]: a component's variables
-    place: np.ndarray  # int32[n]: their places in it
-    seen: np.ndarray  # int64[n]: the sample in which a variable was put into a component
-    stamp: np.ndarray  # int64[F]: the same for factors
-    active: np.ndarray  # int64[capacity]: the records of a component's factors
-    masks: np.ndarray  # uint64[capacity]: their allowed entries
-    starts: np.ndarray  # int64[n + 1]: by place: where its factors start in `touching`
-    touching: np.ndarray  # int32[6 capacity]
-    bad: np.ndarray  # int32[2, capacity]: violated factors, and where each stands among them
-    solutions: np.ndarray  # int32[2^EXACT]
-    clock: np.ndarray  # int64[8]
-    streams: np.ndarray  # uint64[5]: xoshiro256++, then the key of the slices
-    sums: np.ndarray  # float64[3, orbits + 1]: counts of this sample, of the batch, sum of squares
+# `_nrt=False`: counting references took half of the time. Each level of calls is compiled once more: so few are left.
+helper = njit(cache=True, nogil=True, error_model="numpy", _nrt=False)  # pyright: ignore[reportCallIssue]
+inlined = njit(inline="always", error_model="numpy", _nrt=False)  # pyright: ignore[reportCallIssue]
 
 
 @inlined
@@ -68,10 +31,9 @@ def mixed(z):
 
 
 @inlined
-def keeps(key, item, level, chance):
-    """A draw keyed by the sample (in `key`), the factor and the level: the same whenever it is asked for."""
-    z = mixed(mixed(key + U(item) * U(0x9E3779B97F4A7C15)) + U(level) * U(0xD1B54A32D192ED03))
-    return float(z >> U(11)) * 1.1102230246251565e-16 < chance
+def level(key, item, weight):
+    """A draw from (0, weight] keyed by the sample (in `key`) and the factor: the same whenever it is asked for."""
+    return float((mixed(key + U(item) * GOLDEN) >> U(11)) + U(1)) * 1.1102230246251565e-16 * weight
 
 
 @helper
@@ -80,14 +42,9 @@ def uniform(streams):
     s0, s1, s2, s3 = streams[0], streams[1], streams[2], streams[3]
     x = s0 + s3
     x = ((x << U(23)) | (x >> U(41))) + s0
-    t = s1 << U(17)
-    s2 ^= s0
-    s3 ^= s1
-    s1 ^= s2
-    s0 ^= s3
-    s2 ^= t
-    s3 = (s3 << U(45)) | (s3 >> U(19))
-    streams[0], streams[1], streams[2], streams[3] = s0, s1, s2, s3
+    t, s2, s3 = s1 << U(17), s2 ^ s0, s3 ^ s1
+    streams[0], streams[1], streams[2] = s0 ^ s3, s1 ^ s2, s2 ^ t
+    streams[3] = (s3 << U(45)) | (s3 >> U(19))
     return float(x >> U(11)) * 1.1102230246251565e-16
 
 
@@ -98,171 +55,243 @@ def pick(streams, count):
 
 
 @inlined
-def entry_of(records, x, r):
-    """The entry of a factor's table in a state; `r` is where one of its records starts."""
-    e = 0
-    for k in range(r + 3, r + 3 + records[r + 2]):
-        e = 2 * e + x[records[k]]
-    return e
+def widened(g, s, v, step, count):
+    """The entries in `room`, once for every open value of one more variable; how many there are then."""
+    more = 0
+    for a in range(g.literal[v], g.literal[v + 1]):
+        if s.open[a] != 0:
+            more += count
+            for m in range(count):
+                s.room[more + m] = s.room[m] + step * (a - g.literal[v])
+    for m in range(more):
+        s.room[m] = s.room[m + count]
+    return more
 
 
 @inlined
-def room_of(g, s, r):
-    """The entries of a factor's table that agree with what is fixed."""
-    w = g.records[r + 2]
-    room = U(0xFFFFFFFFFFFFFFFF) >> U(64 - (1 << w))
-    for j in range(w):
-        v = g.records[r + 3 + j]
-        if s.fixed[v] != 0:
-            room &= g.halves[w, j] if s.x[v] != 0 else ~g.halves[w, j]
-    return room
+def surveyed(g, s, r):
+    """Of a factor: how many of its variables are open, the first of these, what a step of it adds, the place of the
+    entry with all open variables at 0, and of the current entry."""
+    shape = g.records[r + 1]
+    base, now, opens, first, width = g.shapes[shape + 1], g.shapes[shape + 1], 0, -1, 0
+    for j in range(g.shapes[shape] - 1, -1, -1):
+        v, step = g.records[r + 2 + j], g.shapes[shape + 2 + j]
+        now += step * s.x[v]
+        if s.left[v] > 1:
+            opens, first, width = opens + 1, v, step
+        else:
+            base += step * s.x[v]
+    return opens, first, width, base, now
+
+
+@helper
+def restricts(g, s, r, key, base, now):
+    """The level of a factor, 0 if it allows all that is open (most do, whatever the draw), and how many of its entries
+    are open (0: too many); their places past `base` are in `room`, the first open variable fastest."""
+    shape, count, s.room[0] = g.records[r + 1], 1, 0
+    for j in range(g.shapes[shape]):
+        v = g.records[r + 2 + j]
+        if s.left[v] > 1:
+            count = widened(g, s, v, g.shapes[shape + 2 + j], count) if count * s.left[v] <= ROOM else 0
+    cut, least = g.weights[now], 1.0 if count > 0 else 0.0
+    for m in range(count):
+        least = min(least, g.weights[base + s.room[m]])
+    if least < cut:
+        cut = level(key, g.records[r], cut)
+    return cut if least < cut else 0.0, count
 
 
 @inlined
-def allowed(g, s, r, key, room):
-    """The entries among `room` that the slice allows a factor. Most allow all, whatever the draw."""
-    t = g.records[r + 1]
-    first, level = g.level_start[t], g.entry_level[g.table_start[t] + entry_of(g.records, s.x, r)]
-    mask = g.level_mask[first + level] & room
-    while mask != room and level > 0 and keeps(key, g.records[r], level, g.level_drop[first + level]):
-        level -= 1
-        mask = g.level_mask[first + level] & room
-    return mask
+def narrow_one(g, s, r, key, top, v, step, base, now):
+    """Propagation at a factor of one open variable: its values below the level are closed."""
+    first, cut, before = g.literal[v], g.weights[now], s.left[v]
+    for a in range(first, g.literal[v + 1]):
+        here = g.weights[base + step * (a - first)]
+        if s.open[a] != 0 and here < cut and here < level(key, g.records[r], cut):
+            s.open[a] = 0
+            s.left[v] -= 1
+    if s.left[v] < before:
+        s.members[top] = v
+        top += 1
+    return top
 
 
 @inlined
-def examine(g, s, r, key, top):
-    """Unit propagation at one factor: a variable without an allowed alternative is fixed and put into the queue."""
-    room = room_of(g, s, r)
-    mask = allowed(g, s, r, key, room)
-    if mask != room:
-        w = g.records[r + 2]
-        for j in range(w):
-            v = g.records[r + 3 + j]
-            if s.fixed[v] == 0 and mask & (g.halves[w, j] if s.x[v] == 0 else ~g.halves[w, j]) == U(0):
-                s.fixed[v] = 1
-                s.queue[top] = v
-                top += 1
+def narrow_several(g, s, r, key, top, base, now):
+    """Propagation at a factor: values without an allowed entry are closed, their variables put into the queue."""
+    cut, count = restricts(g, s, r, key, base, now)
+    shape, step = g.records[r + 1], 1
+    for j in range(g.shapes[shape] if cut > 0.0 else 0):
+        v = g.records[r + 2 + j]
+        before, at = s.left[v], 0
+        for a in range(g.literal[v], g.literal[v + 1] if before > 1 and count > 0 else g.literal[v]):
+            if s.open[a] != 0:
+                best = 0.0
+                for m in range(at * step, count, before * step):
+                    for q in range(m, m + step):
+                        best = max(best, g.weights[base + s.room[q]])
+                if best < cut:
+                    s.open[a] = 0
+                    s.left[v] -= 1
+                at += 1
+        if s.left[v] < before:
+            s.members[top] = v
+            top += 1
+        step *= before
     return top
 
 
 @helper
 def propagate(g, s, key):
-    """Fix what the factors of one variable and unit propagation fix."""
-    top, at = 0, 0
+    """Close what the factors of one variable alone close, then what follows."""
     for i in g.free:
-        s.fixed[i] = 0 if keeps(key, g.factors + i, 1, g.loose[i, s.x[i]]) else 1
-    initial = g.free.shape[0]
+        first = g.literal[i]
+        cut = level(key, -1 - i, g.own[first + s.x[i]])
+        s.left[i], s.place[i] = 0, -1
+        for a in range(first, g.literal[i + 1]):
+            s.open[a] = g.own[a] >= cut
+            s.left[i] += s.open[a]
+    top, at, initial = 0, 0, len(g.free)
     while at < initial + top:
-        v = g.free[at] if at < initial else s.queue[at - initial]
-        if at >= initial or s.fixed[v] == 0:
+        v = g.free[at] if at < initial else s.members[at - initial]
+        if at >= initial or s.left[v] > 1:
             r = g.start[v]
             while r < g.start[v + 1]:
-                top = examine(g, s, r, key, top)
-                r += 3 + g.records[r + 2]
+                opens, w, step, base, now = surveyed(g, s, r)
+                if opens == 1:
+                    top = narrow_one(g, s, r, key, top, w, step, base, now)
+                elif opens > 1:
+                    top = narrow_several(g, s, r, key, top, base, now)
+                r += 2 + g.shapes[g.records[r + 1]]
         at += 1
 
 
 @helper
-def gather(g, s, first, key, sample):
-    """The component of a free variable: (its variables, its factors; -1 where there are too many)."""
-    s.members[0], s.seen[first] = first, sample
+def gather(g, s, first, key):
+    """The component of an open variable: how many variables, and factors (more than `active` holds: too many)."""
+    s.members[0], s.place[first] = first, 0
     size, factors, at = 1, 0, 0
     while at < size:
-        v = s.members[at]
-        s.place[v] = at
+        v, at = s.members[at], at + 1
         r = g.start[v]
         while r < g.start[v + 1]:
-            room = room_of(g, s, r)
-            mask = allowed(g, s, r, key, room)
-            if mask != room and s.stamp[g.records[r]] != sample:
-                s.stamp[g.records[r]] = sample
-                if factors >= 0 and factors < s.active.shape[0]:
-                    s.active[factors], s.masks[factors] = r, mask
-                    factors += 1
-                else:
-                    factors = -1
-                for k in range(r + 3, r + 3 + g.records[r + 2]):
+            after = r + 2 + g.shapes[g.records[r + 1]]
+            opens, foremost, _, base, now = surveyed(g, s, r)
+            cut = restricts(g, s, r, key, base, now)[0] if opens > 1 else 0.0  # one alone has been narrowed
+            if cut > 0.0:
+                for k in range(r + 2, after):
                     w = g.records[k]
-                    if s.fixed[w] == 0 and s.seen[w] != sample:
-                        s.seen[w] = sample
-                        s.members[size] = w
+                    if s.left[w] > 1 and s.place[w] < 0:
+                        s.members[size], s.place[w] = w, size
                         size += 1
-            r += 3 + g.records[r + 2]
-        at += 1
+                if foremost == v:  # met at each of its variables, a factor is noted at one
+                    if factors < len(s.active):
+                        s.active[factors], s.levels[factors] = r, cut
+                    factors += 1
+            r = after
     return size, factors
 
 
 @inlined
-def satisfied(records, masks, active, y, a):
+def satisfied(g, s, a):
     """Whether the next state satisfies a component's a-th factor."""
-    return (masks[a] >> U(entry_of(records, y, active[a]))) & U(1) != U(0)
+    r = s.active[a]
+    shape = g.records[r + 1]
+    e = g.shapes[shape + 1]
+    for j in range(g.shapes[shape]):
+        e += g.shapes[shape + 2 + j] * s.y[g.records[r + 2 + j]]
+    return g.weights[e] >= s.levels[a]
+
+
+@inlined
+def open_value(g, s, v, number):
+    """The open value of a variable with this number among its open ones."""
+    a = g.literal[v]
+    while s.open[a] == 0 or number > 0:
+        number -= s.open[a]
+        a += 1
+    return a - g.literal[v]
 
 
 @helper
-def put(s, size, code):
-    for j in range(size):
-        s.y[s.members[j]] = (code >> j) & 1
-
-
-@helper
-def solve_exactly(g, s, size, factors):
+def solve_exactly(g, s, size, factors, assignments):
     """One of the solutions of a small component, each with the same chance."""
     found = 0
-    for code in range(1 << size):
-        put(s, size, code)
-        legal = True
+    for j in range(size):
+        s.y[s.members[j]] = open_value(g, s, s.members[j], 0)
+    for code in range(assignments):
         for a in range(factors):
-            if not satisfied(g.records, s.masks, s.active, s.y, a):
-                legal = False
+            if not satisfied(g, s, a):
                 break
-        if legal:
-            s.solutions[found] = code
+        else:
+            s.room[found] = code
             found += 1
-    put(s, size, s.solutions[pick(s.streams, found)])
+        for j in range(size):  # on to the next assignment, the first variable fastest
+            v = s.members[j]
+            a = g.literal[v] + s.y[v] + 1
+            while a < g.literal[v + 1] and s.open[a] == 0:
+                a += 1
+            if a < g.literal[v + 1]:
+                s.y[v] = a - g.literal[v]
+                break
+            s.y[v] = open_value(g, s, v, 0)
+    code = s.room[pick(s.streams, np.int64(found))]
+    for j in range(size):
+        v = s.members[j]
+        s.y[v] = open_value(g, s, v, code % s.left[v])
+        code //= s.left[v]
 
 
-@helper
+@inlined
 def index_factors(g, s, size, factors):
     """Which factors touch each variable of a component: counted, summed up, then filled in."""
     for j in range(size + 1):
         s.starts[j] = 0
     for a in range(factors):
         r = s.active[a]
-        for k in range(r + 3, r + 3 + g.records[r + 2]):
-            if s.fixed[g.records[k]] == 0:
+        for k in range(r + 2, r + 2 + g.shapes[g.records[r + 1]]):
+            if s.left[g.records[k]] > 1:
                 s.starts[s.place[g.records[k]]] += 1
     for j in range(size):
         s.starts[j + 1] += s.starts[j]
     for a in range(factors):
         r = s.active[a]
-        for k in range(r + 3, r + 3 + g.records[r + 2]):
-            if s.fixed[g.records[k]] == 0:
+        for k in range(r + 2, r + 2 + g.shapes[g.records[r + 1]]):
+            if s.left[g.records[k]] > 1:
                 j = s.place[g.records[k]]
                 s.starts[j] -= 1
                 s.touching[s.starts[j]] = a
 
 
+@inlined
+def another(g, s, v):
+    """An open value of a variable other than the one it has, each with the same chance."""
+    number, own = pick(s.streams, np.int64(s.left[v]) - 1), 0
+    for a in range(g.literal[v], g.literal[v] + s.y[v]):
+        own += s.open[a]
+    return open_value(g, s, v, number + (number >= own))
+
+
 @helper
-def worse(g, s, j):
-    """By how much the number of violated factors grows if the j-th variable flips."""
-    v, change = s.members[j], 0
+def worse(g, s, v, value):
+    """By how much the number of violated factors grows if a variable takes this value."""
+    j, kept, change = s.place[v], s.y[v], 0
     for k in range(s.starts[j], s.starts[j + 1]):
-        change += satisfied(g.records, s.masks, s.active, s.y, s.touching[k])
-    s.y[v] ^= 1
+        change += satisfied(g, s, s.touching[k])
+    s.y[v] = value
     for k in range(s.starts[j], s.starts[j + 1]):
-        change -= satisfied(g.records, s.masks, s.active, s.y, s.touching[k])
-    s.y[v] ^= 1
+        change -= satisfied(g, s, s.touching[k])
+    s.y[v] = kept
     return change
 
 
 @helper
-def flip(g, s, j, count):
-    """Flips the j-th variable and keeps the list of violated factors; returns its length."""
-    s.y[s.members[j]] ^= 1
+def put(g, s, v, value, count):
+    """Gives a variable a value and keeps the list of violated factors; returns its length."""
+    j, s.y[v] = s.place[v], value
     for k in range(s.starts[j], s.starts[j + 1]):
         a = s.touching[k]
-        at, legal = s.bad[1, a], satisfied(g.records, s.masks, s.active, s.y, a)
+        at, legal = s.bad[1, a], satisfied(g, s, a)
         if legal and at >= 0:
             count -= 1
             s.bad[0, at] = s.bad[0, count]
@@ -274,19 +303,20 @@ def flip(g, s, j, count):
     return count
 
 
-@helper
+@inlined
 def walk_step(g, s, count):
-    """A WalkSAT move: a variable of a random violated factor, at random or the best one, ties broken at random."""
-    r = s.active[s.bad[0, pick(s.streams, count)]]
-    chosen, best, ties, noise = -1, 1 << 30, 0, uniform(s.streams) < 0.5
-    for k in range(r + 3, r + 3 + g.records[r + 2]):
-        if s.fixed[g.records[k]] == 0:
-            j = s.place[g.records[k]]
-            cost = 0 if noise else worse(g, s, j)
-            ties = ties + 1 if cost == best else 1 if cost < best else ties
-            if cost < best or (cost == best and pick(s.streams, ties) == 0):
-                chosen, best = j, cost
-    return flip(g, s, chosen, count)
+    """A WalkSAT move at a random violated factor: any or the best change of a variable, ties broken at random."""
+    r = s.active[s.bad[0, pick(s.streams, np.int64(count))]]
+    chosen, taken, best, ties, noise = 0, 0, 1 << 30, 0, uniform(s.streams) < 0.5
+    for k in range(r + 2, r + 2 + g.shapes[g.records[r + 1]]):
+        v = np.int64(g.records[k])
+        for value in range(g.literal[v + 1] - g.literal[v] if s.left[v] > 1 else 0):
+            if value != s.y[v] and s.open[g.literal[v] + value] != 0:
+                cost = 0 if noise else worse(g, s, v, np.int64(value))
+                ties = ties + 1 if cost == best else 1 if cost < best else ties
+                if cost < best or (cost == best and pick(s.streams, np.int64(ties)) == 0):
+                    chosen, taken, best = v, value, cost
+    return put(g, s, np.int64(chosen), np.int64(taken), np.int64(count))
 
 
 @helper
@@ -295,74 +325,75 @@ def sample_sat(g, s, size, factors, temperature):
     index_factors(g, s, size, factors)
     count = 0
     for j in range(size):
-        s.y[s.members[j]] = pick(s.streams, 2)
+        v = s.members[j]
+        s.y[v] = open_value(g, s, v, pick(s.streams, np.int64(s.left[v])))
     for a in range(factors):
         s.bad[1, a] = -1
-        if not satisfied(g.records, s.masks, s.active, s.y, a):
+        if not satisfied(g, s, a):
             s.bad[0, count], s.bad[1, a] = a, count
             count += 1
     for _ in range(2000 + 100 * size):
         if count == 0:
             break
         if uniform(s.streams) < 0.5:
-            j = pick(s.streams, size)
-            change = worse(g, s, j)
-            if change <= 0 or uniform(s.streams) < math.exp(-change / temperature):
-                count = flip(g, s, j, count)
+            v = s.members[pick(s.streams, size)]
+            value = np.int64(another(g, s, v))
+            change = worse(g, s, v, value)
+            if change <= 0 or uniform(s.streams) < np.exp(-change / temperature):
+                count = put(g, s, v, value, np.int64(count))
         else:
             count = walk_step(g, s, count)
-    if count > 0:
-        return False
-    for _ in range(10 * size):  # leaves the uniform distribution over solutions as it is
-        j = pick(s.streams, size)
-        if worse(g, s, j) == 0:
-            s.y[s.members[j]] ^= 1
-    return True
+    for _ in range(10 * size if count == 0 else 0):  # leaves the uniform distribution over solutions as it is
+        v = s.members[pick(s.streams, size)]
+        value = np.int64(another(g, s, v))
+        if worse(g, s, v, value) == 0:
+            s.y[v] = value
+    return count == 0
 
 
-@helper
+@inlined
 def solve(g, s, size, factors, temperature):
     """The next values of one component."""
     s.clock[LARGEST] = max(s.clock[LARGEST], size)
+    assignments = 1
+    for j in range(size):
+        assignments = min(assignments * s.left[s.members[j]], ROOM + 1)
     if factors == 0:
-        s.y[s.members[0]] = pick(s.streams, 2)
-    elif factors > 0 and size <= EXACT:
-        solve_exactly(g, s, size, factors)
+        s.y[s.members[0]] = open_value(g, s, s.members[0], pick(s.streams, np.int64(s.left[s.members[0]])))
+    elif factors <= len(s.active) and assignments <= ROOM:
+        solve_exactly(g, s, size, factors, np.int64(assignments))
     else:
         s.clock[WALKED] += 1
-        if factors < 0 or not sample_sat(g, s, size, factors, temperature):
+        if factors > len(s.active) or not sample_sat(g, s, size, factors, temperature):
             s.clock[FAILED] += 1
             for j in range(size):
                 s.y[s.members[j]] = s.x[s.members[j]]
 
 
-@helper
+@inlined
 def step(g, s, temperature):
     """One sample."""
     s.clock[SAMPLE] += 1
-    sample = s.clock[SAMPLE]
-    key = mixed(s.streams[4] + U(sample) * U(0x9E3779B97F4A7C15))
+    key = mixed(s.streams[4] + U(s.clock[SAMPLE]) * GOLDEN)
     propagate(g, s, key)
     for i in g.free:
-        if s.fixed[i] == 0 and s.seen[i] != sample:
-            size, factors = gather(g, s, i, key, sample)
+        if s.left[i] > 1 and s.place[i] < 0:
+            size, factors = gather(g, s, np.int64(i), key)
             solve(g, s, size, factors, temperature)
-    for i in g.free:
-        if s.fixed[i] == 0:
-            s.x[i] = s.y[i]
-        else:
-            s.y[i] = s.x[i]
+    for i in g.free:  # both are equal where nothing was open
+        s.x[i] = s.y[i]
 
 
 @helper
-def advance(g, s, samples, temperature):
-    """So many samples; counts by orbit are added up."""
+def advance(g, s, samples, temperature, folded):
+    """So many samples; if they are to be folded, counts of literals are added up."""
     for _ in range(samples):
         step(g, s, temperature)
-        s.sums[0, :] = 0.0
-        for i in g.free:
-            s.sums[0, g.orbit[i]] += s.x[i]
-        for o in range(s.sums.shape[1]):
-            s.sums[1, o] += s.sums[0, o]
-            s.sums[2, o] += s.sums[0, o] * s.sums[0, o]
-    s.clock[UPDATES] += samples * g.free.shape[0]
+        if folded:
+            for i in g.free:
+                s.sums[0, g.cell[g.literal[i] + s.x[i]]] += 1.0
+            for o in range(s.sums.shape[1]):
+                s.sums[1, o] += s.sums[0, o]
+                s.sums[2, o] += s.sums[0, o] * s.sums[0, o]
+                s.sums[0, o] = 0.0
+    s.clock[UPDATES] += samples * len(g.free)
