@@ -26,7 +26,7 @@ sampling = together(
         default="auto",
         show_default=True,
         metavar="NAME",
-        help="auto, gibbs, mcsat; blocks, swendsen-wang, tempering (Markov logic is grounded); lifted (on Markov logic).",
+        help="auto, gibbs, mcsat; blocks, swendsen-wang, tempering (Markov logic is grounded); lifted (Markov logic).",
     ),
     click.option(
         "--estimator",
