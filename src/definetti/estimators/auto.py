@@ -64,7 +64,7 @@ def _choices(seen: Streams, parts: Sequence[Fit]) -> list[np.ndarray]:
         of_control[~part.coefficients.fitted] = np.inf
         variances = np.stack([of_orbit[k], of_conditional[k], of_control])
         mean = seen.f[outside[k]].mean(axis=0)
-        never = (mean < SAME) | (mean > 1.0 - SAME)
+        never = _by_group(((mean >= SAME) & (mean <= 1.0 - SAME))[None].astype(float), seen.groups)[0] == 0.0
         out.append(_choose(_by_group(variances, seen.groups), seen.known, never))
     return out
 
@@ -74,7 +74,10 @@ def _choose(variances: np.ndarray, known: np.ndarray, never: np.ndarray) -> np.n
     was always 0, or always 1."""
     of_orbit, of_conditional, of_control = variances
     choice = np.full(len(known), ORBIT, dtype=np.int8)
-    better = known & (CLEARLY * of_conditional <= of_orbit)  # both 0: a few means of counts may be equal by chance
+    better = known & (CLEARLY * of_conditional < of_orbit)
+    better |= (
+        known & (of_conditional == 0.0) & ~never
+    )  # then of_orbit is 0 only where means of counts are equal by chance
     choice[better] = CONDITIONAL
     best = np.where(better, of_conditional * CLEARLY / BETTER, of_orbit)
     choice[CLEARLY * of_control < best] = CONTROL
