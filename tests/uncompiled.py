@@ -34,7 +34,6 @@ LOOPS = {
     "settle_ties",
     "shuffled",
     "with_replacement",
-    "next_words",
 }
 PLAIN_NJIT = "def njit(**options):\n    return lambda function: function"
 
@@ -123,8 +122,9 @@ def _narrow_runner(aim: Target, engine: fields.FieldsEngine, sources: Sources) -
                 return np.uint8(value)
 
             kernels.draw_narrow = follow
-            stream, words, single = np.zeros(4, np.uint64), np.zeros(8, np.uint64), np.zeros((0, 0), np.int64)
-            kernels.sweep_narrow(engine.model, state, order, stream, words, single, 0)
+            stream, words = np.zeros(4 * fields.WORDS, np.uint64), np.zeros(kernels.BITS * fields.WORDS, np.uint64)
+            single = np.zeros((0, 0), np.int64)
+            kernels.sweep_narrow(engine.model, state, order, stream, words, 0, single, 0)
         return states[:, :-1], chance
 
     return run
@@ -135,7 +135,7 @@ def _wide_runner(aim: Target, engine: fields.FieldsEngine, sources: Sources) -> 
 
     def run(order: np.ndarray, values: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
         state = fields._packed(aim.states)
-        scratch = fields._scratch(kernels, aim.simple.n, 0)
+        scratch = fields._scratch(kernels, aim.simple.n, 1, state.shape[1])
         chance = np.ones(64 * state.shape[1])
         places = iter(values)
 
@@ -143,7 +143,7 @@ def _wide_runner(aim: Target, engine: fields.FieldsEngine, sources: Sources) -> 
             value, rows = next(places), lanes_of(code)
             assert (rows[:codes, : len(chance)].sum(axis=0) == 1).all(), "a lane has one code"
             which = rows[:codes, : len(chance)].argmax(axis=0)
-            threshold = (lane_bytes(scratch.top)[: len(chance)] << 40) + rest[t, which].astype(np.int64)
+            threshold = (lane_numbers(scratch.top)[: len(chance)] << kernels.FURTHER) + rest[t, which].astype(np.int64)
             chance[:] *= threshold / WHOLE if value else (WHOLE - threshold) / WHOLE
             state[i] = kernels.ALL if value else kernels.NONE
 
@@ -163,7 +163,7 @@ def lanes_of(rows: np.ndarray) -> np.ndarray:
     return fields._unpacked(rows.reshape(-1, fields.WORDS))
 
 
-def lane_bytes(planes: np.ndarray) -> np.ndarray:
+def lane_numbers(planes: np.ndarray) -> np.ndarray:
     """int64[lanes]: the number whose bits, highest first, are the rows."""
     bits = lanes_of(planes).astype(np.int64)
     return (bits << np.arange(len(bits) - 1, -1, -1)[:, None]).sum(axis=0)
@@ -235,34 +235,43 @@ def kernel_error(model: FactorGraph | Target, kernel: str, sources: Sources = RE
 # --- the draw itself -----------------------------------------------------------------------------------------------
 
 
-def split(threshold: int) -> tuple[int, int]:
-    """Top 8 bits and the rest, as engines store them."""
-    top = min(threshold >> 40, 255)
-    return top, threshold - (top << 40)
+def split(kernels: ModuleType, threshold: int) -> tuple[int, int]:
+    """Top bits and the rest, as engines store them."""
+    top = min(threshold >> kernels.FURTHER, 2**kernels.BITS - 1)
+    return top, threshold - (top << kernels.FURTHER)
 
 
 def wide_probability(kernels: ModuleType, threshold: int) -> int:
-    """P(1) of the wide draw in units of 2^-48: all 256 bytes in as many lanes, and both sides of the tie's border."""
-    top, rest = split(threshold)
-    scratch = fields._scratch(kernels, 1, 0)
-    highest_first = np.arange(kernels.BITS - 1, -1, -1)[:, None]
-    scratch.top[:] = _rows(np.full(256, top) >> highest_first)
-    scratch.draw[:] = _rows(np.arange(256) >> highest_first)
-    scratch.code[: fields.WORDS] = kernels.ALL
-    rests = np.full((1, 16), rest, dtype=np.uint64)
+    """P(1) of the wide draw in units of 2^-48: all first draws in as many lanes, and both sides of the tie's border."""
+    top, rest = split(kernels, threshold)
+    most = 2**kernels.FURTHER - 1
     ones_at_tie = set()
-    for further in {0, max(rest - 1, 0), min(rest, 2**40 - 1), 2**40 - 1}:
-        state = np.zeros((1, 4), dtype=np.uint64)
-        kernels.next_word = lambda stream, further=further: np.uint64(further << 24)
-        assert kernels.draw_wide(state, 0, scratch.top, scratch.draw, scratch.tie)
-        with np.errstate(over="ignore"):
-            kernels.settle_ties(state, 0, scratch.code, 1, scratch.tie, rests, 0, None)
-        drawn = fields._unpacked(state)[0]
+    for further in {0, max(rest - 1, 0), min(rest, most), most}:
+        kernels.next_word = lambda stream, further=further: np.uint64(further << (64 - kernels.FURTHER))
+        firsts = np.arange(2**kernels.BITS).reshape(-1, 64 * fields.WORDS)
+        drawn = np.concatenate([_drawn(kernels, top, rest, first) for first in firsts])
         assert drawn[top] == (further < rest)
         ones_at_tie.add((int(drawn.sum()) - int(drawn[top]), further < rest))
     sure = {count for count, _ in ones_at_tie}
     assert len(sure) == 1, "the further bits changed a lane that does not tie"
-    return sure.pop() * 2**40 + rest
+    return sure.pop() * 2**kernels.FURTHER + rest
+
+
+def _drawn(kernels: ModuleType, top: int, rest: int, first: np.ndarray) -> np.ndarray:
+    """uint8[lanes]: what is drawn where the lanes' first random bits are these; a tie is told exactly."""
+    scratch = fields._scratch(kernels, 1, 1, fields.WORDS)
+    highest_first = np.arange(kernels.BITS - 1, -1, -1)[:, None]
+    scratch.top[:] = _rows(np.full(len(first), top) >> highest_first)
+    scratch.draw[:] = _rows(first >> highest_first)
+    scratch.code[: fields.WORDS] = kernels.ALL
+    state = np.zeros((1, fields.WORDS), dtype=np.uint64)
+    ties = kernels.draw_wide(state, 0, scratch.top, scratch.draw, scratch.tie)
+    assert ties == (top in first)
+    if ties:
+        rests = np.full((1, 16), rest, dtype=np.uint64)
+        with np.errstate(over="ignore"):
+            kernels.settle_ties(state, 0, scratch.code, 1, scratch.tie, rests, 0, None)
+    return fields._unpacked(state)[0]
 
 
 def _rows(bits: np.ndarray) -> np.ndarray:

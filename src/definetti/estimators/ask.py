@@ -19,6 +19,7 @@ from definetti.estimators.lift import Lift, lift
 from definetti.estimators.stopping import Look, worst
 from definetti.estimators.stuck import alarms, once, with_forced
 from definetti.estimators.values import Estimates
+from definetti.groups import components
 from definetti.model.factors import FREE, FactorGraph
 from definetti.model.marginals import Marginals
 from definetti.model.queries import Query, parse_query
@@ -160,13 +161,8 @@ def _members(
 def _tied(of_slot: np.ndarray, row: np.ndarray) -> np.ndarray:
     """int64[K]: one number for the statistics that the values of a variable link (a value flip may link several
     rows)."""
-    from scipy.sparse import coo_matrix
-    from scipy.sparse.csgraph import connected_components
-
     count = int(of_slot.max(initial=-1)) + 1
-    ends = (of_slot, count + row)
-    graph = coo_matrix((np.ones(len(row), dtype=np.int8), ends), shape=(count + len(row), count + len(row)))
-    return connected_components(graph, directed=False)[1][:count].astype(np.int64)
+    return components(count + int(row.max(initial=-1)) + 1, of_slot, count + row)[:count].astype(np.int64)
 
 
 def ask(

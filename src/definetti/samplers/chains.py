@@ -29,8 +29,6 @@ from definetti.samplers.tracking import Members, follower, is_tracked, tracked
 from definetti.samplers.warmup import WarmUp
 
 if TYPE_CHECKING:
-    from scipy.sparse import csr_array
-
     from definetti.samplers.choose import Sampler
 
 CHUNK_SECONDS = 0.1  # how long one call of a kernel should take: progress, Ctrl-C and time limits wait for it
@@ -71,21 +69,9 @@ class Statistics:
         return np.zeros(0, dtype=np.int64) if self.members is None else self.members.statistic
 
     @cached_property
-    def of_slots(self) -> csr_array:
-        """[K, slots]: ones where a slot belongs to a statistic."""
-        from scipy.sparse import csr_array
-
-        slots = len(self.of_slot)
-        return csr_array((np.ones(slots), (self.of_slot, np.arange(slots))), shape=(len(self.sizes), slots))
-
-    @cached_property
-    def _one_by_one(self) -> bool:
+    def one_by_one(self) -> bool:
         """Whether every slot is a statistic."""
         return np.array_equal(self.of_slot, np.arange(len(self.sizes)))
-
-    def gathered(self, sums: np.ndarray) -> np.ndarray:
-        """float64[K, lanes] from float64[slots, lanes]."""
-        return sums if self._one_by_one else self.of_slots @ sums
 
 
 @dataclass(frozen=True)
@@ -180,7 +166,7 @@ class Sampling:
         for block in self.blocks[:1]:
             block.run(nothing, 2 if self.plan.conditionals else 1)
             block.harvest()
-            block.present()
+        self._present()
         for one in self._followers[:1]:
             one.take()
 
@@ -315,8 +301,16 @@ class Sampling:
     def _by_statistic(self, sums: Sequence[np.ndarray | None], divisor: np.ndarray) -> np.ndarray:
         """float64[statistics of literals, C] from float64[slots, lanes] of each block, which may be overwritten: where
         every slot is a statistic, a batch is many megabytes, and every copy costs as much as a sweep."""
-        parts = [self.statistics.gathered(part) for part in sums if part is not None]
-        out = parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
+        from definetti.samplers.kernels.slots import add_slots
+
+        parts = [part for part in sums if part is not None]
+        if len(parts) == 1 and self.statistics.one_by_one:
+            out = parts[0]
+        else:
+            out, first = np.zeros((len(self.statistics.sizes), self.plan.chains)), 0
+            for part in parts:
+                add_slots(part, self.statistics.of_slot, first, out)
+                first += part.shape[1]
         out /= divisor[:, None]
         return out
 

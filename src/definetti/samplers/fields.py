@@ -56,21 +56,22 @@ def build(model: FactorGraph, slots: Slots) -> FieldsEngine | None:
     table, coefficients, codes, odds = made
     probability, threshold = _thresholds(odds)
     near, neighbour, coefficient = _neighbours(model.n, edges, table, coefficients)
-    top = np.minimum(threshold >> np.uint64(40), np.uint64(255))
-    rest = threshold - (top << np.uint64(40))
-    compiled = kernels.Fields(near, neighbour, coefficient, table, codes, _flips(top, codes), rest, threshold)
+    top = np.minimum(threshold >> np.uint64(kernels.FURTHER), np.uint64(2**kernels.BITS - 1))
+    rest = threshold - (top << np.uint64(kernels.FURTHER))
+    flip = _flips(top, kernels.BITS, codes)
+    compiled = kernels.Fields(near, neighbour, coefficient, table, codes, flip, rest, threshold)
     probability[:, 1:] -= probability[:, :1]
     cells = _cells(kernels, slots, table)
-    near[:, 7] = cells.of
+    near[:, 7] = np.maximum(cells.of, 0)  # observed variables are never met
     return FieldsEngine(compiled, probability, cells, slots, model.n)
 
 
-def _flips(top: np.ndarray, codes: np.ndarray) -> np.ndarray:
-    """uint64[T, CODES + 4, 8]: the top bits of code 0's threshold as words, then where the other codes' differ."""
-    bits = (top[:, :, None] >> np.arange(7, -1, -1, dtype=np.uint64)) & np.uint64(1) != 0
+def _flips(top: np.ndarray, bits_of_top: int, codes: np.ndarray) -> np.ndarray:
+    """uint64[T, CODES + 4, BITS]: the top bits of code 0's threshold as words, then where the other codes' differ."""
+    bits = (top[:, :, None] >> np.arange(bits_of_top - 1, -1, -1).astype(np.uint64)) & np.uint64(1) != 0
     bits[:, 1:] ^= bits[:, :1]
     bits[np.arange(CODES) >= codes[:, None]] = False
-    flip = np.zeros((len(codes), CODES + 4, 8), dtype=np.uint64)
+    flip = np.zeros((len(codes), CODES + 4, bits_of_top), dtype=np.uint64)
     flip[:, :CODES][bits] = np.uint64(2**64 - 1)
     return flip
 
@@ -211,7 +212,7 @@ def _neighbours(
     unit = np.ones(n, dtype=bool)
     unit[site[(position < 4) & (weight != 1)]] = False
     first = (position < 4) & unit[site]
-    near = np.full((n, 8), n, dtype=np.int32)
+    near = np.full((n, 8), n, dtype=np.uint32)
     near[site[first], position[first]] = other[first]
     further = np.bincount(site[~first], minlength=n)
     near[:, 4], near[:, 6] = table, np.cumsum(further)
@@ -242,14 +243,16 @@ class FieldsBlock:
         self._state = _bytes(starts) if self._narrow else _packed(starts)
         lanes, ties = seed.spawn(2)
         self._streams = kernels.Streams(words(lanes, (4 * WORDS,)), words(ties, (4,)))
-        self._single_streams = words(lanes, (self.lanes if self._narrow else 0, 4))
+        self._single_streams = words(lanes, (self.lanes if self._narrow else 0, 4 * WORDS))
+        self._ahead = np.zeros((len(self._single_streams), kernels.BITS * WORDS), np.uint64)  # random words to come
+        self._used = np.full(len(self._single_streams), self._ahead.shape[1])
         self._cells = engine.cells
         self._cell = self._cells.of[self._cells.site]
-        self._sizes = np.bincount(self._cell, minlength=len(self._cells.table))  # of the cells
+        self._sizes = np.diff(self._cells.start)
         rows = int(engine.model.codes.max(initial=1)) if conditionals else 1
         self._chance = np.ascontiguousarray(engine.chance[self._cells.table, :rows])
         width = self.lanes if self._narrow else self._state.shape[1]
-        self._scratch = _scratch(kernels, engine.n, 0 if self._narrow else rows * width)
+        self._scratch = _scratch(kernels, engine.n, 0 if self._narrow else rows, width)
         self._drawn = _counts(kernels, len(self._cells.table), rows, width, self._narrow)
         self._final = _counts(kernels, len(self._cells.table) if visits_too else 0, 1, width, self._narrow)
 
@@ -272,7 +275,8 @@ class FieldsBlock:
         counts = (self._cells, self._drawn, self._final, folded, self._visits_too)
         model, kernels = self._engine.model, self._kernels
         if self._narrow:
-            kernels.run_narrow_sweeps(model, self._state, orders, self._single_streams, self._scratch.draw, *counts)
+            ahead = (self._single_streams, self._ahead, self._used)
+            kernels.run_narrow_sweeps(model, self._state, orders, *ahead, *counts)
         else:
             kernels.run_sweeps(model, self._state, orders, self._streams, self._scratch, *counts)
 
@@ -327,7 +331,7 @@ class FieldsBlock:
 
     def _collect_narrow(self, counts: Any, ones: np.ndarray, given: np.ndarray) -> None:
         """The same of a narrow block; single[lane, c, 2k + v] says how often value v came with code k."""
-        met = counts.single.reshape(self.lanes, len(self._chance), -1, 2)
+        met = counts.single.reshape(*counts.single.shape[:2], counts.single.shape[2] // 2, 2)
         np.add.at(ones, self._cells.slot + 1, met[..., 1].sum(axis=2).T)
         if len(given):
             other_codes = (met[:, :, 1:].sum(axis=3) * self._chance[:, 1:]).sum(axis=2).T
@@ -336,7 +340,7 @@ class FieldsBlock:
 
 def _with_zeros(sums: np.ndarray, visits: np.ndarray) -> np.ndarray:
     """Sums of value 1 by slot, completed: a row's value 0 has the rest of its visits. Slots are pairs here."""
-    pairs = sums.reshape(len(visits), 2, -1)
+    pairs = sums.reshape(len(visits), 2, sums.shape[1])
     np.subtract(visits[:, None], pairs[:, 1], out=pairs[:, 0])
     return sums
 
@@ -359,10 +363,10 @@ def _unpacked(state: np.ndarray) -> np.ndarray:
     return np.unpackbits(state.astype("<u8").view(np.uint8), axis=1, bitorder="little")
 
 
-def _scratch(kernels: Any, n: int, words_met: int) -> Any:
-    rows = (CODES + 4, kernels.BITS, kernels.BITS, 1)
-    met, carry = np.zeros((n, words_met), np.uint64), np.zeros(words_met, np.uint64)
-    return kernels.Scratch(*(np.zeros(count * WORDS, np.uint64) for count in rows), met, carry)
+def _scratch(kernels: Any, n: int, rows: int, words: int) -> Any:
+    fixed = (np.zeros(count * WORDS, np.uint64) for count in (CODES + 4, kernels.BITS, kernels.BITS, 1))
+    met, carry = np.zeros((n + 1, max(rows - 1, 0) * words), np.uint64), np.zeros(rows * words, np.uint64)
+    return kernels.Scratch(*fixed, met, carry)
 
 
 def _cells(kernels: Any, slots: Slots, table: np.ndarray) -> Any:
@@ -374,8 +378,9 @@ def _cells(kernels: Any, slots: Slots, table: np.ndarray) -> Any:
     of = np.full(len(rows), -1, dtype=np.int32)
     of[free] = cell.ravel()
     by_cell = free[np.argsort(cell.ravel(), kind="stable")].astype(np.int32)
+    start = np.concatenate([[0], np.cumsum(np.bincount(cell.ravel(), minlength=len(distinct)))]).astype(np.int64)
     row = distinct // tables
-    return kernels.Cells(by_cell, of, (distinct % tables).astype(np.int32), row, slots.start[row])
+    return kernels.Cells(by_cell, start, of, (distinct % tables).astype(np.int32), row, slots.start[row])
 
 
 def _counts(kernels: Any, cells: int, rows: int, width: int, narrow: bool) -> Any:

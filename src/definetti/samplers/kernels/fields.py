@@ -2,8 +2,8 @@
 
 The state is `state[variable, word]`, chains are bits (*lanes*), and every operation is Boolean algebra on words. The
 *code* of the local field (an index into the variable's table of thresholds) is one mask per code: the lanes that have
-it. A draw compares 8 random bits of each lane with the top 8 bits of a 48-bit threshold, bit by bit; on a tie 40
-further bits decide, so that P(value 1) = threshold / 2^48 exactly. Thresholds of p and 1 - p add up to 2^48: value
+it. A draw compares BITS random bits of each lane with the top bits of a 48-bit threshold, bit by bit; on a tie FURTHER
+bits decide, so that P(value 1) = threshold / 2^48 exactly. Thresholds of p and 1 - p add up to 2^48: value
 flips are respected to the last bit. Counts are kept as bit planes too (plane p holds the bits of weight 2^p).
 
 Rows of scratch are WORDS apart, whatever the number of words in use: distances that are known when compiling are what
@@ -20,8 +20,9 @@ from numba import njit
 
 CODES = 16  # at most so many local fields per variable
 WORDS = 8  # at most so many words, of 64 lanes each, in a block
-BITS = 8  # of a lane's first draw
-LOW = 3  # planes of the small counters, which hold 7 visits
+BITS = 10  # of a lane's first draw; as many further ones as make 48 decide where they tie
+FURTHER = 48 - BITS
+LOW = 4  # planes of the small counters, which hold 15 visits
 PLANES = 48  # of the large counters
 NONE, ALL, ONE = np.uint64(0), np.uint64(0xFFFFFFFFFFFFFFFF), np.uint8(1)
 
@@ -34,7 +35,7 @@ class Fields(NamedTuple):
     and its cell (see `Cells`).
     """
 
-    near: np.ndarray  # int32[n, 8]
+    near: np.ndarray  # uint32[n, 8]
     neighbour: np.ndarray  # int32: further neighbours
     coefficient: np.ndarray  # uint8
     table: np.ndarray  # int32[n]: which table of thresholds
@@ -42,12 +43,12 @@ class Fields(NamedTuple):
     flip: (
         np.ndarray
     )  # uint64[T, CODES + 4, BITS]: ALL where a top bit of code k's threshold is not code 0's (k = 0: is 1)
-    rest: np.ndarray  # uint64[T, CODES]: the other 40 bits, 2^40 where the probability is one
+    rest: np.ndarray  # uint64[T, CODES]: the other bits, 2^FURTHER where the probability is one
     threshold: np.ndarray  # uint64[T, CODES]: 48 bits
 
 
 class Streams(NamedTuple):
-    """Random streams of one block, all xoshiro256++: one for each word of lanes, one for ties and narrow blocks."""
+    """Random streams of one block, all xoshiro256++: one for each word of lanes, one for ties."""
 
     lanes: np.ndarray  # uint64[4 · WORDS]
     ties: np.ndarray  # uint64[4]
@@ -60,9 +61,7 @@ class Scratch(NamedTuple):
     top: np.ndarray  # uint64[BITS · WORDS]: top bits of the thresholds, highest first
     draw: np.ndarray  # uint64[BITS · WORDS]: random bits
     tie: np.ndarray  # uint64[WORDS]: the lanes whose random bits equal the threshold's
-    met: (
-        np.ndarray
-    )  # uint64[n, rows · words]: the last update of each site: its values, then the masks of codes 1, 2, …
+    met: np.ndarray  # uint64[n + 1, (rows - 1) · words]: masks of codes 1, 2, … at each site's last update; zeros
     carry: np.ndarray  # uint64[rows · words]
 
 
@@ -70,6 +69,7 @@ class Cells(NamedTuple):
     """Where statistics are folded: a cell is a set of variables of one orbit row that share a table of thresholds."""
 
     site: np.ndarray  # int32: the free variables, cell by cell
+    start: np.ndarray  # int64[C + 1]: where a cell's begin
     of: np.ndarray  # int32[n]: the variable's cell, -1 for observed ones
     table: np.ndarray  # int32[C]
     row: np.ndarray  # int64[C]: the orbit row
@@ -77,7 +77,7 @@ class Cells(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """What one block counts in each cell, row by row as in `Scratch.met`: values 1, and meetings with codes 1, 2, …"""
+    """What one block counts in each cell, in rows of words: values 1, then meetings with codes 1, 2, …"""
 
     visits: np.ndarray  # int64[C]
     pending: np.ndarray  # int64[C]: visits that `low` holds
@@ -108,15 +108,6 @@ def xoshiro(s0, s1, s2, s3):
 def next_word(stream):
     word, stream[0], stream[1], stream[2], stream[3] = xoshiro(stream[0], stream[1], stream[2], stream[3])
     return word
-
-
-@njit(nogil=True, cache=True)
-def next_words(stream, draw, count):
-    """`count` words at once: the stream stays in registers meanwhile."""
-    s0, s1, s2, s3 = stream[0], stream[1], stream[2], stream[3]
-    for d in range(count):
-        draw[d], s0, s1, s2, s3 = xoshiro(s0, s1, s2, s3)
-    stream[0], stream[1], stream[2], stream[3] = s0, s1, s2, s3
 
 
 @njit(nogil=True, cache=True, inline="always")
@@ -199,7 +190,7 @@ def draw_wide(state, i, top, draw, tie):
 
 @njit(nogil=True, cache=True, inline="always")
 def settle_ties(state, i, code, codes, tie, rest, t, ties):
-    """Lanes whose random bits equal the threshold's (and are 0 so far): 40 further bits decide."""
+    """Lanes whose random bits equal the threshold's (and are 0 so far): FURTHER bits decide."""
     for w in range(state.shape[1]):
         left = tie[w]
         while left:
@@ -208,7 +199,7 @@ def settle_ties(state, i, code, codes, tie, rest, t, ties):
             k = 0
             for other in range(1, codes):
                 k += other * np.int64((code[WORDS * other + w] & lane) != NONE)
-            further = next_word(ties) >> np.uint64(24)
+            further = next_word(ties) >> np.uint64(64 - FURTHER)
             if further < rest[t, k]:
                 state[i, w] |= lane
 
@@ -247,22 +238,39 @@ def carry_over(c, pending, low, high, carry):
 
 
 @njit(nogil=True, cache=True)
-def fold(bits, words, codes, sites, cells, counts, carry):
-    """Count some sites' rows of bits (as in `Scratch.met`; or only their values): one more where a bit is set."""
-    _, of, table, _, _ = cells
-    visits, pending, low, high, _ = counts
-    for m in range(sites.shape[0]):
-        i = sites[m]
-        c = of[i]
-        if pending[c] == (1 << LOW) - 1:
+def add_four(bits, sites, width, low, c, first):
+    """Count four sites' rows of bits in a cell's small counters, from word `first` on."""
+    i, j, k, m = sites
+    for at in range(np.uint64(width)):
+        x = np.uint64(first) + at
+        a, b, d, e = bits[i, at], bits[j, at], bits[k, at], bits[m, at]
+        p0, p1, p2 = low[0, c, x], low[1, c, x], low[2, c, x]
+        odd = a ^ b ^ d
+        two, pair, more = (a & b) | (d & (a ^ b)), odd & e, p0 & (odd ^ e)  # what is carried, of weight 2
+        odd ^= e
+        low[0, c, x] = p0 ^ odd
+        odd = two ^ pair ^ more
+        two, more = (two & pair) | (more & (two ^ pair)), p1 & odd
+        low[1, c, x] = p1 ^ odd
+        low[2, c, x] = p2 ^ two ^ more
+        low[3, c, x] ^= (two & more) | (p2 & (two ^ more))
+
+
+@njit(nogil=True, cache=True)
+def fold(state, met, sites, begin, end, c, rows, visits, pending, low, high, carry):
+    """Count a cell's sites[begin:end]: their values, and unless `rows` is 1 the codes they met. Four go together."""
+    words, none = state.shape[1], state.shape[0] - 1
+    for m in range(begin, end, 4):
+        more = min(4, end - m)
+        if pending[c] + more >= 1 << LOW:
             carry_over(c, pending, low, high, carry)
-        pending[c] += 1
-        visits[c] += 1
-        for x in range(min(words * codes[table[c]], bits.shape[1])):
-            more, p0, p1 = bits[i, x], low[0, c, x], low[1, c, x]
-            low[0, c, x] = p0 ^ more
-            low[1, c, x] = p1 ^ (more & p0)
-            low[2, c, x] ^= more & p0 & p1
+        pending[c] += more
+        visits[c] += more
+        second, third = sites[m + 1] if more > 1 else none, sites[m + 2] if more > 2 else none
+        four = (np.int64(sites[m]), second, third, sites[m + 3] if more > 3 else none)
+        add_four(state, four, words, low, c, 0)
+        if rows > 1:
+            add_four(met, four, words * (rows - 1), low, c, words)
 
 
 # --- sweeps --------------------------------------------------------------------------------------------------------
@@ -277,9 +285,10 @@ def sweep_wide(model, state, order, streams, scratch, cells, counts, keep, visit
     near, neighbour, coefficient, _, codes, flip, rest, _ = model
     lanes, ties = streams
     code, top, draw, tie, met, carry = scratch
-    words = state.shape[1]
+    visits, pending, low, high, _ = counts
+    of, words = cells.of, state.shape[1]
     for q in range(order.shape[0]):
-        i = order[q]
+        i = np.uint32(order[q])
         t = near[i, 4]
         local_codes(state, near, neighbour, coefficient, i, codes[t], code)
         threshold_tops(flip, codes[t], t, code, top, words)
@@ -287,13 +296,12 @@ def sweep_wide(model, state, order, streams, scratch, cells, counts, keep, visit
         if draw_wide(state, i, top, draw, tie):
             settle_ties(state, i, code, codes[t], tie, rest, t, ties)
         if keep == 2:
-            for w in range(words):
-                code[w] = state[i, w]
-            for k in range(codes[t]):
+            for k in range(1, codes[t]):
                 for w in range(words):
-                    met[i, words * k + w] = code[WORDS * k + w]
+                    met[i, words * (k - 1) + w] = code[WORDS * k + w]
         if keep and visits_too:
-            fold(met if keep == 2 else state, words, codes, order[q : q + 1], cells, counts, carry)
+            rows = codes[t] if keep == 2 else 1
+            fold(state, met, order, q, q + 1, of[i], rows, visits, pending, low, high, carry)
 
 
 @njit(nogil=True, cache=True)
@@ -303,51 +311,59 @@ def run_sweeps(model, state, orders, streams, scratch, cells, drawn, final, fold
     Where each site is met once in a sweep, `drawn` counts at its end. In the random scan (`visits_too`) a site may be
     met never or twice, so `drawn` counts at the visits themselves, and `final` the values at the end.
     """
+    counts = final if visits_too else drawn
+    carry = scratch.carry[: counts.low.shape[2]]
+    codes_too = folded == 2 and not visits_too
+    visits, pending, low, high, _ = counts
+    site, start, _, table, _, _ = cells
+    codes, met = model.codes, scratch.met
     for s in range(orders.shape[0]):
         sweep_wide(model, state, orders[s], streams, scratch, cells, drawn, folded, visits_too)
         if folded:  # cell by cell, so that counters are fetched once
-            bits = scratch.met if folded == 2 and not visits_too else state
-            counts = final if visits_too else drawn
-            carry = scratch.carry[: counts.low.shape[2]]
-            fold(bits, state.shape[1], model.codes, cells.site, cells, counts, carry)
+            for c in range(table.shape[0]):
+                rows = codes[table[c]] if codes_too else 1
+                fold(state, met, site, start[c], start[c + 1], c, rows, visits, pending, low, high, carry)
 
 
 @njit(nogil=True, cache=True)
 def further_code(state, neighbour, coefficient, lo, hi):
     """What neighbours past the first four add to a code: out of the way, because few models have them."""
-    code = 0
+    code = np.uint32(0)
     for e in range(lo, hi):
         code += state[neighbour[e]] * coefficient[e]
     return code
 
 
 @njit(nogil=True, cache=True)
-def sweep_narrow(model, state, order, stream, draw, single, folded):
-    """Update the sites of `order` in one chain; values and codes are counted as they come."""
+def sweep_narrow(model, state, order, stream, draw, used, single, folded):
+    """Update the sites of `order` in one chain; values and codes are counted as they come.
+
+    Random words are made ahead; returns how many of those in `draw` are used by now.
+    """
     near, neighbour, coefficient, _, _, _, _, threshold = model
-    made, used = 0, 0  # random words, made some sites ahead
     for q in range(order.shape[0]):
-        if used == made:
-            made, used = min(draw.shape[0], order.shape[0] - q), 0
-            next_words(stream, draw, made)
-        i = order[q]
-        code = np.int64(state[near[i, 0]]) + state[near[i, 1]] + state[near[i, 2]] + state[near[i, 3]]
+        if used == draw.shape[0]:
+            next_bytes(stream, draw, WORDS)
+            used = 0
+        i = np.uint32(order[q])
+        code = np.uint32(state[near[i, 0]]) + state[near[i, 1]] + state[near[i, 2]] + state[near[i, 3]]
         if near[i, 5] < near[i, 6]:
             code += further_code(state, neighbour, coefficient, near[i, 5], near[i, 6])
         value = draw_narrow(threshold[near[i, 4], code], draw[used])
         used += 1
         state[i] = value
         if folded:
-            single[near[i, 7], (2 * code if folded == 2 else 0) + value] += 1
+            single[near[i, 7], (code + code if folded == 2 else np.uint32(0)) + value] += 1
+    return used
 
 
 @njit(nogil=True, cache=True)
-def run_narrow_sweeps(model, state, orders, streams, draw, cells, drawn, final, folded, visits_too):
-    """`run_sweeps` for a narrow block: state[lane, variable] and a stream for each lane."""
+def run_narrow_sweeps(model, state, orders, streams, draws, used, cells, drawn, final, folded, visits_too):
+    """`run_sweeps` for a narrow block: state[lane, variable], and streams and words ahead for each lane."""
     for lane in range(state.shape[0]):
         row, counted, at_end = state[lane], drawn.single[lane], final.single[lane]
         for s in range(orders.shape[0]):
-            sweep_narrow(model, row, orders[s], streams[lane], draw, counted, folded)
+            used[lane] = sweep_narrow(model, row, orders[s], streams[lane], draws[lane], used[lane], counted, folded)
             if visits_too and folded:
                 for i in cells.site:
                     at_end[cells.of[i], row[i]] += 1

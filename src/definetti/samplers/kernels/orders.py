@@ -6,10 +6,9 @@ import numpy as np
 from numba import njit
 
 
-@njit(nogil=True, cache=True)
-def next_word(stream):
-    """xoshiro256++ (Blackman and Vigna), period 2^256 - 1."""
-    s0, s1, s2, s3 = stream[0], stream[1], stream[2], stream[3]
+@njit(nogil=True, cache=True, inline="always")
+def next_word(s0, s1, s2, s3):
+    """xoshiro256++ (Blackman and Vigna), period 2^256 - 1: a word, and the next state (which stays in registers)."""
     total = s0 + s3
     word = ((total << np.uint64(23)) | (total >> np.uint64(41))) + s0
     shifted = s1 << np.uint64(17)
@@ -17,38 +16,43 @@ def next_word(stream):
     s3 ^= s1
     s1 ^= s2
     s0 ^= s3
-    stream[0], stream[1], stream[2] = s0, s1, s2 ^ shifted
-    stream[3] = (s3 << np.uint64(45)) | (s3 >> np.uint64(19))
-    return word
+    return word, s0, s1, s2 ^ shifted, (s3 << np.uint64(45)) | (s3 >> np.uint64(19))
 
 
-@njit(nogil=True, cache=True)
-def below(stream, bound):
+@njit(nogil=True, cache=True, inline="always")
+def below(bound, s0, s1, s2, s3):
     """A uniform integer below `bound` < 2^32, without bias (Lemire's multiplication, with his rejection)."""
     limit = np.uint64(bound)
-    product = (next_word(stream) >> np.uint64(32)) * limit
+    word, s0, s1, s2, s3 = next_word(s0, s1, s2, s3)
+    product = (word >> np.uint64(32)) * limit
     low = product & np.uint64(0xFFFFFFFF)
     if low < limit:
         least = (np.uint64(1 << 32) - limit) % limit
         while low < least:
-            product = (next_word(stream) >> np.uint64(32)) * limit
+            word, s0, s1, s2, s3 = next_word(s0, s1, s2, s3)
+            product = (word >> np.uint64(32)) * limit
             low = product & np.uint64(0xFFFFFFFF)
-    return np.int64(product >> np.uint64(32))
+    return product >> np.uint64(32), s0, s1, s2, s3
 
 
 @njit(nogil=True, cache=True)
 def shuffled(stream, sites, orders):
     """`symmetric`: each row is a fresh uniformly random order of the sites (Fisher and Yates)."""
+    s0, s1, s2, s3 = stream[0], stream[1], stream[2], stream[3]
     for s in range(orders.shape[0]):
         for q in range(sites.shape[0]):
-            other = below(stream, q + 1)
+            other, s0, s1, s2, s3 = below(q + 1, s0, s1, s2, s3)
             orders[s, q] = orders[s, other]
             orders[s, other] = sites[q]
+    stream[0], stream[1], stream[2], stream[3] = s0, s1, s2, s3
 
 
 @njit(nogil=True, cache=True)
 def with_replacement(stream, sites, orders):
     """`random`: each entry is a site drawn uniformly, the paper's scan."""
+    s0, s1, s2, s3 = stream[0], stream[1], stream[2], stream[3]
     for s in range(orders.shape[0]):
         for q in range(orders.shape[1]):
-            orders[s, q] = sites[below(stream, sites.shape[0])]
+            site, s0, s1, s2, s3 = below(sites.shape[0], s0, s1, s2, s3)
+            orders[s, q] = sites[site]
+    stream[0], stream[1], stream[2], stream[3] = s0, s1, s2, s3

@@ -64,7 +64,7 @@ def collect(low, high, visits, slot, chance, ones, given, out):
                     given[slot[c], lane] += chance[c, row] * out[lane]
                 else:
                     ones[slot[c], lane] += out[lane]
-        if rows > 1:
+        if given.shape[0]:
             for lane in range(lanes):
                 given[slot[c], lane] += chance[c, 0] * visits[c]
         clear(low, visits[c], c)
