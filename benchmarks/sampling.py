@@ -39,7 +39,7 @@ def bare_and_folded(group: Symmetries, chains: int, sweeps: int) -> dict[str, Ca
     """CPU seconds of the same sweeps with nothing folded, with F alone, and with F and G."""
     both, alone = prepared(group, chains, sweeps), prepared(group, chains, sweeps, conditionals=False)
     free = np.ascontiguousarray(group.model.free)
-    orders = Gibbs().orders(free, np.random.SeedSequence(3)).next(sweeps)
+    orders = Gibbs().orders(free, np.random.SeedSequence(3), both.statistics.orbit_of).next(sweeps)
 
     def sweeps_with(sampling: Sampling, folded: int) -> Callable[[], float]:
         return lambda: cpu_seconds(lambda: [block.run(orders, folded) for block in sampling.blocks])

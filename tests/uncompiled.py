@@ -135,7 +135,7 @@ def _wide_runner(aim: Target, engine: fields.FieldsEngine, sources: Sources) -> 
 
     def run(order: np.ndarray, values: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
         state = fields._packed(aim.states)
-        scratch = fields._scratch(kernels, aim.simple.n, 1, state.shape[1])
+        scratch = fields._scratch(kernels, 1, state.shape[1])
         chance = np.ones(64 * state.shape[1])
         places = iter(values)
 
@@ -152,7 +152,7 @@ def _wide_runner(aim: Target, engine: fields.FieldsEngine, sources: Sources) -> 
         kernels.settle_ties = follow
         streams = kernels.Streams(np.zeros(4 * fields.WORDS, np.uint64), np.zeros(4, np.uint64))
         counts = fields._counts(kernels, len(engine.cells.table), 1, state.shape[1], False)
-        kernels.sweep_wide(engine.model, state, order, streams, scratch, engine.cells, counts, 0, False)
+        kernels.sweep_wide(engine.model, state, order, streams, scratch, counts, 0)
         return fields._unpacked(state)[:-1].T[: len(aim.states)], chance[: len(aim.states)]
 
     return run
@@ -266,7 +266,7 @@ def wide_probability(kernels: ModuleType, threshold: int) -> int:
 
 def _drawn(kernels: ModuleType, top: int, rest: int, first: np.ndarray) -> np.ndarray:
     """uint8[lanes]: what is drawn where the lanes' first random bits are these; a tie is told exactly."""
-    scratch = fields._scratch(kernels, 1, 1, fields.WORDS)
+    scratch = fields._scratch(kernels, 1, fields.WORDS)
     highest_first = np.arange(kernels.BITS - 1, -1, -1)[:, None]
     scratch.top[:] = _rows(np.full(len(first), top) >> highest_first)
     scratch.draw[:] = _rows(first >> highest_first)

@@ -182,7 +182,7 @@ def run(question: Question, scan: str, chains: int, sweeps: int) -> Sampling:
 
 
 @pytest.mark.parametrize("scan", ["symmetric", "random", "fixed"])
-@pytest.mark.parametrize("chains", [3, 40])
+@pytest.mark.parametrize("chains", [3, 40, 500])
 @pytest.mark.parametrize("name", MODELS)
 def test_folding_the_slow_way(name: str, scan: str, chains: int) -> None:
     """F, its last sweep and G of whole runs against indicators and conditionals recomputed at each sweep and update."""

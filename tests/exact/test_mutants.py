@@ -122,8 +122,9 @@ def sampling(question: Question, scan: str, source: ModuleType | None = None) ->
 
 FOLD_MUTANTS = [
     (ising_ring(5, 0.4, 0.2), "symmetric", field_kernels, "= code[WORDS * k + w]", "= code[WORDS + w]"),
-    (ising_ring(5, 0.4, 0.2), "symmetric", field_kernels, "bits[j, at]", "bits[i, at]"),
-    (ising_ring(5, 0.4, 0.2), "random", field_kernels, "order, q, q + 1, of[i]", "order, 0, 1, of[i]"),
+    (ising_ring(5, 0.4, 0.2), "symmetric", field_kernels, "bits[j, x]", "bits[i, x]"),
+    (ising_ring(5, 0.4, 0.2), "symmetric", field_kernels, "held[at, w] = state[i, w]", "held[at, w] = state[0, w]"),
+    (ising_ring(5, 0.4, 0.2), "random", field_kernels, "np.int64(site[m]), second", "np.int64(site[0]), second"),
     (triples(), "symmetric", table_kernels, "+= product[v, lane] * scale[lane]", "+= product[0, lane] * scale[lane]"),
     (triples(), "symmetric", table_kernels, "low[first + v, lane] += np.uint8(state[i, lane] == np.uint8(v))", "low[first + v, lane] += np.uint8(state[i, lane] == np.uint8(0))"),
 ]  # fmt: skip

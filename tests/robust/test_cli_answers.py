@@ -232,8 +232,8 @@ def test_a_fresh_seed_is_told_and_repeats_the_run(ask: Any, path: str) -> None:
 
 
 def test_until(ask: Any, path: str) -> None:
-    got = ask("marginals", path, "--until", "0.002", "--seed", "3")
-    assert all(1.96 * row["mcse"] <= 0.002 * 1.001 for row in got["orbits"])
+    got = ask("marginals", path, "--until", "0.0005", "--seed", "3")
+    assert all(1.96 * row["mcse"] <= 0.0005 * 1.001 for row in got["orbits"])
     assert ask("marginals", path, "--until", "0.02", "--seed", "3")["run"]["updates"] < got["run"]["updates"]
 
 

@@ -22,6 +22,7 @@ from definetti.samplers.chains import Plan
 
 STUCK = frozenset({"not-mixed", "divided", "frozen"})
 MOST_FACTORS = 2_000_000
+WIDEST = 6  #: atoms of a grounding that leave components small
 WORK = 2_500_000  #: atoms drawn by one chain
 FEWEST = 100  #: samples
 
@@ -34,6 +35,12 @@ def mcsat_takes(model: MarkovLogic) -> bool:
     """Whether MC-SAT can sample a model."""
     size, values = ground_size(model), max([2, *(box.card for box in layout(model).values())])
     return size.factors <= MOST_FACTORS and size.largest_scope * math.log2(values) <= math.log2(LARGEST_TABLE)
+
+
+def mcsat_suits(model: MarkovLogic) -> bool:
+    """Whether its components will be small: of wide formulas and blocks it draws most only nearly uniformly."""
+    blocks = any(predicate.exclusive for predicate in model.predicates.values())
+    return not blocks and ground_size(model).largest_scope <= WIDEST and mcsat_takes(model)
 
 
 def may_cross(model: MarkovLogic) -> bool:

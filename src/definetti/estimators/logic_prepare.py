@@ -2,8 +2,8 @@
 
 `auto` takes Gibbs sampling where single moves reach every legal state. Where they do not it takes MC-SAT, where that
 is not decided Gibbs sampling, which is watched while it runs and gives way to MC-SAT (`crossing.py`). What MC-SAT
-cannot take is grounded, if it is small, and `samplers/choose.py` takes a sampler for its core. Samplers for factor
-graphs that are asked for by name run on the ground model too.
+does not draw well is grounded, if it is small, and `samplers/choose.py` takes a sampler for its core. Samplers for
+factor graphs that are asked for by name run on the ground model too.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 from definetti import show
 from definetti.errors import ModelError, Notice
-from definetti.estimators.crossing import mcsat_takes
+from definetti.estimators.crossing import mcsat_suits, mcsat_takes
 from definetti.model.ground import ground, ground_size
 from definetti.model.logic import MarkovLogic
 from definetti.samplers.choose import UNDECIDED, UNREACHED
@@ -63,12 +63,15 @@ def _chosen(
     connected = relational_moves_connect(group.model)
     if connected:
         return PreparedLogic(group, Gibbs(scan))
-    if mcsat_takes(group.model):
-        return PreparedLogic(group, MCSat()) if connected is False else PreparedLogic(group, Gibbs(scan), (UNDECIDED,))
     size = ground_size(model)
-    if kind is not None and size.factors <= MOST_GROUND and size.largest_scope <= WIDEST_GROUND:
-        return _grounded(model, kind, None, "single-site moves may not reach every state", time_limit)
-    return PreparedLogic(group, Gibbs(scan), (UNDECIDED if connected is None else UNREACHED,))
+    small = kind is not None and size.factors <= MOST_GROUND and size.largest_scope <= WIDEST_GROUND
+    if small and not mcsat_suits(group.model):
+        return _grounded(model, kind or "none", None, "single-site moves may not reach every state", time_limit)
+    if connected is None:
+        return PreparedLogic(group, Gibbs(scan), (UNDECIDED,))
+    return (
+        PreparedLogic(group, MCSat()) if mcsat_takes(group.model) else PreparedLogic(group, Gibbs(scan), (UNREACHED,))
+    )
 
 
 def _grounded(model: MarkovLogic, kind: str, sampler: Any, why: str, time_limit: float) -> PreparedLogic:

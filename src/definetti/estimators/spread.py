@@ -43,7 +43,7 @@ def _level(batches: np.ndarray, weight: np.ndarray, last: bool) -> tuple[np.ndar
     folds, statistics = len(weight), batches.shape[2]
 
     def total(w: np.ndarray, x: np.ndarray) -> np.ndarray:
-        return cross(w.reshape(folds, -1).T, x.reshape(-1, statistics))
+        return cross(w.reshape(folds, -1).T, x.reshape(len(x) * x.shape[1], statistics))
 
     known = weight.sum(axis=(1, 2))[:, None]
     mean = total(weight, batches) / np.maximum(known, 1.0)

@@ -252,7 +252,7 @@ class FieldsBlock:
         rows = int(engine.model.codes.max(initial=1)) if conditionals else 1
         self._chance = np.ascontiguousarray(engine.chance[self._cells.table, :rows])
         width = self.lanes if self._narrow else self._state.shape[1]
-        self._scratch = _scratch(kernels, engine.n, 0 if self._narrow else rows, width)
+        self._scratch = _scratch(kernels, 0 if self._narrow else rows, width)
         self._drawn = _counts(kernels, len(self._cells.table), rows, width, self._narrow)
         self._final = _counts(kernels, len(self._cells.table) if visits_too else 0, 1, width, self._narrow)
 
@@ -295,7 +295,7 @@ class FieldsBlock:
         else:
             planes = np.zeros((int(sizes.max(initial=0)).bit_length(), len(sizes), self._state.shape[1]), np.uint64)
             self._counting.count_up(self._state, site, self._cell, planes)
-            self._collect(planes[:0], planes, sizes, ones, nothing)
+            self._collect(planes, sizes, ones, nothing)
         return _with_zeros(ones, self._by_row(sizes))
 
     def _take(self, counts: Any, conditional: bool) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
@@ -305,9 +305,10 @@ class FieldsBlock:
             counts.visits[:] = counts.single[0].sum(axis=1)
             self._collect_narrow(counts, ones, given)
         else:
-            self._collect(counts.low, counts.high, counts.visits, ones, given)
+            self._kernels.carry_all(counts, self._scratch.carry[: counts.low.shape[2]])
+            self._collect(counts.high, counts.visits, ones, given)
         visits = self._by_row(counts.visits)
-        for part in (counts.visits, counts.pending, counts.single):
+        for part in (counts.visits, counts.single):
             part[...] = 0
         conditionals = _with_zeros(given, visits) if conditional else None
         return _with_zeros(ones, visits), conditionals, np.repeat(visits, 2)
@@ -322,12 +323,10 @@ class FieldsBlock:
         rows = len(self._engine.slots.cards)
         return np.bincount(self._cells.row, weights=counts, minlength=rows).astype(np.int64)
 
-    def _collect(
-        self, low: np.ndarray, high: np.ndarray, visits: np.ndarray, ones: np.ndarray, given: np.ndarray
-    ) -> None:
+    def _collect(self, planes: np.ndarray, visits: np.ndarray, ones: np.ndarray, given: np.ndarray) -> None:
         """Add a wide block's counts of value 1 to `ones`, and what they mean for conditionals to `given`."""
         out = np.zeros(64 * self._state.shape[1], np.int64)
-        self._counting.collect(low, high, visits, self._cells.slot + 1, self._chance, ones, given, out)
+        self._counting.collect(planes, visits, self._cells.slot + 1, self._chance, ones, given, out)
 
     def _collect_narrow(self, counts: Any, ones: np.ndarray, given: np.ndarray) -> None:
         """The same of a narrow block; single[lane, c, 2k + v] says how often value v came with code k."""
@@ -363,10 +362,9 @@ def _unpacked(state: np.ndarray) -> np.ndarray:
     return np.unpackbits(state.astype("<u8").view(np.uint8), axis=1, bitorder="little")
 
 
-def _scratch(kernels: Any, n: int, rows: int, words: int) -> Any:
+def _scratch(kernels: Any, rows: int, words: int) -> Any:
     fixed = (np.zeros(count * WORDS, np.uint64) for count in (CODES + 4, kernels.BITS, kernels.BITS, 1))
-    met, carry = np.zeros((n + 1, max(rows - 1, 0) * words), np.uint64), np.zeros(rows * words, np.uint64)
-    return kernels.Scratch(*fixed, met, carry)
+    return kernels.Scratch(*fixed, np.zeros((5, rows * words), np.uint64), np.zeros(rows * words, np.uint64))
 
 
 def _cells(kernels: Any, slots: Slots, table: np.ndarray) -> Any:
@@ -388,7 +386,7 @@ def _counts(kernels: Any, cells: int, rows: int, width: int, narrow: bool) -> An
     return kernels.Counts(
         visits=np.zeros(cells, np.int64),
         pending=np.zeros(cells, np.int64),
-        low=np.zeros((kernels.LOW, cells, words_met), np.uint64),
+        low=np.zeros((cells, kernels.LOW, words_met), np.uint64),
         high=np.zeros((kernels.PLANES, cells, words_met), np.uint64),
         single=np.zeros((lanes, cells, 2 * rows), np.int64),
     )

@@ -22,7 +22,7 @@ CODES = 16  # at most so many local fields per variable
 WORDS = 8  # at most so many words, of 64 lanes each, in a block
 BITS = 10  # of a lane's first draw; as many further ones as make 48 decide where they tie
 FURTHER = 48 - BITS
-LOW = 4  # planes of the small counters, which hold 15 visits
+LOW = 5  # planes of the small counters, which hold 31 visits
 PLANES = 48  # of the large counters
 NONE, ALL, ONE = np.uint64(0), np.uint64(0xFFFFFFFFFFFFFFFF), np.uint8(1)
 
@@ -40,9 +40,7 @@ class Fields(NamedTuple):
     coefficient: np.ndarray  # uint8
     table: np.ndarray  # int32[n]: which table of thresholds
     codes: np.ndarray  # int64[T]: how many codes a table has
-    flip: (
-        np.ndarray
-    )  # uint64[T, CODES + 4, BITS]: ALL where a top bit of code k's threshold is not code 0's (k = 0: is 1)
+    flip: np.ndarray  # uint64[T, CODES + 4, BITS]: ALL where a top bit of code k's threshold is not code 0's (k = 0: 1)
     rest: np.ndarray  # uint64[T, CODES]: the other bits, 2^FURTHER where the probability is one
     threshold: np.ndarray  # uint64[T, CODES]: 48 bits
 
@@ -61,7 +59,7 @@ class Scratch(NamedTuple):
     top: np.ndarray  # uint64[BITS · WORDS]: top bits of the thresholds, highest first
     draw: np.ndarray  # uint64[BITS · WORDS]: random bits
     tie: np.ndarray  # uint64[WORDS]: the lanes whose random bits equal the threshold's
-    met: np.ndarray  # uint64[n + 1, (rows - 1) · words]: masks of codes 1, 2, … at each site's last update; zeros
+    held: np.ndarray  # uint64[5, rows · words]: up to four updates to be folded together (values, codes 1, …); zeros
     carry: np.ndarray  # uint64[rows · words]
 
 
@@ -81,11 +79,9 @@ class Counts(NamedTuple):
 
     visits: np.ndarray  # int64[C]
     pending: np.ndarray  # int64[C]: visits that `low` holds
-    low: np.ndarray  # uint64[LOW, C, rows · words]
+    low: np.ndarray  # uint64[C, LOW, rows · words]: a cell's planes lie together
     high: np.ndarray  # uint64[PLANES, C, rows · words]: planes that no count reaches take no memory
-    single: (
-        np.ndarray
-    )  # int64[lanes, C, 2 · rows]: in a narrow block instead, how often value v came with code k, at 2k + v
+    single: np.ndarray  # int64[lanes, C, 2 · rows]: in a narrow block instead, value v with code k at 2k + v
 
 
 # --- random words ------------------------------------------------------------------------------------------------
@@ -221,8 +217,8 @@ def carry_over(c, pending, low, high, carry):
         carry[x] = NONE
     for p in range(LOW):
         for x in range(carry.shape[0]):
-            a, b, more = low[p, c, x], high[p, c, x], carry[x]
-            low[p, c, x] = NONE
+            a, b, more = low[c, p, x], high[p, c, x], carry[x]
+            low[c, p, x] = NONE
             high[p, c, x] = a ^ b ^ more
             carry[x] = (a & b) | (more & (a ^ b))
     some = ALL
@@ -238,55 +234,94 @@ def carry_over(c, pending, low, high, carry):
 
 
 @njit(nogil=True, cache=True)
-def add_four(bits, sites, width, low, c, first):
-    """Count four sites' rows of bits in a cell's small counters, from word `first` on."""
-    i, j, k, m = sites
-    for at in range(np.uint64(width)):
-        x = np.uint64(first) + at
-        a, b, d, e = bits[i, at], bits[j, at], bits[k, at], bits[m, at]
-        p0, p1, p2 = low[0, c, x], low[1, c, x], low[2, c, x]
+def carry_all(counts, carry):
+    """Leave nothing in small counters."""
+    _, pending, low, high, _ = counts
+    for c in range(pending.shape[0]):
+        if pending[c]:
+            carry_over(c, pending, low, high, carry)
+
+
+@njit(nogil=True, cache=True, inline="always")
+def add_four(bits, rows, width, low, c):
+    """Count four rows of bits in a cell's small counters."""
+    i, j, k, m = rows
+    for x in range(np.uint64(width)):
+        a, b, d, e = bits[i, x], bits[j, x], bits[k, x], bits[m, x]
+        p0, p1, p2, p3 = low[c, 0, x], low[c, 1, x], low[c, 2, x], low[c, 3, x]
         odd = a ^ b ^ d
         two, pair, more = (a & b) | (d & (a ^ b)), odd & e, p0 & (odd ^ e)  # what is carried, of weight 2
         odd ^= e
-        low[0, c, x] = p0 ^ odd
+        low[c, 0, x] = p0 ^ odd
         odd = two ^ pair ^ more
         two, more = (two & pair) | (more & (two ^ pair)), p1 & odd
-        low[1, c, x] = p1 ^ odd
-        low[2, c, x] = p2 ^ two ^ more
-        low[3, c, x] ^= (two & more) | (p2 & (two ^ more))
+        low[c, 1, x] = p1 ^ odd
+        low[c, 2, x] = p2 ^ two ^ more
+        more = (two & more) | (p2 & (two ^ more))
+        low[c, 4, x] ^= p3 & more
+        low[c, 3, x] = p3 ^ more
+
+
+@njit(nogil=True, cache=True, inline="always")
+def fold(bits, rows, count, width, c, visits, pending, low, high, carry):
+    """Count `count` rows of bits, and the others of four, which are zero, in a cell."""
+    if pending[c] + count >= 1 << LOW:
+        carry_over(c, pending, low, high, carry)
+    pending[c] += count
+    visits[c] += count
+    add_four(bits, rows, width, low, c)
 
 
 @njit(nogil=True, cache=True)
-def fold(state, met, sites, begin, end, c, rows, visits, pending, low, high, carry):
-    """Count a cell's sites[begin:end]: their values, and unless `rows` is 1 the codes they met. Four go together."""
+def fold_values(state, site, start, visits, pending, low, high, carry):
+    """Count the values as they stand, cell by cell."""
     words, none = state.shape[1], state.shape[0] - 1
-    for m in range(begin, end, 4):
-        more = min(4, end - m)
-        if pending[c] + more >= 1 << LOW:
-            carry_over(c, pending, low, high, carry)
-        pending[c] += more
-        visits[c] += more
-        second, third = sites[m + 1] if more > 1 else none, sites[m + 2] if more > 2 else none
-        four = (np.int64(sites[m]), second, third, sites[m + 3] if more > 3 else none)
-        add_four(state, four, words, low, c, 0)
-        if rows > 1:
-            add_four(met, four, words * (rows - 1), low, c, words)
+    for c in range(visits.shape[0]):
+        for m in range(start[c], start[c + 1], 4):
+            more = min(4, start[c + 1] - m)
+            second, third = site[m + 1] if more > 1 else none, site[m + 2] if more > 2 else none
+            rows = (np.int64(site[m]), second, third, site[m + 3] if more > 3 else none)
+            fold(state, rows, more, words, c, visits, pending, low, high, carry)
+
+
+@njit(nogil=True, cache=True, inline="always")
+def fold_held(held, count, width, c, visits, pending, low, high, carry):
+    """Count the updates that are held."""
+    if count:
+        rows = (0, 1 if count > 1 else 4, 2 if count > 2 else 4, 3 if count > 3 else 4)
+        fold(held, rows, count, width, c, visits, pending, low, high, carry)
+
+
+@njit(nogil=True, cache=True, inline="always")
+def hold(state, i, code, rows, held, at):
+    """Keep an update: the values drawn, and unless `rows` is 1 the codes met."""
+    words = state.shape[1]
+    for w in range(words):
+        held[at, w] = state[i, w]
+    if words == WORDS:  # one run
+        for x in range(WORDS, WORDS * rows):
+            held[at, x] = code[x]
+    else:
+        for k in range(1, rows):
+            for w in range(words):
+                held[at, words * k + w] = code[WORDS * k + w]
 
 
 # --- sweeps --------------------------------------------------------------------------------------------------------
 
 
 @njit(nogil=True, cache=True)
-def sweep_wide(model, state, order, streams, scratch, cells, counts, keep, visits_too):
-    """Update the sites of `order` one after the other, all lanes at once.
+def sweep_wide(model, state, order, streams, scratch, counts, folded):
+    """Update the sites of `order` one after the other, all lanes at once; `folded`: as in `run_sweeps`.
 
-    `keep`: how much of an update is kept for folding, as `folded` says; in the random scan it is folded at once.
+    Updates are held until there are four, or one of another cell comes: in the symmetric scan a cell's sites follow
+    each other, so that its counters are fetched once.
     """
     near, neighbour, coefficient, _, codes, flip, rest, _ = model
     lanes, ties = streams
-    code, top, draw, tie, met, carry = scratch
+    code, top, draw, tie, held, carry = scratch
     visits, pending, low, high, _ = counts
-    of, words = cells.of, state.shape[1]
+    words, count, width, cell = state.shape[1], 0, 0, 0
     for q in range(order.shape[0]):
         i = np.uint32(order[q])
         t = near[i, 4]
@@ -295,34 +330,31 @@ def sweep_wide(model, state, order, streams, scratch, cells, counts, keep, visit
         next_bytes(lanes, draw, words)
         if draw_wide(state, i, top, draw, tie):
             settle_ties(state, i, code, codes[t], tie, rest, t, ties)
-        if keep == 2:
-            for k in range(1, codes[t]):
-                for w in range(words):
-                    met[i, words * (k - 1) + w] = code[WORDS * k + w]
-        if keep and visits_too:
-            rows = codes[t] if keep == 2 else 1
-            fold(state, met, order, q, q + 1, of[i], rows, visits, pending, low, high, carry)
+        if folded:
+            if count == 4 or cell != near[i, 7]:
+                fold_held(held, count, width, cell, visits, pending, low, high, carry)
+                count = 0
+            cell = np.int64(near[i, 7])
+            rows = codes[t] if folded == 2 else 1
+            width = rows * words
+            hold(state, i, code, rows, held, count)
+            count += 1
+    fold_held(held, count, width, cell, visits, pending, low, high, carry)
 
 
 @njit(nogil=True, cache=True)
 def run_sweeps(model, state, orders, streams, scratch, cells, drawn, final, folded, visits_too):
     """One sweep per row of `orders`; `folded`: 0 nothing (warm-up), 1 F only, 2 F and G.
 
-    Where each site is met once in a sweep, `drawn` counts at its end. In the random scan (`visits_too`) a site may be
-    met never or twice, so `drawn` counts at the visits themselves, and `final` the values at the end.
+    `drawn` counts at the updates. Where each site is met once in a sweep, those are also the values at its end; in the
+    random scan (`visits_too`) a site may be met never or twice, and `final` counts the values at the end.
     """
-    counts = final if visits_too else drawn
-    carry = scratch.carry[: counts.low.shape[2]]
-    codes_too = folded == 2 and not visits_too
-    visits, pending, low, high, _ = counts
-    site, start, _, table, _, _ = cells
-    codes, met = model.codes, scratch.met
+    visits, pending, low, high, _ = final
+    carry = scratch.carry[: low.shape[2]]
     for s in range(orders.shape[0]):
-        sweep_wide(model, state, orders[s], streams, scratch, cells, drawn, folded, visits_too)
-        if folded:  # cell by cell, so that counters are fetched once
-            for c in range(table.shape[0]):
-                rows = codes[table[c]] if codes_too else 1
-                fold(state, met, site, start[c], start[c + 1], c, rows, visits, pending, low, high, carry)
+        sweep_wide(model, state, orders[s], streams, scratch, drawn, folded)
+        if visits_too and folded:
+            fold_values(state, cells.site, cells.start, visits, pending, low, high, carry)
 
 
 @njit(nogil=True, cache=True)

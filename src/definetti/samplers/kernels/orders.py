@@ -46,8 +46,9 @@ def shuffled(stream, sites, starts, orders):
             orders[s, first] = sites[first]
             for q in range(first + 1, starts[k + 1]):
                 other, s0, s1, s2, s3 = below(q - first + 1, s0, s1, s2, s3)
-                orders[s, q] = orders[s, first + other]
-                orders[s, first + other] = sites[q]
+                place = first + np.int64(other)
+                orders[s, q] = orders[s, place]
+                orders[s, place] = sites[q]
     stream[0], stream[1], stream[2], stream[3] = s0, s1, s2, s3
 
 

@@ -45,8 +45,8 @@ def read_all(planes, most, out):
 
 
 @njit(nogil=True, cache=True)
-def collect(low, high, visits, slot, chance, ones, given, out):
-    """Add what the cells counted, in small and in large counters, to sums over slots of value 1; clear the counters.
+def collect(planes, visits, slot, chance, ones, given, out):
+    """Add what the cells counted to sums over slots of value 1; clear the counters.
 
     A counter holds rows of words: values 1, then meetings with codes 1, 2, …, of which `given` sums P(value 1). Code 0
     was met as often as no other code was, so chance[c, k] is P(value 1) of code k less that of code 0 (k = 0: itself).
@@ -57,8 +57,7 @@ def collect(low, high, visits, slot, chance, ones, given, out):
     for c in range(visits.shape[0]):
         for row in range(rows):
             out[:] = 0
-            read(low, visits[c], c, words * row, out)
-            read(high, visits[c], c, words * row, out)
+            read(planes, visits[c], c, words * row, out)
             for lane in range(lanes):
                 if row > 0:
                     given[slot[c], lane] += chance[c, row] * out[lane]
@@ -67,8 +66,7 @@ def collect(low, high, visits, slot, chance, ones, given, out):
         if given.shape[0]:
             for lane in range(lanes):
                 given[slot[c], lane] += chance[c, 0] * visits[c]
-        clear(low, visits[c], c)
-        clear(high, visits[c], c)
+        clear(planes, visits[c], c)
 
 
 @njit(nogil=True, cache=True)
