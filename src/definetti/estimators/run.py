@@ -78,38 +78,60 @@ def marginals(
     _check_length(sweeps, seconds, until, burn_in)
     seed = _seed(seed)
     began = time.perf_counter()
-    given = check(source, symmetries)
-    logic = prepare_logic(source, given, wanted, scan, time_limit) if isinstance(source, MarkovLogic) else None
-    group, kernel = (given, wanted) if logic is None else (logic.group, logic.sampler)
-    relational = isinstance(group, RenamingSymmetries)
-    if isinstance(kernel, LiftedSampler):
-        if not relational:
-            raise ModelError(f"the sampler {kernel.name!r} is for Markov logic with symmetries by renaming, or none")
+    ready = _ready(source, check(source, symmetries), wanted, scan, queries, method, seed, time_limit)
+    if isinstance(ready.sampler, LiftedSampler):
         burn_in = 0  # every draw of a lifted sampler is exact
-    plan = _plan(chains or (LOGIC_CHAINS if relational else CHAINS), sweeps, seconds, until, burn_in, seed, workers)
-    more = () if logic is None else logic.notices
-    question: Question
-    if relational:
-        question = logic_question(group, queries, method, more)
-    else:
-        ready = prepare(source, group, kernel, scan, time_limit)  # type: ignore[arg-type]
-        asked = ground_queries(source, queries) if isinstance(source, MarkovLogic) else queries
-        kernel, group = ready.sampler, ready.group
-        question = ask(group, asked, method, seed, ready.untied, (*more, *ready.notices))
+    chains = chains or (CHAINS if ready.logic is None else LOGIC_CHAINS)
+    plan = _plan(chains, sweeps, seconds, until, burn_in, seed, workers)
     prepared = time.perf_counter() - began
 
     def answer(kernel: Any, plan: Plan, seconds: float | None, watched: bool = False) -> tuple[Marginals, float]:
         how = method if isinstance(kernel, Gibbs) else without_conditionals(method, kernel)
-        taken = _take(question, kernel, plan, how, seconds, until, progress, watched)
-        head = {"sampler": kernel.name, "estimator": how, "scan": kernel.scan, "symmetries": group.kind}
+        taken = _take(ready.question, kernel, plan, how, seconds, until, progress, watched)
+        head = {"sampler": kernel.name, "estimator": how, "scan": kernel.scan, "symmetries": ready.symmetries}
         run = {**head, "world": world(source), **taken.run}
         run["seconds"] = {"symmetries": prepared, **taken.run["seconds"]}
-        result = question.conclude(taken.draws, how, run, taken.interrupted)
+        result = ready.question.conclude(taken.draws, how, run, taken.interrupted)
         return replace(result, notices=(*result.notices, *taken.notices)), taken.left
 
-    if wanted is None and isinstance(group.model, MarkovLogic):
-        return _by_choice(answer, kernel, group.model, plan, sweeps is None, seconds)
-    return answer(kernel, plan, seconds)[0]
+    if wanted is None and ready.logic is not None:
+        return _by_choice(answer, ready.sampler, ready.logic, plan, sweeps is None, seconds)
+    return answer(ready.sampler, plan, seconds)[0]
+
+
+@dataclass(frozen=True, eq=False)
+class Ready:
+    """What a run asks, of which sampler; `logic` is the model where it is sampled without grounding."""
+
+    question: Question
+    sampler: Any
+    symmetries: str
+    logic: MarkovLogic | None
+
+
+def _ready(
+    source: FactorGraph | MarkovLogic,
+    group: Any,
+    wanted: Sampler | LiftedSampler | None,
+    scan: str,
+    queries: Sequence[str],
+    method: str,
+    seed: int,
+    time_limit: float,
+) -> Ready:
+    """Find the group, choose the sampler and lay out what is to be counted."""
+    sampler, notices, asked = wanted, (), queries
+    if isinstance(source, MarkovLogic):
+        logic = prepare_logic(source, group, wanted, scan, time_limit)
+        group, sampler, notices = logic.group, logic.sampler, logic.notices
+        if isinstance(group, RenamingSymmetries):
+            return Ready(logic_question(group, queries, method, notices), sampler, group.kind, group.model)
+        asked = ground_queries(source, queries)
+    if isinstance(sampler, LiftedSampler):
+        raise ModelError(f"the sampler {sampler.name!r} is for Markov logic with symmetries by renaming, or none")
+    core = prepare(source, group, sampler, scan, time_limit)  # type: ignore[arg-type]
+    question = ask(core.group, asked, method, seed, core.untied, (*notices, *core.notices))
+    return Ready(question, core.sampler, core.group.kind, None)
 
 
 def _by_choice(

@@ -350,11 +350,10 @@ def run_sweeps(model, state, orders, streams, scratch, cells, drawn, final, fold
     random scan (`visits_too`) a site may be met never or twice, and `final` counts the values at the end.
     """
     visits, pending, low, high, _ = final
-    carry = scratch.carry[: low.shape[2]]
     for s in range(orders.shape[0]):
         sweep_wide(model, state, orders[s], streams, scratch, drawn, folded)
         if visits_too and folded:
-            fold_values(state, cells.site, cells.start, visits, pending, low, high, carry)
+            fold_values(state, cells.site, cells.start, visits, pending, low, high, scratch.carry[: low.shape[2]])
 
 
 @njit(nogil=True, cache=True)
