@@ -121,6 +121,14 @@ def count_values(state: np.ndarray, slots: Slots) -> np.ndarray:
     return counts.reshape(slots.count, lanes).astype(np.float64)
 
 
+def taken(sums: Sequence[np.ndarray]) -> Harvest:
+    """Sums of values and of conditionals by slot and lane, and visits by slot, of a scan that visits once; cleared."""
+    final, conditional, visits = (part.copy() for part in sums)
+    for part in sums:
+        part[...] = 0
+    return Harvest(final, None, conditional, visits)
+
+
 def words(seed: np.random.SeedSequence, shape: tuple[int, ...], dtype: Any = np.uint64) -> np.ndarray:
     """Seed words for streams; xoshiro must not start at all zeros, which has probability 2^-128 here."""
     size = int(np.prod(shape))

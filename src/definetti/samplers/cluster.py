@@ -15,7 +15,7 @@ import numpy as np
 
 from definetti.errors import ModelError
 from definetti.model.factors import FactorGraph
-from definetti.samplers.blocks import Harvest, Seeds, Slots, count_values, words
+from definetti.samplers.blocks import Harvest, Seeds, Slots, count_values, taken, words
 from definetti.samplers.gibbs import Orders
 
 
@@ -140,10 +140,7 @@ class ClusterBlock:
         )
 
     def harvest(self) -> Harvest:
-        final, conditional, visits = (part.copy() for part in self._sums)
-        for part in self._sums:
-            part[...] = 0
-        return Harvest(final, None, conditional, visits)
+        return taken(self._sums)
 
     def present(self) -> np.ndarray:
         return count_values(self.state, self._engine.slots)

@@ -14,7 +14,7 @@ import numpy as np
 from definetti.errors import ModelError
 from definetti.model.factors import FactorGraph
 from definetti.model.hard import legal_tuples
-from definetti.samplers.blocks import Harvest, Seeds, Slots, count_values, words
+from definetti.samplers.blocks import Harvest, Seeds, Slots, count_values, taken, words
 from definetti.samplers.gibbs import Orders
 from definetti.samplers.tables import Stuck
 from definetti.solvers.connectivity import unconnected_parts
@@ -146,10 +146,7 @@ class JointBlock:
             raise Stuck(f"every value of {name} became impossible: the chain's start was illegal")
 
     def harvest(self) -> Harvest:
-        final, conditional, visits = (part.copy() for part in self._sums)
-        for part in self._sums:
-            part[...] = 0
-        return Harvest(final, None, conditional, visits)
+        return taken(self._sums)
 
     def present(self) -> np.ndarray:
         return count_values(self.state, self._engine.slots)
