@@ -32,6 +32,7 @@ class Run:
 
     sweeps: int = 0
     can_stop: bool = True
+    most_batches: int = 32
 
     @property
     def batch_count(self) -> int:
@@ -60,6 +61,13 @@ def test_it_stops_soon_after_the_goal_and_looks_seldom(power: float) -> None:
     steps = np.array(course.looks[1:]) / np.array(course.looks[:-1])
     assert (steps <= MOST_GROWTH + 0.1).all() and len(course.looks) <= 16
     assert stopping.run() == {"until": 0.01, "half_width": end**-power} and not stopping.notices()
+
+
+@pytest.mark.parametrize(("kept", "end"), [(32, 20), (4, 4)])
+def test_as_many_batches_are_waited_for_as_are_kept(kept: int, end: int) -> None:
+    """With very many statistics a run never has twenty."""
+    stopping = Stopping(Course(0.5), "orbit", None, 10.0, watched=False)
+    assert follow(stopping, Run(most_batches=kept), 100) == end and stopping.reached
 
 
 def test_chains_that_disagree_do_not_stop() -> None:

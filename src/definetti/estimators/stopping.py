@@ -22,7 +22,7 @@ from definetti.errors import Notice
 from definetti.samplers.chains import Progress
 from definetti.samplers.draws import Draws
 
-FEWEST_BATCHES = 20
+FEWEST_BATCHES = 20  # or as many as are kept where statistics are very many
 MOST_RHAT = 1.01
 MARGIN = 0.9  # the half-width must be below this share of the one asked for
 LEAST_GROWTH, MOST_GROWTH = 1.2, 2.0  # of the sweeps between two looks
@@ -76,6 +76,7 @@ class Stopping:
     _looked: float = field(default_factory=time.perf_counter)
     _warm: float = 0.0
     _began: float | None = None  # of the first sweep: finding legal starts is not sampling
+    _fewest: int = FEWEST_BATCHES
 
     @property
     def limit(self) -> float | None:
@@ -93,6 +94,7 @@ class Stopping:
     def step(self, sampling: Any, report: Progress) -> bool:
         if self._began is None:
             self._began = time.perf_counter() - report.seconds
+            self._fewest = min(FEWEST_BATCHES, sampling.most_batches)
         if report.phase == "warm-up":
             self._warm = report.seconds
         elif (self.until is not None or self.watched) and self._due(report.done):
@@ -120,7 +122,7 @@ class Stopping:
         return sweeps >= self._next and (quick or waited * share >= self._cost)
 
     def _measure(self, sampling: Any, report: Progress) -> None:
-        if sampling.batch_count < (2 if self.until is None else FEWEST_BATCHES):
+        if sampling.batch_count < (2 if self.until is None else self._fewest):
             return
         began = time.perf_counter()
         self._judge(sampling.draws(), MARGIN)
@@ -141,7 +143,7 @@ class Stopping:
 
     def finish(self, draws: Draws) -> None:
         """A last look where the time ran out: the end was not chosen by what was seen, so it needs no margin."""
-        if self.until is not None and not self.reached and len(draws.lengths) >= FEWEST_BATCHES:
+        if self.until is not None and not self.reached and len(draws.lengths) >= self._fewest:
             self._judge(draws, 1.0)
 
     def _growth(self) -> float:

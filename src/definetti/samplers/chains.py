@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 CHUNK_SECONDS = 0.1  # how long one call of a kernel should take: progress, Ctrl-C and time limits wait for it
 ORDER_ENTRIES = 1 << 22
+KEPT = 1 << 28  # bytes of batches: memory that was never touched costs as much time as sampling what goes into it
 
 
 @dataclass(frozen=True)
@@ -71,18 +72,20 @@ class Statistics:
         return np.zeros(0, dtype=np.int64) if self.members is None else self.members.statistic
 
     @cached_property
-    def _one_by_one(self) -> bool:
-        """Whether every slot is a statistic."""
-        return np.array_equal(self.of_slot, np.arange(len(self.sizes)))
+    def _slots(self) -> tuple[np.ndarray, np.ndarray]:
+        """The slots of one statistic after the other, and where each one's begin."""
+        return np.argsort(self.of_slot, kind="stable"), np.concatenate(
+            [[0], np.cumsum(np.bincount(self.of_slot, minlength=len(self.sizes)))]
+        )
 
-    def gathered(self, sums: np.ndarray) -> np.ndarray:
-        """float64[K, lanes] from float64[slots, lanes]."""
-        if self._one_by_one:
-            return sums
-        from definetti.samplers.kernels.slots import add_slots
+    def means(self, sums: Sequence[np.ndarray], divisor: np.ndarray) -> np.ndarray:
+        """float64[K of literals, chains] from float64[slots, lanes] of each block, divided by divisor[K]."""
+        from definetti.samplers.kernels.slots import mean_over_slots
 
-        out = np.zeros((len(self.sizes), sums.shape[1]))
-        add_slots(sums, self.of_slot, out)
+        ends = np.cumsum([part.shape[1] for part in sums]).tolist()
+        out = np.empty((len(self.sizes), ends[-1]))
+        for part, end in zip(sums, ends, strict=True):
+            mean_over_slots(part, *self._slots, divisor, out, end - part.shape[1])
         return out
 
 
@@ -165,6 +168,11 @@ class Sampling:
         unsolved = doubts(block.clock for block in self.blocks if isinstance(block, MCSatBlock))
         return [*(self.ladder.notices() if self.ladder else []), *unsolved]
 
+    @cached_property
+    def most_batches(self) -> int:
+        """That a run of known length has; an open-ended one has fewer than twice as many."""
+        return _most_batches(self.statistics.count, self.plan.chains)
+
     @property
     def batch_count(self) -> int:
         return len(self._batches)
@@ -223,7 +231,7 @@ class Sampling:
         """Batches of nearly equal length where the end is known; otherwise as long as the merged ones."""
         if self.plan.sweeps is None:
             return max(8, self._batches[0].length if self._batches else 0)
-        batches = min(_most_batches(self.statistics.count, self.plan.chains), self.plan.sweeps)
+        batches = min(self.most_batches, self.plan.sweeps)
         return (self.plan.sweeps * (len(self._batches) + 1)) // batches - kept
 
     def _advance(self, pool: ThreadPoolExecutor, sweeps: int, folded: int) -> Iterator[int]:
@@ -281,8 +289,8 @@ class Sampling:
             members = np.concatenate([one.take() for one in self._followers], axis=1)
             self._tracked = [*self._tracked, (length, members.T / length)]
         batches = [*self._batches, Batch(length, f, g, last=last, drawn=drawn)]
-        most = 2 * _most_batches(self.statistics.count, self.plan.chains)
-        self._batches = merge_pairs(batches) if self.plan.sweeps is None and len(batches) >= most else batches
+        full = self.plan.sweeps is None and len(batches) >= 2 * self.most_batches
+        self._batches = merge_pairs(batches) if full else batches
 
     def _window(self, sweeps: int) -> np.ndarray:
         """float64[C, K]: F over a window of the warm-up."""
@@ -297,7 +305,7 @@ class Sampling:
 
     def _gather(self, sums: Sequence[np.ndarray], hits: list[np.ndarray], sweeps: int) -> np.ndarray:
         """float64[C, K]: means over orbits and sweeps."""
-        singles = self._by_statistic(sums, self.statistics.sizes * sweeps)
+        singles = self.statistics.means(sums, self.statistics.sizes * float(sweeps))
         joint = np.concatenate(hits, axis=1) / (self.statistics.event_sizes[:, None] * sweeps)
         return (np.concatenate([singles, joint]) if len(joint) else singles).T
 
@@ -307,18 +315,9 @@ class Sampling:
         In the random scan an orbit may go unvisited in a batch: its conditionals are then unknown there (NaN).
         """
         visits = np.bincount(self.statistics.of_slot, weights=slot_visits, minlength=len(self.statistics.sizes))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            singles = self._by_statistic(sums, visits)
+        singles = self.statistics.means([part for part in sums if part is not None], visits)
         joint = np.full((len(self.statistics.event_sizes), self.plan.chains), np.nan)
         return (np.concatenate([singles, joint]) if len(joint) else singles).T
-
-    def _by_statistic(self, sums: Sequence[np.ndarray | None], divisor: np.ndarray) -> np.ndarray:
-        """float64[statistics of literals, C] from float64[slots, lanes] of each block, which may be overwritten: where
-        every slot is a statistic, a batch is many megabytes, and every copy costs as much as a sweep."""
-        parts = [self.statistics.gathered(part) for part in sums if part is not None]
-        out = parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
-        out /= divisor[:, None]
-        return out
 
     def _groups(self) -> np.ndarray | None:
         """Of all statistics; a joint event is by itself."""
@@ -335,8 +334,8 @@ class Sampling:
 
 
 def _most_batches(count: int, chains: int) -> int:
-    """Fewer batches where there are very many statistics: three arrays of float64 within about a gigabyte."""
-    return int(np.clip((1 << 30) // max(24 * count * chains, 1), 4, BATCHES))
+    """Fewer batches where there are very many statistics: three arrays of float64 each, of KEPT bytes in all."""
+    return int(np.clip(KEPT // max(24 * count * chains, 1), 4, BATCHES))
 
 
 def _check_memory(count: int, plan: Plan, blocks: int) -> None:

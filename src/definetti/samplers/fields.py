@@ -287,61 +287,37 @@ class FieldsBlock:
         return Harvest(self._take(self._final, False)[0], drawn, conditional, visits)
 
     def present(self) -> np.ndarray:
-        site, slot, sizes = self._cells.site, self._cells.slot + 1, self._sizes
-        ones, nothing = self._sums(False)
+        site, cell, sizes = self._cells.site, self._cell, self._sizes
         if self._narrow:
+            counts = np.zeros((self.lanes, len(sizes), 2), np.int64)
             for lane, values in enumerate(self._state):
-                ones[:, lane] = np.bincount(slot[self._cell], values[site], len(ones))
-        else:
-            planes = np.zeros((int(sizes.max(initial=0)).bit_length(), len(sizes), self._state.shape[1]), np.uint64)
-            self._counting.count_up(self._state, site, self._cell, planes)
-            self._collect(planes, sizes, ones, nothing)
-        return _with_zeros(ones, self._by_row(sizes))
+                counts[lane] = np.bincount(2 * cell + values[site], minlength=2 * len(sizes)).reshape(-1, 2)
+            return self._collected(counts, sizes, False)[0]
+        planes = np.zeros((int(sizes.max(initial=0)).bit_length(), len(sizes), self._state.shape[1]), np.uint64)
+        self._counting.count_up(self._state, site, cell, planes)
+        return self._collected(planes, sizes, False)[0]
 
     def _take(self, counts: Any, conditional: bool) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
         """Sums of values and of conditionals by slot, and visits; the counts are cleared."""
-        ones, given = self._sums(conditional)
         if self._narrow:
             counts.visits[:] = counts.single[0].sum(axis=1)
-            self._collect_narrow(counts, ones, given)
         else:
             self._kernels.carry_all(counts, self._scratch.carry[: counts.low.shape[2]])
-            self._collect(counts.high, counts.visits, ones, given)
-        visits = self._by_row(counts.visits)
-        for part in (counts.visits, counts.single):
-            part[...] = 0
-        conditionals = _with_zeros(given, visits) if conditional else None
-        return _with_zeros(ones, visits), conditionals, np.repeat(visits, 2)
+        ones, given = self._collected(counts.single if self._narrow else counts.high, counts.visits, conditional)
+        rows = np.bincount(self._cells.row, weights=counts.visits, minlength=len(self._engine.slots.cards))
+        counts.visits[:] = 0
+        return ones, given if conditional else None, np.repeat(rows.astype(np.int64), 2)
 
-    def _sums(self, conditional: bool) -> tuple[np.ndarray, np.ndarray]:
-        """float64[slots, lanes] for values and for conditionals (without them: empty)."""
-        count = self._engine.slots.count
-        return np.zeros((count, self.lanes)), np.zeros((count if conditional else 0, self.lanes))
-
-    def _by_row(self, counts: np.ndarray) -> np.ndarray:
-        """int64[R] from counts by cell."""
-        rows = len(self._engine.slots.cards)
-        return np.bincount(self._cells.row, weights=counts, minlength=rows).astype(np.int64)
-
-    def _collect(self, planes: np.ndarray, visits: np.ndarray, ones: np.ndarray, given: np.ndarray) -> None:
-        """Add a wide block's counts of value 1 to `ones`, and what they mean for conditionals to `given`."""
-        out = np.zeros(64 * self._state.shape[1], np.int64)
-        self._counting.collect(planes, visits, self._cells.slot + 1, self._chance, ones, given, out)
-
-    def _collect_narrow(self, counts: Any, ones: np.ndarray, given: np.ndarray) -> None:
-        """The same of a narrow block; single[lane, c, 2k + v] says how often value v came with code k."""
-        met = counts.single.reshape(*counts.single.shape[:2], counts.single.shape[2] // 2, 2)
-        np.add.at(ones, self._cells.slot + 1, met[..., 1].sum(axis=2).T)
-        if len(given):
-            other_codes = (met[:, :, 1:].sum(axis=3) * self._chance[:, 1:]).sum(axis=2).T
-            np.add.at(given, self._cells.slot + 1, other_codes + (self._chance[:, 0] * counts.visits)[:, None])
-
-
-def _with_zeros(sums: np.ndarray, visits: np.ndarray) -> np.ndarray:
-    """Sums of value 1 by slot, completed: a row's value 0 has the rest of its visits. Slots are pairs here."""
-    pairs = sums.reshape(len(visits), 2, sums.shape[1])
-    np.subtract(visits[:, None], pairs[:, 1], out=pairs[:, 0])
-    return sums
+    def _collected(self, counts: np.ndarray, visits: np.ndarray, conditional: bool) -> tuple[np.ndarray, np.ndarray]:
+        """float64[slots, lanes] of values and of conditionals (empty without them); the counts are cleared."""
+        slots = self._engine.slots.count
+        ones, given = np.empty((slots, self.lanes)), np.empty((slots if conditional else 0, self.lanes))
+        where = (self._cells.slot + 1, self._chance, ones, given)
+        if self._narrow:
+            self._counting.collect_narrow(counts, *where)
+        else:
+            self._counting.collect(counts, visits, *where)
+        return ones, given
 
 
 def _bytes(starts: np.ndarray) -> np.ndarray:

@@ -16,7 +16,7 @@ from definetti.model.formulas import atoms, equalities
 from definetti.model.ground import evaluate
 from definetti.model.logic import Constant, Formula, Variable
 from definetti.samplers.chains import Plan, Progress
-from definetti.samplers.draws import Batch, Draws, draws_of, kept_with, next_length
+from definetti.samplers.draws import BATCHES, Batch, Draws, draws_of, kept_with, next_length
 from definetti.symmetry.logic import RenamingSymmetries
 
 if TYPE_CHECKING:
@@ -36,6 +36,8 @@ class LiftedSampler:
 
 class LiftedSampling:
     """A run under way: the verbs of `RelationalSampling`."""
+
+    most_batches = BATCHES
 
     def __init__(
         self, group: RenamingSymmetries, counted: Sequence[Query], asked: Sequence[QueryCells], plan: Plan

@@ -21,7 +21,7 @@ from definetti.model.ground import evaluate, ground
 from definetti.model.logic import Constant, MarkovLogic
 from definetti.model.satisfy import explain, legal
 from definetti.samplers.chains import Plan, Progress
-from definetti.samplers.draws import Batch, Draws, draws_of, kept_with, next_length
+from definetti.samplers.draws import BATCHES, Batch, Draws, draws_of, kept_with, next_length
 from definetti.samplers.kernels.mcsat_arrays import Graph, State
 from definetti.samplers.kernels.relational_queries import Query
 from definetti.samplers.kernels.relational_seeds import seed_words
@@ -35,6 +35,8 @@ STRETCH = 0.1  # seconds between two looks at the clock
 
 class MCSatSampling:
     """A run under way. `steps()` advances it; `draws()` gives what there is so far."""
+
+    most_batches = BATCHES
 
     def __init__(
         self,

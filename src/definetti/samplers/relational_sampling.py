@@ -16,7 +16,7 @@ import numpy as np
 
 from definetti.errors import Notice
 from definetti.samplers.chains import Plan, Progress
-from definetti.samplers.draws import Batch, Draws, draws_of, kept_with, next_length
+from definetti.samplers.draws import BATCHES, Batch, Draws, draws_of, kept_with, next_length
 from definetti.samplers.kernels.relational_data import Chain
 from definetti.samplers.kernels.relational_state import clear_sums
 from definetti.samplers.movable import Illegal, debugging
@@ -52,6 +52,8 @@ class QueryCells:
 
 class RelationalSampling:
     """A run under way. `steps()` advances it; `draws()` gives what there is so far."""
+
+    most_batches = BATCHES
 
     def __init__(
         self, relational: Relational, group: RenamingSymmetries, asked: Sequence[QueryCells], plan: Plan
