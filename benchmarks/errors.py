@@ -6,6 +6,7 @@ Coverage of the error bars is a family of its own, `intervals.py`.
 from __future__ import annotations
 
 import sys
+import time
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ def rows(quick: bool) -> list[Row]:
     out += equal_time(quick)
     for goal in (2e-4, 3e-5):
         out += until(goal, 20 if quick else 400)
-    return out
+    return out + until_time(3e-5, 4 if quick else 20)
 
 
 # --- gains ----------------------------------------------------------------------------------------------
@@ -70,13 +71,10 @@ def equal_time(quick: bool) -> list[Row]:
             for m in ("standard", "auto")
             for p in [dft.marginals(model, estimator=m, seconds=seconds, seed=5)]
         }
-        if evidence:
-            long = dft.marginals(model, estimator="auto", seconds=6 * seconds, seed=6)
-            exact = np.array([long[v].probability for v in names])
-        else:
-            exact = np.array([truth(n)[kind(v)] for v in names])
+        solved = dft.exact(model) if evidence else None
+        exact = np.array([solved[v].probability if solved else truth(n)[kind(v)] for v in names])
         ratio = divergence(answers["standard"], exact) / max(divergence(answers["auto"], exact), 1e-300)
-        text = f"{seconds:g} s each" + ("; truth: auto with six times the time" if evidence else "")
+        text = f"{seconds:g} s each"
         what = f"n={n}{', evidence' if evidence else ''}"
         out.append(Row(f"KL gain at equal time, {what}", ratio, "×", 100.0 if evidence else 1e4, note=text))
     return out
@@ -102,6 +100,23 @@ def until(goal: float, repetitions: int) -> list[Row]:
         Row(f"until {goal:g}, half-width holds", float(np.mean(held)), "of runs", 0.93, note=note),
         Row(f"until {goal:g}, sweeps ÷ an oracle's", middle / needed, "×", 2.0, at_least=False),
     ]
+
+
+def until_time(goal: float, repetitions: int) -> list[Row]:
+    """The same by the clock, n=50: looking at the errors takes time as well. Runs and an oracle's take turns."""
+    model, query, exact = people(50), "smokes(P0)", truth(50)["smokes"]
+    first = [dft.marginals(model, [query], until=goal, seed=seed).run for seed in range(3)]
+    middle, burn_in = int(np.median([run["sweeps"] for run in first])), first[0]["burn_in"]
+    needed = round(oracle(model, query, exact, goal, [middle // 4, middle], 40))
+    took = {"until": [], "oracle": []}
+    for seed in range(repetitions):
+        for name, told in (("until", {"until": goal}), ("oracle", {"sweeps": needed, "burn_in": burn_in})):
+            began = time.perf_counter()
+            run = dft.marginals(model, [query], seed=seed, **told).run
+            took[name].append(time.perf_counter() - began - run["seconds"]["symmetries"] - run["seconds"]["compile"])
+    ratio = float(np.median(took["until"]) / np.median(took["oracle"]))
+    note = f"{repetitions} runs; median {np.median(took['until']):.2f} s, an oracle {np.median(took['oracle']):.2f} s"
+    return [Row(f"until {goal:g} at n=50, time ÷ an oracle's", ratio, "×", 2.0, at_least=False, note=note)]
 
 
 def oracle(model: Any, query: str, exact: float, goal: float, lengths: list[int], repetitions: int) -> float:
