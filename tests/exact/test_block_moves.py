@@ -151,7 +151,7 @@ def test_random_models_are_left_alone(model: FactorGraph) -> None:
         assert flow_error(model) < TOLERANCE
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(st.integers(0, 2**32 - 1))
 def test_random_paths_are_left_alone(seed: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
@@ -238,7 +238,7 @@ def test_conditionals_on_random_paths(seed: int) -> None:
         ("work.weight[r - row, lane] += model.log", "work.weight[r - row, lane] = model.log"),
         ("work.entry[lane] += model.stride[p] * state[model.other[p], lane]", "work.entry[lane] += 0"),
         ("work.weight[r - row, lane] += work.message[g - group, lane]", "pass"),
-        ("message[lane] += np.log(total[lane])", "pass"),
+        ("message[g, lane] += np.log(total[g, lane])", "pass"),
         ("work.chosen[up - first, lane]]", "model.row[model.group[up]]]"),
     ],
 )
@@ -251,7 +251,7 @@ def test_planted_bugs_are_seen(change: tuple[str, str]) -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        ("= 1.0 if up < 0 else 0.0", "= 1.0"),
+        ("1.0 if up < 0 else 0.0", "1.0"),
         ("work.message[g - group, lane] /= work.total[g - group, lane]", "pass"),
         ("conditional[slot, lane] +=", "conditional[slot, lane] ="),
     ],

@@ -13,6 +13,9 @@ import numpy as np
 from numba import njit
 
 UNIT = 2.0**-53
+# As in `mcsat.py`: each level of calls is compiled once more, so few are left, and references are not counted.
+helper = njit(cache=True, nogil=True, error_model="numpy", _nrt=False)  # pyright: ignore[reportCallIssue]
+inlined = njit(inline="always", error_model="numpy", _nrt=False)  # pyright: ignore[reportCallIssue]
 
 
 class Joint(NamedTuple):
@@ -63,7 +66,7 @@ class Sums(NamedTuple):
     visits: np.ndarray  # int64[slots]
 
 
-@njit(nogil=True, cache=True)
+@helper
 def add_offsets(offset, offset_at, stride, value, value_at, begin, end):
     """For the i-th variable that some factor has in a block: what its value in each of the rows adds to the entry."""
     for i in range(stride.shape[0]):
@@ -71,7 +74,7 @@ def add_offsets(offset, offset_at, stride, value, value_at, begin, end):
             offset[offset_at[i] + r] += stride[i] * value[value_at[i] + r]
 
 
-@njit(nogil=True, cache=True)
+@helper
 def uniform(streams, lane):
     """xoshiro256++ (period 2^256 - 1); 53 bits."""
     s0, s1, s2, s3 = streams[0, lane], streams[1, lane], streams[2, lane], streams[3, lane]
@@ -87,7 +90,7 @@ def uniform(streams, lane):
     return (word >> np.uint64(11)) * UNIT
 
 
-@njit(nogil=True, cache=True)
+@helper
 def pick(weight, begin, end, total, streams, lane):
     """The one line that draws: a row by its weight."""
     target = uniform(streams, lane) * total
@@ -101,13 +104,22 @@ def pick(weight, begin, end, total, streams, lane):
     return -1
 
 
-@njit(nogil=True, cache=True)
+@helper
+def fill(array, begin, end, value):
+    """Rows of an array. (A slice would take numba seconds to compile.)"""
+    for r in range(begin, end):
+        for lane in range(array.shape[1]):
+            array[r, lane] = value
+
+
+@inlined
 def weigh(model, c, row, state, work):
     """The log weight of a cluster's rows by its factors, given the variables outside the block."""
     begin, end = model.row[model.group[c]], model.row[model.group[c + 1]]
-    work.weight[begin - row : end - row] = 0.0
+    fill(work.weight, begin - row, end - row, 0.0)
     for m in range(model.touch[c], model.touch[c + 1]):
-        work.entry[:] = model.first[m]
+        for lane in range(state.shape[1]):
+            work.entry[lane] = model.first[m]
         for p in range(model.outside[m], model.outside[m + 1]):
             for lane in range(state.shape[1]):
                 work.entry[lane] += model.stride[p] * state[model.other[p], lane]
@@ -117,38 +129,37 @@ def weigh(model, c, row, state, work):
                 work.weight[r - row, lane] += model.log[work.entry[lane] + more]
 
 
-@njit(nogil=True, cache=True)
-def normalise(weight, total, message):
-    """Turn a group's log weights into weights, the largest 1; their sum, and its logarithm."""
-    message[:] = weight[0]
-    for r in range(1, weight.shape[0]):
-        for lane in range(total.shape[0]):
-            message[lane] = max(message[lane], weight[r, lane])
-    total[:] = 0.0
-    for r in range(weight.shape[0]):
-        for lane in range(total.shape[0]):
-            weight[r, lane] = np.exp(weight[r, lane] - message[lane]) if message[lane] > -np.inf else 0.0
-            total[lane] += weight[r, lane]
-    for lane in range(total.shape[0]):
-        if total[lane] > 1.0:
-            message[lane] += np.log(total[lane])
+@helper
+def normalise(weight, begin, end, g, total, message):
+    """Turn the log weights of a group's rows into weights, the largest 1; their sum, and its logarithm."""
+    fill(message, g, g + 1, -np.inf)
+    fill(total, g, g + 1, 0.0)
+    for r in range(begin, end):
+        for lane in range(weight.shape[1]):
+            message[g, lane] = max(message[g, lane], weight[r, lane])
+    for r in range(begin, end):
+        for lane in range(weight.shape[1]):
+            weight[r, lane] = np.exp(weight[r, lane] - message[g, lane]) if message[g, lane] > -np.inf else 0.0
+            total[g, lane] += weight[r, lane]
+    for lane in range(weight.shape[1]):
+        if total[g, lane] > 1.0:
+            message[g, lane] += np.log(total[g, lane])
 
 
-@njit(nogil=True, cache=True)
+@inlined
 def sum_out(model, c, row, group, work):
     """Normalise a cluster's groups, and add their sums to the parent's rows."""
     for g in range(model.group[c], model.group[c + 1]):
-        weight = work.weight[model.row[g] - row : model.row[g + 1] - row]
-        normalise(weight, work.total[g - group], work.message[g - group])
+        normalise(work.weight, model.row[g] - row, model.row[g + 1] - row, g - group, work.total, work.message)
     up = model.parent[c]
     if up >= 0:
         for r in range(model.row[model.group[up]], model.row[model.group[up + 1]]):
             g = model.reach[model.reach_at[c] + r]
-            for lane in range(work.entry.shape[0]):
+            for lane in range(work.weight.shape[1]):
                 work.weight[r - row, lane] += work.message[g - group, lane]
 
 
-@njit(nogil=True, cache=True)
+@inlined
 def draw_cluster(model, c, first, row, group, state, streams, work):
     """Draw a row among those that go with the parent's, and give the cluster's own variables their values."""
     up = model.parent[c]
@@ -161,11 +172,11 @@ def draw_cluster(model, c, first, row, group, state, streams, work):
             state[model.variable[j], lane] = model.value[model.value_at[j] + r]
 
 
-@njit(nogil=True, cache=True)
+@inlined
 def fold_cluster(model, c, row, group, work, conditional):
     """The probability of every row given all variables outside the block, added up by values."""
     up, first, last = model.parent[c], model.group[c], model.group[c + 1]
-    work.message[first - group : last - group] = 1.0 if up < 0 else 0.0
+    fill(work.message, first - group, last - group, 1.0 if up < 0 else 0.0)
     if up >= 0:
         for r in range(model.row[model.group[up]], model.row[model.group[up + 1]]):
             g = model.reach[model.reach_at[c] + r]
@@ -185,7 +196,7 @@ def fold_cluster(model, c, row, group, work, conditional):
                 conditional[slot, lane] += work.weight[r - row, lane]
 
 
-@njit(nogil=True, cache=True)
+@inlined
 def draw_block(model, b, state, streams, work, conditional, folded):
     """Draw a block in all lanes; false if in one of them every row is impossible."""
     begin, end = model.start[b], model.start[b + 1]
@@ -206,12 +217,13 @@ def draw_block(model, b, state, streams, work, conditional, folded):
     return True
 
 
-@njit(nogil=True, cache=True)
+@helper
 def run_sweeps(model, state, orders, streams, work, sums, cards, folded):
     """One sweep per row of `orders`: a block is drawn when its first variable comes. -1, or a block that is stuck."""
     final, conditional, visits = sums
     for s in range(orders.shape[0]):
-        work.done[:] = False
+        for b in range(work.done.shape[0]):
+            work.done[b] = False
         for q in range(orders.shape[1]):
             b = model.block_of[orders[s, q]]
             if not work.done[b]:
