@@ -6,10 +6,12 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hard_models import hard_grid
 
 from definetti.cli.main import run
+from definetti.model.factors import factor_graph
 from definetti.model.ties import untie
 from definetti.readers.reading import read
 from definetti.readers.writing import write_uai
@@ -48,6 +50,19 @@ def test_moves_that_cross_solve_it(grid: Any, side: int, sampler: str, capfd: py
     assert got["queries"][EDGE]["probability"] == 1.0 and got["queries"][EDGE]["mcse"] == 0.0
     assert abs(got["queries"]["X0"]["probability"] - 0.5) <= 5 * got["queries"]["X0"]["mcse"]
     assert sum(row["size"] for row in got["orbits"]) == side**2
+
+
+def test_auto_crosses_on_a_long_ring(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Three colours round a ring: single moves cannot change how often it winds, and the legal states are 2^150."""
+    path, ring = tmp_path / "ring.uai", [([i, (i + 1) % 150], 1.0 - np.eye(3)) for i in range(150)]
+    write_uai(factor_graph([3] * 150, [*ring, ([0], [1.0, 2.0, 3.0]), ([75], [3.0, 1.0, 1.0])]), path)
+    queries = ["--query", "X1=0", "--query", "X0=1 ^ X1=2", "--query", "X75=0 ^ X76=1"]
+    code, got = ask(capfd, "marginals", str(path), "--sweeps", "100", "--seed", "1", *queries)
+    assert code == 0 and got["run"]["sampler"] == "blocks" and got["warnings"] == []
+    truth = ask(capfd, "exact", str(path), *queries)[1]["queries"]
+    for text in queries[1::2]:
+        found = got["queries"][text]
+        assert abs(found["probability"] - truth[text]["probability"]) < 5 * found["mcse"] < 0.05
 
 
 def test_tempering_reports_its_ladder(grid: Any, capfd: pytest.CaptureFixture[str]) -> None:

@@ -11,6 +11,8 @@ from definetti.estimators.ask import ask
 from definetti.model.factors import FactorGraph, factor_graph
 from definetti.model.simplify import simplify
 from definetti.samplers.chains import Plan
+from definetti.samplers.choose import choose
+from definetti.samplers.joint import Blocks
 from definetti.samplers.movable import Illegal
 from definetti.symmetry.factors import none
 
@@ -53,6 +55,18 @@ def largest_z(model: FactorGraph, sampler: object, queries: list[str], **setting
 def test_auto_agrees_with_enumeration(name: str, symmetries: object) -> None:
     queries = QUERIES if MODELS[name].n > 2 else QUERIES[:1]
     assert largest_z(MODELS[name], "auto", queries, symmetries=symmetries) < 4.9
+
+
+@pytest.mark.parametrize("estimator", ["conditional", "control"])
+def test_estimators_may_use_the_conditionals_of_blocks(estimator: str) -> None:
+    """Two hard rings, each a tree of clusters, that soft factors tie to each other and to single variables."""
+    rng = np.random.default_rng(8)
+    rings = [([k + i, k + (i + 1) % 7], 1.0 - np.eye(3)) for k in (0, 7) for i in range(7)]
+    ties = [(0, 7), (3, 10), (0, 14), (5, 14), (9, 15), (14, 15)]
+    soft = [(list(pair), np.exp(rng.normal(size=(3, 3)))) for pair in ties]
+    model = factor_graph([3] * 16, [*rings, *soft]).condition({12: 1})
+    assert choose(simplify(model), "symmetric") == (Blocks(), [])
+    assert largest_z(model, "auto", [], estimator=estimator) < 4.9
 
 
 def test_groups_given_for_the_model_serve_the_core() -> None:

@@ -1,9 +1,10 @@
 """Samplers by name, and which one `auto` takes: the table where they register.
 
 `auto` runs on the core of a model (`model/ties.py`). It takes Gibbs sampling if moves of one variable at a time reach
-every state; else block moves, if the parts of the hard factors that they do not connect have few legal states; else,
-if it is known that they do not connect, tempering, whose hot chains pass through states that are impossible at the
-end of the ladder. Where nothing could be decided it takes Gibbs sampling, says so, and the chains' own alarms speak.
+every state; else block moves, if elimination on the parts of the hard factors that they do not connect needs small
+tables only; else, if it is known that they do not connect, tempering, whose hot chains pass through states that are
+impossible at the end of the ladder. Where nothing could be decided it takes Gibbs sampling, says so, and the chains'
+own alarms speak.
 """
 
 from __future__ import annotations

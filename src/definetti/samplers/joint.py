@@ -1,33 +1,38 @@
 """Block moves: the variables of a connected part of the hard factors are drawn together, given all others.
 
-Parts with few legal states, which single moves do not connect (or may not), are blocks; every other variable is a
-block of its own. Blocks are parts of the model, so the moves commute with its symmetries.
+Parts which single moves do not connect (or may not) are blocks, however many legal states they have, if elimination
+on them needs small tables only (`solvers/join_tree.py`); every other variable is a block of its own. Blocks are parts
+of the model, and the order of elimination does not change what is drawn, so the moves commute with its symmetries.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from definetti.errors import ModelError
 from definetti.model.factors import FactorGraph
-from definetti.model.hard import legal_tuples
+from definetti.model.hard import Part
 from definetti.samplers.blocks import Harvest, Seeds, Slots, count_values, taken, words
 from definetti.samplers.gibbs import Orders
+from definetti.samplers.joint_arrays import compiled
 from definetti.samplers.tables import Stuck
 from definetti.solvers.connectivity import unconnected_parts
+from definetti.solvers.join_tree import Tree, join_tree
 
-MOST_TUPLES = 4096  # legal states of one block
+MOST_ROWS = 4096  # legal tuples in the largest table of elimination
 
 
 @dataclass(frozen=True)
 class Blocks:
-    """Joint draws of small parts of the hard factors; `most`: legal states of one part."""
+    """Joint draws of parts of the hard factors; `most`: legal tuples in the largest table that this needs."""
 
     scan: str = "symmetric"
-    most: int = MOST_TUPLES
+    most: int = MOST_ROWS
 
     def __post_init__(self) -> None:
         if self.scan not in ("symmetric", "fixed"):
@@ -38,17 +43,16 @@ class Blocks:
 
     def alone(self, model: FactorGraph) -> np.ndarray:
         """The variables that move one at a time."""
-        together = [i for variables, _ in self.parts(model) for i in variables]
+        together = [i for tree in self.parts(model) for cluster in tree for i in cluster.variables]
         return np.setdiff1d(model.free, together)
 
-    def parts(self, model: FactorGraph) -> list[tuple[list[int], np.ndarray]]:
-        """(variables, legal tuples) of every part that is drawn jointly."""
-        listed = [legal_tuples(model, part, self.most) for part in unconnected_parts(model)]
-        return [part for part in listed if part is not None]
+    def parts(self, model: FactorGraph) -> list[Tree]:
+        """A join tree for every part that is drawn jointly."""
+        return [tree for tree in _trees(model, self.most) if tree is not None]
 
     def covers(self, model: FactorGraph) -> bool:
         """Whether every part that single moves may not connect is a block: then every state can be reached."""
-        return len(self.parts(model)) == len(unconnected_parts(model))
+        return all(tree is not None for tree in _trees(model, self.most))
 
     def engine(self, model: FactorGraph, slots: Slots) -> JointEngine:
         return build(model, slots, self.parts(model))
@@ -57,10 +61,34 @@ class Blocks:
         return Orders(self.scan, sites, words(seed, (4,)), orbit_of)
 
 
+@lru_cache(maxsize=1)  # choosing a sampler, compiling it and watching it ask the same about the same model
+def _trees(model: FactorGraph, most: int) -> list[Tree | None]:
+    """For every part that single moves may not connect; None where a table would be too large."""
+    parts = unconnected_parts(model)
+    scopes = _scopes_within(model, parts)
+    return [join_tree(model, part, inside, most) for part, inside in zip(parts, scopes, strict=True)]
+
+
+def _scopes_within(model: FactorGraph, parts: Sequence[Sequence[Part]]) -> list[list[list[int]]]:
+    """For every part the variables that each factor, hard or soft, has in it."""
+    part_of = np.full(model.n, -1)
+    for p, part in enumerate(parts):
+        part_of[[i for scope, _ in part for i in scope]] = p
+    factor = np.repeat(np.arange(model.factor_count), np.diff(model.scope_start))
+    inside: dict[tuple[int, int], list[int]] = {}
+    at = np.flatnonzero(part_of[model.scope] >= 0)
+    variables = model.scope[at]
+    for p, k, i in zip(part_of[variables].tolist(), factor[at].tolist(), variables.tolist(), strict=True):
+        inside.setdefault((p, k), []).append(i)
+    out: list[list[list[int]]] = [[] for _ in parts]
+    for (p, _), scope in inside.items():
+        out[p].append(scope)
+    return out
+
+
 @dataclass(frozen=True, eq=False)
 class JointEngine:
     model: Any  # kernels.joint.Joint
-    factors: Any  # kernels.joint.Factors
     cards: np.ndarray
     slots: Slots
     names: tuple[str, ...]
@@ -72,48 +100,21 @@ class JointEngine:
         return JointBlock(self, starts, seeds[0])
 
     def memory(self, chains: int, conditionals: bool) -> int:
-        return chains * (len(self.names) + 16 * self.slots.count)
+        rows, groups, clusters = self.largest
+        return chains * (len(self.names) + 16 * self.slots.count + 8 * (rows + 2 * groups + clusters + 1))
+
+    @property
+    def largest(self) -> tuple[int, int, int]:
+        """The most rows, groups of them and clusters that a block has."""
+        group = self.model.group[self.model.start]
+        counts = (self.model.row[group], group, self.model.start)
+        rows, groups, clusters = (int(np.diff(count).max(initial=0)) for count in counts)
+        return rows, groups, clusters
 
 
-def build(model: FactorGraph, slots: Slots, parts: list[tuple[list[int], np.ndarray]]) -> JointEngine:
+def build(model: FactorGraph, slots: Slots, parts: list[Tree]) -> JointEngine:
     """Compile a simplified model with these parts as blocks."""
-    from definetti.samplers.kernels import joint as kernels
-
-    together = {i for variables, _ in parts for i in variables}
-    alone = [([i], np.arange(int(model.cards[i]))[:, None]) for i in model.free.tolist() if i not in together]
-    blocks = sorted([*parts, *alone], key=lambda block: min(block[0]))
-    variable = np.array([i for variables, _ in blocks for i in variables], dtype=np.int32)
-    block_of = np.full(model.n, -1, dtype=np.int64)
-    for b, (variables, _) in enumerate(blocks):
-        block_of[variables] = b
-    touching: list[list[int]] = [[] for _ in blocks]
-    for k in range(model.factor_count):
-        for b in np.unique(block_of[model.variables(k)]).tolist():
-            touching[b].append(k)
-    sizes = np.array([tuples.size for _, tuples in blocks], dtype=np.int64)
-    compiled = kernels.Joint(
-        start=_starts([len(variables) for variables, _ in blocks]),
-        variable=variable,
-        slot=slots.start[slots.row_of[variable]].astype(np.int64),
-        block_of=block_of,
-        rows=np.array([len(tuples) for _, tuples in blocks], dtype=np.int64),
-        place=np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64) if blocks else np.zeros(0, np.int64),
-        values=np.concatenate([t.ravel() for _, t in blocks] or [np.zeros(0)]).astype(np.uint8),
-        touch_start=_starts([len(factors) for factors in touching]),
-        touch=np.array([k for factors in touching for k in factors], dtype=np.int64),
-    )
-    factors = kernels.Factors(
-        start=np.ascontiguousarray(model.scope_start),
-        scope=np.ascontiguousarray(model.scope),
-        stride=np.ascontiguousarray(model._strides),
-        first=np.ascontiguousarray(model.table_start[model.table_of]),
-        log=np.ascontiguousarray(model.tables),
-    )
-    return JointEngine(compiled, factors, model.cards.astype(np.int64), slots, model.names)
-
-
-def _starts(counts: list[int]) -> np.ndarray:
-    return np.concatenate([[0], np.cumsum(counts, dtype=np.int64)]).astype(np.int64)
+    return JointEngine(compiled(model, slots, parts), model.cards.astype(np.int64), slots, model.names)
 
 
 class JointBlock:
@@ -128,8 +129,15 @@ class JointBlock:
         self.lanes = len(starts)
         self.state = np.ascontiguousarray(starts.T, dtype=np.uint8)
         self._streams = words(seed, (4, self.lanes))
-        self._weight = np.zeros(int(engine.model.rows.max(initial=1)))
-        self._done = np.zeros(max(len(engine.model.rows), 1), dtype=np.bool_)
+        rows, groups, clusters = engine.largest
+        self._work = kernels.Work(
+            np.zeros((rows, self.lanes)),
+            np.zeros((groups, self.lanes)),
+            np.zeros((groups, self.lanes)),
+            np.zeros((clusters, self.lanes), np.int64),
+            np.zeros(self.lanes, np.int64),
+            np.zeros(len(engine.model.start) - 1, np.bool_),
+        )
         slots = engine.slots.count
         self._sums = kernels.Sums(
             np.zeros((slots, self.lanes)), np.zeros((slots, self.lanes)), np.zeros(slots, np.int64)
@@ -138,11 +146,11 @@ class JointBlock:
     def run(self, orders: np.ndarray, folded: int) -> None:
         engine = self._engine
         stuck = self._kernels.run_sweeps(
-            engine.model, engine.factors, self.state, orders, self._streams, self._weight, self._done, self._sums,
-            engine.cards, folded,
-        )  # fmt: skip
+            engine.model, self.state, orders, self._streams, self._work, self._sums, engine.cards, folded
+        )
         if stuck >= 0:
-            name = engine.names[engine.model.variable[engine.model.start[stuck]]]
+            root = engine.model.start[stuck + 1] - 1
+            name = engine.names[engine.model.variable[engine.model.own[root]]]
             raise Stuck(f"every value of {name} became impossible: the chain's start was illegal")
 
     def harvest(self) -> Harvest:

@@ -42,7 +42,7 @@ def build(model: FactorGraph, slots: Slots) -> TablesEngine:
     """Compile a simplified model."""
     from definetti.samplers.kernels import tables as kernels
 
-    _check_values(model)
+    check_values(model)
     factor, axis = _pairs(model)
     site = model.scope[model.scope_start[factor] + axis]
     order = np.argsort(site, kind="stable")
@@ -73,7 +73,7 @@ def _different(key: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.sort(first), rank[which.ravel()]
 
 
-def _check_values(model: FactorGraph) -> None:
+def check_values(model: FactorGraph) -> None:
     """A value is one byte of the state."""
     if len(model.free) and model.cards[model.free].max() > MOST_VALUES:
         i = int(model.free[model.cards[model.free].argmax()])

@@ -9,6 +9,7 @@ from __future__ import annotations
 import heapq
 import itertools
 import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,11 +29,17 @@ class Order:
 
 def min_fill(model: FactorGraph, limit: float) -> Order:
     """An elimination order of the variables that have factors; `TooLarge` as soon as its tables pass the limit."""
-    neighbours = interaction_graph(model)
+    starts, scope = model.scope_start.tolist(), model.scope.tolist()
+    return min_fill_of((scope[lo:hi] for lo, hi in itertools.pairwise(starts)), model.cards, limit)
+
+
+def min_fill_of(scopes: Iterable[Sequence[int]], cards: np.ndarray, limit: float) -> Order:
+    """The same for factors over these variables, of which each has cards[v] values."""
+    neighbours = interaction_graph(scopes)
     fill = {v: _fill(neighbours, v) for v in neighbours}
     heap = [(fill[v], len(around), v) for v, around in neighbours.items()]
     heapq.heapify(heap)
-    bits = np.log2(model.cards)
+    bits = np.log2(cards)
     found: list[tuple[int, set[int]]] = []
     largest = total = 0.0
     while heap:
@@ -52,19 +59,17 @@ def min_fill(model: FactorGraph, limit: float) -> Order:
     return Order(cliques, largest, total)
 
 
-def interaction_graph(model: FactorGraph) -> dict[int, set[int]]:
+def interaction_graph(scopes: Iterable[Sequence[int]]) -> dict[int, set[int]]:
     """Which variables share a factor."""
-    out: dict[int, set[int]] = {int(i): set() for i in np.unique(model.scope)}
-    starts, scope = model.scope_start.tolist(), model.scope.tolist()
-    for lo, hi in itertools.pairwise(starts):
-        if hi - lo == 2:
-            a, b = scope[lo], scope[lo + 1]
-            out[a].add(b)
-            out[b].add(a)
-        elif hi - lo > 2:
-            together = scope[lo:hi]
-            for v in together:
-                out[v].update(together)
+    out: dict[int, set[int]] = {}
+    for scope in scopes:
+        if len(scope) == 2:
+            a, b = scope
+            out.setdefault(a, set()).add(b)
+            out.setdefault(b, set()).add(a)
+        else:
+            for v in scope:
+                out.setdefault(v, set()).update(scope)
     for v, around in out.items():
         around.discard(v)
     return out
