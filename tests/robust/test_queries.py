@@ -51,6 +51,12 @@ def test_conjunctions() -> None:
     assert rows("one=0") == {(0,)} and rows("one ^ X0") == {(1, 1)} and rows("!one ^ X0") == {(0, 1)}
 
 
+def test_a_spin_has_the_value_minus_one() -> None:
+    spins = replace(MODEL, value_names={0: ("-1", "1"), 1: ("-1", "1")})
+    assert rows("X0=-1 ^ X1=1", spins) == {(0, 1)}
+    assert rows("X0!=-1 v X1 = -1", spins) == rows('X0!="-1" v X1="-1"', spins)
+
+
 def test_formulas() -> None:
     assert rows("!X0") == {(0,)}
     assert rows("!!X0") == {(1,)}

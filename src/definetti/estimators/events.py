@@ -16,6 +16,7 @@ from definetti.samplers.blocks import Block
 from definetti.symmetry.factors import Symmetries
 
 MOST_ASKED = 4096  # tuples of one query that the solver is asked about
+MOST_MEMBERS = 20_000  # of a query's orbits that are listed, if the model has not more variables: about 10 ms a sweep
 RANDOM_IMAGES = 4096  # tuples that stand for an orbit too large to list
 
 
@@ -91,28 +92,35 @@ def build_event(
     agreeing = query.satisfying[(query.satisfying[:, ~free] == model.evidence[variables[~free]]).all(axis=1)]
     if len(agreeing) == np.prod(model.cards[variables[free]], dtype=np.int64):  # nothing is left open
         return Event(query, (), 1, 1), []
-    tuples, notices, size = [], [], 1
-    for values in agreeing:
-        literals = model.literal_start[variables[free]] + values[free]
-        members, more = _orbit(literals, group, over_orbit, rng, query)
-        notices += more
-        size = max(size, len(members))
-        tuples.append(members)
-    return Event(query, tuple(tuples), 0, size), notices[:1]
-
-
-def _orbit(
-    literals: np.ndarray, group: Symmetries, over_orbit: bool, rng: np.random.Generator, query: Query
-) -> tuple[np.ndarray, list[Notice]]:
+    literals = model.literal_start[variables[free]] + agreeing[:, free]
     if not over_orbit:
-        return literals[None], []
-    members = group.tuple_orbit(literals)
-    if members is not None:
-        return members, []
+        return Event(query, tuple(literals[:, None]), 0, 1), []
+    orbits = _orbits(literals, group)
+    if orbits is not None:
+        return Event(query, tuple(map(_sets, orbits)), 0, max(map(len, orbits), default=1)), []
+    count = max(1, RANDOM_IMAGES // len(literals))
     elements = group.random_elements(rng)
-    images = np.stack([next(elements)[literals] for _ in range(RANDOM_IMAGES)])
-    text = f"the orbit of {query.text!r} is too large to list; {RANDOM_IMAGES} random images stand for it"
-    return images, [Notice("fallback", text)]
+    images = np.stack([next(elements)[literals] for _ in range(count)], axis=1)
+    text = f"the orbit of {query.text!r} is too large to list; {count} random images stand for it"
+    return Event(query, tuple(images), 0, count), [Notice("fallback", text)]
+
+
+def _orbits(literals: np.ndarray, group: Symmetries) -> list[np.ndarray] | None:
+    """The orbit of each row, or None where they have too many members together: each is looked up in every sweep."""
+    left = max(MOST_MEMBERS, group.model.n)
+    out: list[np.ndarray] = []
+    for row in literals:
+        members = group.tuple_orbit(row, left)
+        if members is None:
+            return None
+        left -= len(members)
+        out.append(members)
+    return out
+
+
+def _sets(members: np.ndarray) -> np.ndarray:
+    """A conjunction holds in whatever order it is written, and the orbit has each set of literals equally often."""
+    return np.unique(np.sort(members, axis=1), axis=0)
 
 
 def observer(

@@ -4,6 +4,7 @@ drew."""
 from __future__ import annotations
 
 import math
+import operator
 import os
 import secrets
 import time
@@ -40,6 +41,7 @@ from definetti.symmetry.logic import RenamingSymmetries
 CHAINS = 64
 LOGIC_CHAINS = 8
 SWEEPS = 2000
+REAL = (int, float, np.number)
 
 
 def marginals(
@@ -68,15 +70,17 @@ def marginals(
     run; `seconds` beside `until` is the most it may take (600 otherwise). Without `burn_in` the run itself tells its
     warm-up.
     """
+    queries = [queries] if isinstance(queries, str) else queries
+    chains, sweeps, workers = (_whole(chains, "chains"), _whole(sweeps, "sweeps"), _whole(workers, "workers"))
+    burn_in, seed = _whole(burn_in, "burn_in", 0), _whole(seed, "seed", 0)
     if not isinstance(source, FactorGraph | MarkovLogic):
         from definetti.estimators.samples import from_samples
 
         return from_samples(source, queries, model, symmetries, estimator, burn_in or 0, time_limit, seed)
     method = choose(estimator)
     wanted = named(sampler, scan) if isinstance(sampler, str) else sampler
-    _check_counts(chains=chains, sweeps=sweeps, workers=workers)
-    _check_length(sweeps, seconds, until, burn_in)
-    seed = _seed(seed)
+    _check_length(sweeps, seconds, until)
+    seed = secrets.randbits(32) if seed is None else seed
     began = time.perf_counter()
     ready = _ready(source, check(source, symmetries), wanted, scan, queries, method, seed, time_limit)
     if isinstance(ready.sampler, LiftedSampler):
@@ -279,27 +283,26 @@ def _follow(
     return False
 
 
-def _seed(seed: int | None) -> int:
-    if seed is not None and seed < 0:
-        raise ModelError(f"a seed is a whole number from 0 on, got {seed}")
-    return secrets.randbits(32) if seed is None else int(seed)
+def _whole(value: Any, name: str, least: int = 1) -> int | None:
+    """A count, of whatever integer type; 1.5 sweeps of warm-up would never end."""
+    if value is None:
+        return None
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = least - 1
+    if number < least:
+        raise ModelError(f"{name} is a whole number from {least} on, got {value!r}")
+    return number
 
 
-def _check_counts(**counts: int | None) -> None:
-    for name, value in counts.items():
-        if value is not None and value < 1:
-            raise ModelError(f"{name} must be at least 1, got {value}")
-
-
-def _check_length(sweeps: int | None, seconds: float | None, until: float | None, burn_in: int | None) -> None:
+def _check_length(sweeps: int | None, seconds: Any, until: Any) -> None:
     if sweeps is not None and (seconds is not None or until is not None):
         raise ModelError("sweeps excludes seconds and until: give one (seconds beside until is the most it may take)")
-    if seconds is not None and not seconds > 0:
-        raise ModelError(f"seconds must be positive, got {seconds}")
-    if until is not None and not 0 < until < 1:
-        raise ModelError(f"until is a half-width between 0 and 1, got {until}")
-    if burn_in is not None and burn_in < 0:
-        raise ModelError(f"burn_in must not be negative, got {burn_in}")
+    if seconds is not None and not (isinstance(seconds, REAL) and seconds > 0):
+        raise ModelError(f"seconds must be a positive number, got {seconds!r}")
+    if until is not None and not (isinstance(until, REAL) and 0 < until < 1):
+        raise ModelError(f"until is a half-width between 0 and 1, got {until!r}")
 
 
 def _plan(

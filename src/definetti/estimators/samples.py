@@ -17,6 +17,7 @@ from definetti.estimators.events import flat_tuples
 from definetti.estimators.run import resolve
 from definetti.model.factors import FREE, FactorGraph
 from definetti.model.marginals import Marginals
+from definetti.model.possible import hard_factors
 from definetti.samplers.draws import Draws
 from definetti.symmetry.factors import Symmetries
 
@@ -76,7 +77,7 @@ def as_array(source: Any, model: FactorGraph) -> np.ndarray:
         array = _as_numbers(source)
     if array.ndim == 2:
         array = array[None]
-    if array.ndim != 3 or array.shape[2] != model.n or array.shape[1] == 0:
+    if array.ndim != 3 or array.shape[2] != model.n or 0 in array.shape[:2]:
         raise ModelError(
             f"samples must be an array chains × draws × variables with {model.n} variables, got shape {array.shape}"
         )
@@ -96,7 +97,18 @@ def as_array(source: Any, model: FactorGraph) -> np.ndarray:
         raise ModelError(
             f"chain {c}, draw {d}: {model.names[i]} is {array[c, d, i]}, but the evidence says {model.evidence[i]}"
         )
+    _possible(array, model)
     return array.astype(np.int64)
+
+
+def _possible(array: np.ndarray, model: FactorGraph) -> None:
+    """Draws that have probability zero are of another model, like draws that contradict the evidence."""
+    if len(hard_factors(model)) and (never := np.isneginf(model.log_density(array))).any():
+        c, d = np.argwhere(never)[0]
+        raise ModelError(
+            f"chain {c}, draw {d} has probability zero, as {int(never.sum())} of {never.size} draws have: "
+            "the samples are not of this model"
+        )
 
 
 def _as_numbers(source: Any) -> np.ndarray:

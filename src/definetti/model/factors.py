@@ -14,9 +14,10 @@ from functools import cached_property
 
 import numpy as np
 
-from definetti.errors import ModelError, UnknownName
+from definetti.errors import ModelError, TooLarge, UnknownName
 
 FREE = -1  # in `evidence`: the variable is not observed
+MOST_LITERALS = 2**28  # of a model: every step from here on makes arrays of them
 CHUNK = 2**22  # numbers gathered at once by `log_density`
 
 
@@ -59,7 +60,10 @@ class FactorGraph:
         value_names: Mapping[int, tuple[str, ...]] | None = None,
     ) -> FactorGraph:
         """From scopes in CSR form and a list of log tables; equal tables are merged here."""
-        n = len(cards)
+        n, literals = len(cards), int(np.sum(cards, dtype=np.int64))
+        if literals > MOST_LITERALS:
+            what = "the number of values of all variables together"
+            raise TooLarge(what, literals, MOST_LITERALS, "split variables of many values into several")
         keys: dict[tuple[tuple[int, ...], bytes], int] = {}
         number = np.empty(len(tables), dtype=np.int32)
         kept: list[np.ndarray] = []
@@ -141,6 +145,10 @@ class FactorGraph:
     def log_density(self, states: np.ndarray) -> np.ndarray:
         """Unnormalised log density of states[..., n]; -inf where a state contradicts the evidence."""
         states = np.asarray(states)
+        if states.shape[-1:] != (self.n,):
+            raise ModelError(f"a state has {self.n} values, one of each variable; got an array of shape {states.shape}")
+        if ((states < 0) | (states >= self.cards)).any():  # a negative one would be read from the end of a table
+            raise ModelError("a state has a value that its variable does not have; values are counted from 0")
         flat = states.reshape(-1, self.n) if self.n else np.empty((math.prod(states.shape[:-1]), 0), dtype=np.int64)
         total = np.empty(len(flat))
         step = max(1, CHUNK // max(1, len(self.scope)))  # the gathered values are states × scope
@@ -225,6 +233,9 @@ def factor_graph(
         raise ModelError(f"a variable has {next(c for c in counts if not 1 <= c < 2**31)} values; it needs 1 or more")
     cards_array = np.array(counts, dtype=np.int32)
     names = list(names) if names is not None else [f"X{i}" for i in range(len(cards_array))]
+    wrong = next((name for name in names if not isinstance(name, str)), None)
+    if wrong is not None:  # a number in a scope is a position
+        raise ModelError(f"the name of a variable is a text, got {wrong!r}")
     index = {name: i for i, name in enumerate(names)}
     if len(index) != len(cards_array):
         raise ModelError(f"{len(cards_array)} variables need as many different names, got {len(index)}")

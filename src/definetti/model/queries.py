@@ -24,7 +24,7 @@ MOST_PARTIAL = 1_000_000  # assignments looked at while searching for those that
 
 BINDS = {"!": 5, "^": 4, "v": 3, "=>": 2, "<=>": 1}
 SYMBOL = re.compile(r"<=>|=>|!=|[!^=()]")
-WORD = re.compile(r"[^\W]+(?:[.:\-][^\W]+)*")
+WORD = re.compile(r"-?[^\W]+(?:[.:\-][^\W]+)*")  # -1 is a value of a spin
 
 
 @dataclass(frozen=True, eq=False)

@@ -56,6 +56,9 @@ def exact(
     """
     if method not in METHODS:
         raise ModelError(f"no exact method is called {method!r}; there are {', '.join(METHODS)}")
+    if not isinstance(model, FactorGraph | MarkovLogic):
+        raise ModelError(f"exact needs a model, got a {type(model).__name__}; dft.read makes one")
+    queries = [queries] if isinstance(queries, str) else queries
     if cardinality:
         return _given(model, queries, method, cardinality)
     if isinstance(model, MarkovLogic):

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -135,6 +136,10 @@ def symmetries(model: Model, kind: str = "auto", generators: Any = None, time_li
 
     if kind not in KINDS:
         raise ModelError(f"symmetries of kind {kind!r} are not known; choose one of {', '.join(KINDS)}")
+    if not isinstance(model, FactorGraph | MarkovLogic):
+        raise ModelError(f"symmetries are of a model, got a {type(model).__name__}; dft.read makes one")
+    if not (isinstance(time_limit, Real) and time_limit > 0):
+        raise ModelError(f"time_limit must be a positive number of seconds, got {time_limit!r}")
     if isinstance(model, MarkovLogic):
         if generators is None and kind in ("auto", "renaming", "none"):
             from definetti.model.settle import settled
