@@ -102,3 +102,27 @@ def test_auto_reaches_every_state_of_every_example(examples: Path) -> None:
     assert found
     for path in found:
         assert single_moves_connect(untie(read(path)).core) is True  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["exact"],
+        ["symmetries", "--symmetries", "literals"],
+        ["marginals", "--symmetries", "variables"],
+        ["marginals", "--sampler", "blocks"],
+        ["marginals", "--sampler", "mcsat"],
+    ],
+)
+@pytest.mark.parametrize("clash", ["S(x) => F(x,y).\n!F(x,y) v !S(y).\n", "F(x,y) v F(y,x).\n!F(A,B).\n!F(B,A).\n"])
+def test_a_clash_is_told_in_formulas_by_every_command(
+    words: list[str], clash: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    theory, evidence = tmp_path / "clash.mln", tmp_path / "clash.db"
+    theory.write_text("S(p)\nF(p,p)\n" + clash)
+    evidence.write_text("S(A)\nS(B)\n")
+    command, *options = words
+    assert run([command, str(theory), "--evidence", str(evidence), "--domain", "p=4", *options]) == 2
+    out, err = capfd.readouterr()
+    assert out == "" and "these hard formulas" in err
+    assert clash.splitlines()[-1].removesuffix(".") in err and "(line" in err
