@@ -108,7 +108,6 @@ def test_auto_reaches_every_state_of_every_example(examples: Path) -> None:
     "words",
     [
         ["exact"],
-        ["symmetries", "--symmetries", "literals"],
         ["marginals", "--symmetries", "variables"],
         ["marginals", "--sampler", "blocks"],
         ["marginals", "--sampler", "mcsat"],

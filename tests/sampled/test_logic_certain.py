@@ -85,7 +85,7 @@ def test_what_merely_was_the_same_in_all_draws_is_not_exact(theory) -> None:
 
 
 def test_the_effective_size_belongs_to_the_error_that_is_shown(theory) -> None:
-    """The conditionals of Cites(x,x) were the same in all draws: its error is one in the draws, not that of rounding."""
+    """The conditionals of Cites(x,x) were the same in all draws: its error is one in the draws, not a rounding."""
     found = dft.marginals(theory(TOPICS, paper=3, field=3), sweeps=2000, seed=1)
     row = found["Cites(Paper1,Paper1)"]
     assert row.mcse > 0 and row.ess * row.mcse**2 <= 1.0
