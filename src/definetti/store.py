@@ -1,7 +1,8 @@
 """Result files: written by suffix (.json, .csv, .parquet), and read back with those that other programs write.
 
 A `.json` is the object of the command line's `--json` with every orbit; `.csv` and `.parquet` have one row per
-variable, and one per value for variables with more than two. Files appear whole or not at all.
+variable, and one per value for variables with more than two. An answer that failed a diagnostic has a last column
+that says which, beside every number. Files appear whole or not at all.
 """
 
 from __future__ import annotations
@@ -10,15 +11,17 @@ import csv
 import io
 import json
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from definetti.errors import DefinettiError, ModelError, ParseError
+from definetti.errors import FAILURES, DefinettiError, ModelError, Notice, ParseError
 from definetti.files import write_atomically
-from definetti.model.marginals import Estimate, Marginals
+from definetti.model.marginals import Estimate, Marginals, Saved
 
 COLUMNS = ("variable", "value", "probability", "mcse", "rhat", "ess", "orbit_size")
+DOUBTFUL = (*COLUMNS, "warnings")  # where a diagnostic failed: numbers go nowhere without their warning
 FIELDS = ("probability", "mcse", "rhat", "ess")
 SUFFIXES = (".json", ".csv", ".parquet")
 
@@ -49,7 +52,7 @@ def write_csv(marginals: Marginals, path: str | Path) -> None:
     """Columns variable, value, probability, mcse, rhat, ess, orbit_size; empty where there is no number."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(COLUMNS)
+    writer.writerow(_columns(marginals))
     writer.writerows(_rows(marginals))
     write_atomically(path, text.getvalue())
 
@@ -57,23 +60,30 @@ def write_csv(marginals: Marginals, path: str | Path) -> None:
 def write_parquet(marginals: Marginals, path: str | Path) -> None:
     """The columns of the CSV; needs pyarrow."""
     pyarrow, parquet = _pyarrow()
-    columns = list(zip(*_rows(marginals), strict=True)) or [()] * len(COLUMNS)
-    kinds = [pyarrow.string(), pyarrow.int32(), *[pyarrow.float64()] * 4, pyarrow.int64()]
-    arrays = [pyarrow.array(column, type=kind) for column, kind in zip(columns, kinds, strict=True)]
-    table = pyarrow.table(dict(zip(COLUMNS, arrays, strict=True)))
+    heads = _columns(marginals)
+    columns = list(zip(*_rows(marginals), strict=True)) or [()] * len(heads)
+    kinds = [pyarrow.string(), pyarrow.int32(), *[pyarrow.float64()] * 4, pyarrow.int64(), pyarrow.string()]
+    arrays = [pyarrow.array(column, type=kind) for column, kind in zip(columns, kinds[: len(heads)], strict=True)]
+    table = pyarrow.table(dict(zip(heads, arrays, strict=True)))
     sink = io.BytesIO()
     parquet.write_table(table, sink)
     write_atomically(path, sink.getvalue())
 
 
+def _columns(marginals: Marginals) -> tuple[str, ...]:
+    return COLUMNS if marginals.trusted else DOUBTFUL
+
+
 def _rows(marginals: Marginals) -> Iterator[tuple[Any, ...]]:
+    kinds = " ".join(sorted({notice.kind for notice in marginals.notices if notice.fails}))
+    doubt = (kinds,) if kinds else ()
     for name, estimate in marginals.variables():
         if isinstance(estimate.probability, list):
             for value, probability in enumerate(estimate.probability):
                 rest = (_number(_at(getattr(estimate, field), value)) for field in FIELDS[1:])
-                yield name, value, probability, *rest, estimate.orbit_size
+                yield name, value, probability, *rest, estimate.orbit_size, *doubt
         else:
-            yield name, None, *(_number(getattr(estimate, field)) for field in FIELDS), estimate.orbit_size
+            yield name, None, *(_number(getattr(estimate, field)) for field in FIELDS), estimate.orbit_size, *doubt
 
 
 def _at(value: Any, place: int) -> Any:
@@ -96,11 +106,11 @@ def _pyarrow() -> tuple[Any, Any]:
 # --- reading -------------------------------------------------------------------------------------------------
 
 
-def read_result(path: str | Path) -> Mapping[str, Estimate]:
+def read_result(path: str | Path) -> Saved:
     """Names → estimates, from our .json, .csv and .parquet, a UAI .MAR file, or an Alchemy result file.
 
     A .json gives its queries, and each orbit under the name of its representative. Files of other programs carry no
-    error bars: their mcse is None.
+    error bars: their mcse is None. The diagnostics that failed come with the answer.
     """
     path = Path(path)
     if path.suffix == ".parquet":
@@ -115,16 +125,15 @@ def read_result(path: str | Path) -> Mapping[str, Estimate]:
         found = _from_json(text, path)
     elif path.suffix == ".csv":
         found = _from_csv(text, path)
-    elif text.lstrip()[:3] == "MAR":
-        found = _from_mar(text, path)
     else:
-        found = _from_alchemy(text, path)
+        read = _from_mar if text.lstrip()[:3] == "MAR" else _from_alchemy
+        found = Saved(read(text, path))
     if not found:
         raise ParseError("no results in this file", path=path)
     return found
 
 
-def _from_json(text: str, path: Path) -> dict[str, Estimate]:
+def _from_json(text: str, path: Path) -> Saved:
     try:
         content = json.loads(text)
     except json.JSONDecodeError as error:
@@ -135,10 +144,18 @@ def _from_json(text: str, path: Path) -> dict[str, Estimate]:
         raise ParseError("nested too deeply", path=path) from None
     try:
         times = _checked(dict(content.get("run") or {}).get("quantile"))
-        found = {row["representative"]: _estimate(row, row["size"], times) for row in content["orbits"]}
-        return found | {name: _estimate(row, row["orbit_size"], times) for name, row in content["queries"].items()}
+        orbits = {row["representative"]: _estimate(row, row["size"], times) for row in content["orbits"]}
+        asked = {name: _estimate(row, row["orbit_size"], times) for name, row in content["queries"].items()}
+        notices = tuple(Notice(str(row["kind"]), str(row["message"])) for row in content.get("warnings") or ())
+        return Saved(orbits | asked, _covered(orbits, asked), notices)
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
         raise ParseError("not a result written by definetti: expected its keys queries and orbits", path=path) from None
+
+
+def _covered(orbits: Mapping[str, Estimate], asked: Mapping[str, Estimate]) -> dict[str, int]:
+    """Variables that the name of an orbit stands for: its size, without those that were also asked for by name."""
+    by_name = Counter(repr(estimate) for name, estimate in asked.items() if name not in orbits)
+    return {name: max(1, row.orbit_size - by_name[repr(row)]) for name, row in orbits.items()}
 
 
 def _estimate(row: Mapping[str, Any], size: Any, quantile: float | None = None) -> Estimate:
@@ -163,19 +180,20 @@ def _checked(value: Any) -> Any:
     return float(value)
 
 
-def _from_csv(text: str, path: Path) -> dict[str, Estimate]:
+def _from_csv(text: str, path: Path) -> Saved:
     reader = csv.reader(io.StringIO(text, newline=""))
     try:
         head = next(reader, [])
-        if tuple(head) != COLUMNS:
+        if tuple(head) not in (COLUMNS, DOUBTFUL):
             raise ParseError(f"expected the columns {','.join(COLUMNS)}", path=path, line=1)
-        rows = []
+        rows, doubts = [], set()
         for row in reader:
-            if len(row) != len(COLUMNS):
-                message = f"expected {len(COLUMNS)} fields, found {len(row)}"
+            if len(row) != len(head):
+                message = f"expected {len(head)} fields, found {len(row)}"
                 raise ParseError(message, path=path, line=reader.line_num)
+            doubts.update(row[len(COLUMNS) :])
             try:
-                value, *numbers = (None if field == "" else _checked(float(field)) for field in row[1:])
+                value, *numbers = (None if field == "" else _checked(float(field)) for field in row[1 : len(COLUMNS)])
                 if numbers[0] is None or not 0 <= numbers[0] <= 1 or numbers[-1] is None:
                     raise ValueError
                 rows.append((row[0], value, *numbers))
@@ -184,18 +202,26 @@ def _from_csv(text: str, path: Path) -> dict[str, Estimate]:
                 raise ParseError(message, path=path, line=reader.line_num, column=1, source=",".join(row)) from None
     except csv.Error as error:
         raise ParseError(str(error), path=path, line=reader.line_num) from None
-    return _from_rows(rows)
+    return Saved(_from_rows(rows), notices=_said(doubts))
 
 
-def _from_parquet(path: Path) -> dict[str, Estimate]:
+def _said(doubts: Iterable[str]) -> tuple[Notice, ...]:
+    """The warnings of a table, which has their kinds alone."""
+    kinds = sorted({kind for doubt in doubts for kind in doubt.split()} & FAILURES)
+    return tuple(Notice(kind, "its numbers were saved with this warning") for kind in kinds)
+
+
+def _from_parquet(path: Path) -> Saved:
     _, parquet = _pyarrow()
     try:
-        table = parquet.read_table(path, columns=list(COLUMNS)).to_pydict()
+        columns = DOUBTFUL if DOUBTFUL[-1] in parquet.read_schema(path).names else COLUMNS
+        table = parquet.read_table(path, columns=list(columns)).to_pydict()
     except DefinettiError:
         raise
     except Exception as error:  # pyarrow has errors of its own kinds
         raise ModelError(f"cannot read {path}: {error}") from None
-    return _from_rows(zip(*(table[column] for column in COLUMNS), strict=True))
+    rows = zip(*(table[column] for column in COLUMNS), strict=True)
+    return Saved(_from_rows(rows), notices=_said(str(doubt) for doubt in table.get(DOUBTFUL[-1], ())))
 
 
 def _from_rows(rows: Iterable[tuple[Any, ...]]) -> dict[str, Estimate]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
+from pathlib import Path
 from statistics import NormalDist
 
 import numpy as np
 import pytest
 
-from definetti.errors import ModelError
+from definetti.errors import ModelError, Notice
 from definetti.model.compare import compare
 from definetti.model.factors import factor_graph
 from definetti.model.marginals import Estimate, Marginals, OrbitRow, Variables
@@ -132,3 +134,34 @@ def test_a_verdict_on_two_saved_runs_knows_their_degrees_of_freedom(tmp_path) ->
     e = next(iter(a.values()))
     assert e.half_width > 1.97 * e.mcse
     assert compare(a, b).agrees
+
+
+def test_averages_over_saved_orbits_are_over_variables(tmp_path: Path) -> None:
+    """A .json has one row per orbit: an orbit of 3 weighs three times one of 1, whichever file has it, and a variable
+    that was asked for by name is not counted twice."""
+    import definetti as dft
+    from definetti.store import read_result, save
+
+    weights, other = [[3.0, 1.0], [1.0, 2.0]], [[2.0, 1.0], [1.0, 2.0]]
+    names = {"hub": 2, "a": 2, "b": 2, "c": 2}
+    one, two = (factor_graph(names, [(("hub", name), table) for name in "abc"]) for table in (weights, other))
+    whole = exact(one).compare(exact(two))
+    for queries in ([], ["b", "c"], ["a"], ["a", "b", "c"]):
+        paths = [
+            save(exact(model, queries, symmetries=dft.symmetries(model)), tmp_path / f"{k}.json")
+            for k, model in enumerate((one, two))
+        ]
+        found = compare(*(read_result(path) for path in paths))
+        for figure in ("kl_ab", "kl_ba", "mse"):
+            assert getattr(found, figure) == pytest.approx(getattr(whole, figure), rel=1e-12)
+
+
+def test_an_answer_that_is_not_trusted_says_so_when_compared() -> None:
+    """Numbers that look perfect agree with the truth, and still carry their warning."""
+    model = factor_graph({"a": 2, "b": 2}, [(("a", "b"), [[0.0, 1.0], [1.0, 0.0]])])
+    truth = exact(model)
+    stuck = replace(truth, notices=(Notice("frozen", "nothing moved"), Notice("note", "harmless")))
+    for found in (stuck.compare(truth), truth.compare(stuck)):
+        assert found.agrees and "NOT TRUSTED: frozen" in repr(found) and "nothing moved" in repr(found)
+        assert [w["kind"] for w in found.to_json()["warnings"]] == ["frozen"]
+    assert "TRUSTED" not in repr(truth.compare(truth))

@@ -106,3 +106,19 @@ def test_numbers_without_error_are_left_out_and_unknown_ones_are_not() -> None:
     assert look(0.0, 0.0) == Look(0.0, None)
     assert look(0.1, np.nan) == Look(None, None)
     assert look(0.0, 0.1).half_width == pytest.approx(0.196, abs=1e-3)
+
+
+def test_chains_that_stay_apart_do_not_reach_the_goal() -> None:
+    """Frozen at different values their R-hat is infinite, and with many of them the half-width may be small."""
+    flat = np.zeros(2, dtype=bool)
+    found = Diagnosis(np.array([0.01, 0.0]), np.array([np.inf, np.nan]), np.ones(2), flat, flat, np.full(2, 1e9))
+    look = worst(found, np.arange(2))
+    assert look.rhat == np.inf
+
+    class Apart:
+        def measure(self, draws: object, method: str) -> Look:
+            return look
+
+    stopping = Stopping(Apart(), "orbit", 1.0, 0.1, watched=False)
+    stopping.finish(Run(110).draws())
+    assert not stopping.reached and "R-hat is inf" in stopping.notices()[0].message

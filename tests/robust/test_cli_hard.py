@@ -41,6 +41,21 @@ def test_plain_gibbs_fails_where_it_is_frozen(grid: Any, side: int, capfd: pytes
     assert code == 1 and "frozen" in {w["kind"] for w in got["warnings"]}
 
 
+@pytest.mark.parametrize("suffix", [".json", ".csv"])
+def test_a_frozen_run_is_compared_with_its_warning(
+    grid: Any, suffix: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """On an even grid symmetry makes its numbers perfect."""
+    frozen, truth = str(tmp_path / f"frozen{suffix}"), str(tmp_path / f"exact{suffix}")
+    words = ["--sampler", "gibbs", "--sweeps", "50", "--seed", "1", "-o", frozen]
+    assert ask(capfd, "marginals", grid(4), *words)[0] == 1
+    assert ask(capfd, "exact", grid(4), "-o", truth)[0] == 0
+    code, got = ask(capfd, "compare", frozen, truth)
+    assert code == 1 and got["agrees"] and "frozen" in {w["kind"] for w in got["warnings"]}
+    assert run(["compare", frozen, truth]) == 1 and "warning (frozen)" in capfd.readouterr().err
+    assert ask(capfd, "compare", truth, truth)[0] == 0
+
+
 @pytest.mark.parametrize("sampler", ["auto", "swendsen-wang", "blocks"])
 @pytest.mark.parametrize("side", [6, 7])
 def test_moves_that_cross_solve_it(grid: Any, side: int, sampler: str, capfd: pytest.CaptureFixture[str]) -> None:
@@ -102,3 +117,26 @@ def test_auto_reaches_every_state_of_every_example(examples: Path) -> None:
     assert found
     for path in found:
         assert single_moves_connect(untie(read(path)).core) is True  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["exact"],
+        ["marginals", "--symmetries", "variables"],
+        ["marginals", "--sampler", "blocks"],
+        ["marginals", "--sampler", "mcsat"],
+    ],
+)
+@pytest.mark.parametrize("clash", ["S(x) => F(x,y).\n!F(x,y) v !S(y).\n", "F(x,y) v F(y,x).\n!F(A,B).\n!F(B,A).\n"])
+def test_a_clash_is_told_in_formulas_by_every_command(
+    words: list[str], clash: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    theory, evidence = tmp_path / "clash.mln", tmp_path / "clash.db"
+    theory.write_text("S(p)\nF(p,p)\n" + clash)
+    evidence.write_text("S(A)\nS(B)\n")
+    command, *options = words
+    assert run([command, str(theory), "--evidence", str(evidence), "--domain", "p=4", *options]) == 2
+    out, err = capfd.readouterr()
+    assert out == "" and "these hard formulas" in err
+    assert clash.splitlines()[-1].removesuffix(".") in err and "(line" in err

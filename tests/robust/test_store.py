@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from definetti.errors import DefinettiError, ModelError, ParseError
+from definetti.errors import DefinettiError, ModelError, Notice, ParseError
 from definetti.model.factors import factor_graph
 from definetti.model.marginals import Estimate, Marginals
 from definetti.solvers.choose import exact
@@ -49,6 +50,18 @@ def test_json(answer: Marginals, tmp_path: Path) -> None:
     assert set(back) == {"Friends(Anna,Bob)", 'Friends(Anna,Bob) ^ "seen"', 'odd "name"'}
     assert all(back[name] == answer[name] for name in back)
     assert answer.compare(back).agrees
+
+
+@pytest.mark.parametrize("suffix", [".json", ".csv", ".parquet"])
+def test_numbers_are_not_saved_without_their_warnings(answer: Marginals, suffix: str, tmp_path: Path) -> None:
+    doubt = (Notice("note", "harmless"), Notice("frozen", "x"), Notice("divided", "y"))
+    path = save(replace(answer, notices=doubt), tmp_path / f"out{suffix}")
+    back = read_result(path)
+    assert {notice.kind for notice in back.notices if notice.fails} == {"frozen", "divided"}
+    assert read_result(save(answer, tmp_path / f"fine{suffix}")).notices == ()
+    if suffix == ".csv":
+        head, *lines = path.read_text().splitlines()
+        assert head.endswith(",orbit_size,warnings") and all(line.endswith(",divided frozen") for line in lines)
 
 
 def test_an_old_file_survives_a_failed_write(answer: Marginals, tmp_path: Path) -> None:

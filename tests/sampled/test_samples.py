@@ -7,12 +7,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from folding import values_of
+from hard_models import hard_grid
 from small_models import hard_pairs, ising_ring, mean_field, potts_ring, triples
 
 import definetti as dft
 from definetti.errors import ModelError
 from definetti.estimators.run import ask
-from definetti.model.factors import FactorGraph
+from definetti.model.factors import FactorGraph, factor_graph
 from definetti.samplers.chains import Plan, Sampling
 from definetti.samplers.gibbs import Gibbs
 from definetti.symmetry.factors import symmetries
@@ -234,3 +235,32 @@ def test_starts_are_legal() -> None:
     model = dft.factor_graph([3] * n, [(list(e), apart) for e in edges])
     states = stored(model, 40, 3, 5)
     assert all((states[:, :, i] != states[:, :, j]).all() for i, j in edges)
+
+
+def test_samples_of_a_stuck_chain_carry_their_warning() -> None:
+    """Two colours on a grid: symmetry makes one half of a chain that never moved. Draws that jump are fine."""
+    board = np.indices((4, 4)).sum(axis=0).ravel() % 2
+    stuck = np.tile(board, (2, 50, 1))
+    found = dft.marginals(stuck, model=hard_grid(4, 4))
+    assert found["X0"].probability == 0.5 and not found.trusted
+    assert {notice.kind for notice in found.notices if notice.fails} == {"frozen"}
+    flips = np.random.default_rng(1).integers(2, size=(2, 50, 1))
+    assert dft.marginals(stuck ^ flips, model=hard_grid(4, 4)).trusted
+
+
+def test_forced_samples_are_no_alarm() -> None:
+    """X0 is forced by the hard factors, X1 is free."""
+    forced = factor_graph([2, 2, 2], [((0, 1), [[0.0, 0.0], [1.0, 1.0]]), ((0, 2), [[1.0, 1.0], [2.0, 1.0]])])
+    samples = np.random.default_rng(2).integers(2, size=(4, 200, 3))
+    samples[:, :, 0] = 1
+    found = dft.marginals(samples, model=forced)
+    assert found.trusted and (found["X0"].probability, found["X0"].mcse) == (1.0, 0.0)
+
+
+def test_impossible_samples_are_refused() -> None:
+    samples = np.tile(np.indices((3, 3)).sum(axis=0).ravel() % 2, (2, 5, 1))
+    samples[1, 3, 8] ^= 1
+    with pytest.raises(ModelError, match=r"chain 1, draw 3: the model gives X7=1, X8=1 probability 0"):
+        dft.marginals(samples, model=hard_grid(3, 3))
+    with pytest.raises(ModelError, match=r"chain 0, draw 0: the model gives X0=1 probability 0"):
+        dft.marginals([[1, 0]], model=factor_graph([2, 2], [((0,), [1.0, 0.0])]))

@@ -10,7 +10,7 @@ import click
 
 from definetti import show
 from definetti.cli.options import FILE, prints
-from definetti.cli.output import say, say_json
+from definetti.cli.output import say, say_json, warn
 
 if TYPE_CHECKING:
     from definetti.model.compare import Comparison
@@ -26,7 +26,7 @@ def command(first: Path, second: Path, as_json: bool, quiet: bool) -> int:
     """Differences and z-scores between two saved answers.
 
     RUN and REFERENCE are files that -o wrote, or result files of Alchemy or in the UAI's MAR format. Exit code 1 if
-    they disagree beyond their error bars.
+    they disagree beyond their error bars, or if one of them carries a warning that it is not to be trusted.
     """
     from definetti.model.compare import compare
     from definetti.store import read_result
@@ -38,10 +38,11 @@ def command(first: Path, second: Path, as_json: bool, quiet: bool) -> int:
         counts = {f"only_{which}": len(names) for which, names in alone.items()}
         say_json({"run": str(first), "reference": str(second), **comparison.to_json(), **counts})
     else:
+        warn(comparison.notices)
         by_orbit = ".json" in (first.suffix, second.suffix)
         say(comparison_table(comparison, left_out(alone, by_orbit)))
     judged = comparison.strongest is not None
-    return 1 if judged and not comparison.agrees else 0
+    return 1 if comparison.notices or (judged and not comparison.agrees) else 0
 
 
 def left_out(alone: Mapping[str, list[str]], by_orbit: bool) -> str:

@@ -76,7 +76,9 @@ def judge(estimates: Estimates, draws: Draws, certain: np.ndarray) -> Diagnosis:
     known = exact | (np.abs(estimates.value - certain) < 1e-12)  # a conditional that depends on nothing is the answer
     # conditionals that were the same in all states met: those not met have a probability of about one in the draws
     mcse = np.where(known, 0.0, np.where(mcse < ROUNDING, 1.0 / (draws.sweeps * draws.chains), mcse))
-    return replace(found, mcse=mcse, ess=np.where(mcse == 0.0, np.nan, found.ess), frozen=frozen)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ess = np.where(mcse > 0.0, found.ess * (found.mcse / mcse) ** 2, np.nan)
+    return replace(found, mcse=mcse, ess=ess, frozen=frozen)
 
 
 def assemble(

@@ -21,6 +21,7 @@ from definetti.samplers.tracking import Tracked
 
 DIVIDED = 0.1  # of a member's variance lies between chains: R-hat 1.05
 FALSE_ALARM = 1e-4
+FEWEST_SWEEPS = 20  # tracked: in fewer, members may well stay where they are by chance
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,7 +121,7 @@ def within_orbits(draws: Draws, name: Callable[[int], str]) -> list[Notice]:
     agree."""
     if draws.tracked is None or draws.chains < 2:
         return []
-    if not len(draws.tracked.statistic):
+    if not len(draws.tracked.statistic) or draws.tracked.lengths.sum() < FEWEST_SWEEPS:
         return []
     parts = _by_orbit(draws.tracked)
     x = draws.tracked.means[:, :, parts.order]

@@ -5,16 +5,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from definetti.diagnose import Diagnosis, half_width, weighted_mean
+from definetti.diagnose import Diagnosis, half_width
 from definetti.errors import Notice
 from definetti.estimators import ESTIMATORS
 from definetti.estimators.ask import cut_notices, fallback_notices
 from definetti.estimators.assemble import doubts, judge, number
 from definetti.estimators.gain import report, within_orbits
+from definetti.estimators.logic_certain import Certain, block_orbits
 from definetti.estimators.stopping import Look, worst
 from definetti.estimators.values import METHODS, Estimates
 from definetti.model.formulas import atoms, replace_constants, terms
@@ -84,7 +86,11 @@ class LogicQuestion:
     def _estimate(self, draws: Draws, method: str) -> tuple[Estimates, Diagnosis]:
         draws = replace(draws, groups=tied_orbits(self.group, draws.f.shape[2]))
         estimates = ESTIMATORS[method](draws)
-        return estimates, judge(estimates, draws, held(draws, self.group))
+        return estimates, judge(estimates, draws, self._certain.values(draws))
+
+    @cached_property
+    def _certain(self) -> Certain:
+        return Certain(self.group, [self.queries[text] for text in self.cells])
 
     def measure(self, draws: Draws, method: str) -> Look:
         orbits = len(self.group.sizes)
@@ -103,21 +109,9 @@ def tied_orbits(group: RenamingSymmetries, count: int) -> np.ndarray:
     """int64[count]: one number for the orbits that the values of a `!` block link; every other statistic is by
     itself."""
     tied = np.arange(count)
-    for name, orbits in group.atom_orbits.items():
-        exclusive = sorted(group.model.predicates[name].exclusive)
-        if not exclusive:
-            continue
-        values = [
-            *exclusive,
-            orbits.lookup.ndim - 1,
-        ]  # and the patterns of equal constants, which change with the values
-        blocks = np.moveaxis(orbits.lookup, values, range(-len(values), 0)).reshape(
-            -1, np.prod([orbits.lookup.shape[a] for a in values])
-        )
-        for block in blocks:
-            numbers = tied[np.unique(block[block >= 0])]
-            if len(numbers) > 1:
-                tied[np.isin(tied, numbers)] = numbers.min()
+    for numbers in block_orbits(group):
+        linked = tied[numbers]
+        tied[np.isin(tied, linked)] = linked.min()
     return tied
 
 
@@ -143,18 +137,6 @@ def logic_question(
             counted.append(Query(body, {f"c{k}": s for k, (s, _) in enumerate(constants)}, members))
         cells[text] = QueryCells(tuple(range(first, len(counted))), orbit.size)
     return LogicQuestion(used, group.late, queries, tuple(counted), cells, tuple(notices))
-
-
-def held(draws: Draws, group: RenamingSymmetries) -> np.ndarray:
-    """What is certain of statistics, NaN elsewhere: the conditionals of loose atoms, which depend on nothing, and the
-    values that no update could move. Whether the theory forces these, the run itself says (`relational_stuck`)."""
-    if draws.g is None or not len(draws.g):
-        return np.full(draws.f.shape[2], np.nan)
-    g = weighted_mean(draws.g, draws.lengths)
-    certain = np.where(np.abs(g - np.round(g)) < 1e-12, np.round(g), np.nan)
-    loose = list(group.numbers.loose)
-    certain[loose] = g[loose]
-    return certain
 
 
 def _numbers(atom: Atom) -> list[int]:

@@ -16,6 +16,7 @@ from definetti.errors import ModelError, Notice
 from definetti.estimators.crossing import mcsat_suits, mcsat_takes
 from definetti.model.ground import ground, ground_size
 from definetti.model.logic import MarkovLogic
+from definetti.model.settle import told_in_formulas
 from definetti.samplers.choose import UNDECIDED, UNREACHED
 from definetti.samplers.gibbs import Gibbs
 from definetti.samplers.lifted import LiftedSampler
@@ -76,6 +77,7 @@ def _chosen(
 
 def _grounded(model: MarkovLogic, kind: str, sampler: Any, why: str, time_limit: float) -> PreparedLogic:
     size = ground_size(model)
-    group = find_symmetries(ground(model), "literals" if kind in ("auto", "renaming") else kind, None, time_limit)
+    with told_in_formulas(model):
+        group = find_symmetries(ground(model), "literals" if kind in ("auto", "renaming") else kind, None, time_limit)
     text = f"the model was grounded, because {why}: {show.count(size.variables)} variables"
     return PreparedLogic(group, sampler, (Notice("note", f"{text}, {show.count(size.factors)} ground formulas"),))

@@ -9,6 +9,7 @@ import os
 import secrets
 import time
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -25,6 +26,7 @@ from definetti.estimators.stopping import MOST_SECONDS, Stopping
 from definetti.model.factors import FactorGraph
 from definetti.model.logic import MarkovLogic
 from definetti.model.marginals import Marginals
+from definetti.model.settle import told_in_formulas
 from definetti.model.simplify import simplify
 from definetti.readers.logic_queries import ground_queries
 from definetti.samplers.chains import Plan, Progress, Sampling
@@ -133,7 +135,8 @@ def _ready(
         asked = ground_queries(source, queries)
     if isinstance(sampler, LiftedSampler):
         raise ModelError(f"the sampler {sampler.name!r} is for Markov logic with symmetries by renaming, or none")
-    core = prepare(source, group, sampler, scan, time_limit)  # type: ignore[arg-type]
+    with told_in_formulas(source) if isinstance(source, MarkovLogic) else nullcontext():
+        core = prepare(source, group, sampler, scan, time_limit)  # type: ignore[arg-type]
     question = ask(core.group, asked, method, seed, core.untied, (*notices, *core.notices))
     return Ready(question, core.sampler, core.group.kind, None)
 

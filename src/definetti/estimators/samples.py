@@ -1,11 +1,14 @@
 """Post-processing: samples that another program drew, as an array or an object, folded into the same `Draws`.
 
-This is what the paper does with other people's samplers: the same samples, averaged over orbits.
+This is what the paper does with other people's samplers: the same samples, averaged over orbits. Where hard factors
+hold, they are watched as our own chains are: impossible states are an error, and variables that could not move are
+frozen, whatever symmetry makes of their numbers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,9 +19,11 @@ from definetti.estimators.ask import GraphQuestion, ask
 from definetti.estimators.events import flat_tuples
 from definetti.estimators.run import resolve
 from definetti.model.factors import FREE, FactorGraph
+from definetti.model.hard import factor_groups
 from definetti.model.marginals import Marginals
 from definetti.model.possible import hard_factors
 from definetti.samplers.draws import Draws
+from definetti.samplers.movable import hard_parts, truly_frozen
 from definetti.symmetry.factors import Symmetries
 
 BATCHES = 32
@@ -50,7 +55,9 @@ def from_samples(
     group = resolve(model, symmetries, time_limit)
     assert isinstance(group, Symmetries)
     question = ask(group, queries, method, 0 if seed is None else seed)
-    draws = fold(samples, question, burn_in)
+    _check_possible(samples, model)
+    frozen, forced = _stuck(samples, group.model)
+    draws = replace(fold(samples, question, burn_in), frozen=frozen, forced=forced)
     run = {
         "sampler": "samples",
         "estimator": method,
@@ -144,6 +151,37 @@ def _place(place: dict[str, int], name: str) -> int:
     if name not in place:
         raise ModelError(f"the samples have no variable {name!r}; they have {', '.join(list(place)[:5])}")
     return place[name]
+
+
+def _check_possible(samples: np.ndarray, model: FactorGraph) -> None:
+    """`ModelError` for the first state that hard factors forbid."""
+    for factors, scopes in factor_groups(model, hard_factors(model)):
+        never = np.isneginf(model.table(int(factors[0])))
+        for over in scopes:
+            wrong = never[tuple(np.moveaxis(samples[:, :, over], 2, 0))]
+            if wrong.any():
+                c, d = np.argwhere(wrong)[0]
+                state = ", ".join(f"{model.names[i]}={samples[c, d, i]}" for i in over.tolist())
+                why = f"the model gives {state} probability 0"
+                raise ModelError(f"chain {c}, draw {d}: {why}; are these samples of this model?")
+
+
+def _stuck(samples: np.ndarray, model: FactorGraph) -> tuple[np.ndarray | None, np.ndarray | None]:
+    """Variables that never moved in any chain and had no second possible value in any draw: frozen, or forced (beside
+    their values)."""
+    chains, draws, n = samples.shape
+    if draws < 2 or not len(hard_factors(model)):
+        return None, None
+    from definetti.samplers.kernels import movable as kernels
+
+    parts, starts = hard_parts(model), samples[:, 0]
+    states = np.ascontiguousarray(samples.reshape(chains * draws, n).T)
+    began = np.repeat(starts.T, draws, axis=1)
+    waiting = np.unique(parts.scope).astype(np.int64)
+    left = kernels.still_stuck(parts, states, np.int64(-1), began, chains * draws, waiting, len(waiting))
+    frozen = truly_frozen(model, waiting[:left], starts)
+    forced = np.setdiff1d(waiting[:left], frozen)
+    return frozen, np.stack([forced, starts[0, forced]])
 
 
 def fold(samples: np.ndarray, question: GraphQuestion, burn_in: int) -> Draws:

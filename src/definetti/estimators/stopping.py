@@ -46,14 +46,14 @@ class Measures(Protocol):
 
 
 def worst(found: Diagnosis, columns: np.ndarray) -> Look:
-    """Of these statistics; those without error are left out."""
+    """Of these statistics; those without error are left out. An R-hat may be infinite: chains that stay apart."""
     mcse, half, rhat = (x[columns] for x in (found.mcse, found.half_width, found.rhat))
     moving = mcse != 0
     if not moving.any():
         return Look(0.0, None)
     if np.isnan(mcse).any():
         return Look(None, None)
-    known = rhat[moving & np.isfinite(rhat)]
+    known = rhat[moving & ~np.isnan(rhat)]
     return Look(float(half[moving].max()), float(known.max()) if len(known) else None)
 
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any
 
-from definetti.errors import ModelError, UnknownName
-from definetti.model.marginals import Estimate, Marginals, Number, show
+from definetti.errors import ModelError, Notice, UnknownName
+from definetti.model.marginals import Estimate, Marginals, Number, Saved, show
 
 FLOOR = 1e-9  # stands for a probability of 0 in the denominator of a Kullback-Leibler divergence
 Z95 = NormalDist().inv_cdf(0.975)
@@ -50,6 +50,7 @@ class Comparison:
     threshold: float | None  # for |z|
     agrees: bool
     verdict: str
+    notices: tuple[Notice, ...] = ()  # why one of the answers is not to be trusted, whatever the numbers look like
 
     @property
     def worst(self) -> tuple[Row, ...]:
@@ -70,6 +71,7 @@ class Comparison:
             "false_alarm": FALSE_ALARM,
             "agrees": self.agrees,
             "verdict": self.verdict,
+            "warnings": [{"kind": n.kind, "message": n.message} for n in self.notices],
             "worst": [
                 {"name": r.name, "variables": r.variables, "a": r.a, "b": r.b, "difference": r.difference}
                 | {"z": _finite(r.z)}
@@ -83,6 +85,7 @@ class Comparison:
         lines = [
             f"Comparison({len(self.names)} names, KL {self.kl_ab:.3g} and {self.kl_ba:.3g}, MSE {self.mse:.3g})",
             self.verdict,
+            *(f"NOT TRUSTED: {notice.kind}: {notice.message}" for notice in self.notices),
             f"{'':{width}}  {'a':>12}  {'b':>12}  {'difference':>11}  {'z':>8}",
         ]
         for name, row in zip(names, self.worst, strict=True):
@@ -113,12 +116,29 @@ def compare(a: Mapping[str, Estimate], b: Mapping[str, Estimate]) -> Comparison:
         names.append(name)
         key = (name if key_a is None else key_a, name if key_b is None else key_b)
         first, count, one, two = found.get(key, (name, 0, one, two))
-        found[key] = (first, count + 1, one, two)
+        found[key] = (first, count + max(_stands_for(a, name), _stands_for(b, name)), one, two)
     if not found:
         why = "all they share is observed" if alike else f"the second has none of the {len(a)} names of the first"
         raise ModelError(f"nothing to compare in these two answers: {why}")
     rows = tuple(_row(*entry) for entry in found.values())
-    return _summary(tuple(names), rows)
+    return _summary(tuple(names), rows, _doubts(a, b))
+
+
+def _doubts(*answers: Mapping[str, Estimate]) -> tuple[Notice, ...]:
+    """The diagnostics that failed in either answer."""
+    return tuple(
+        Notice(notice.kind, f"the {which} answer: {notice.message}")
+        for which, answer in zip(("first", "second"), answers, strict=True)
+        if isinstance(answer, Marginals | Saved)
+        for notice in answer.notices
+        if notice.fails
+    )
+
+
+def _stands_for(answer: Mapping[str, Estimate], name: str) -> int:
+    """Variables: a file with one row per orbit has their number beside its name. Where the orbits of two files differ
+    the larger one covers the smaller."""
+    return answer.variables.get(name, 1) if isinstance(answer, Saved) else 1
 
 
 def _answers(answer: Mapping[str, Estimate]) -> Iterator[tuple[str, Any, Estimate]]:
@@ -219,7 +239,7 @@ def _divergence(p: list[float], q: list[float]) -> float:
     return sum(x * math.log(x / (y if y > 0 else FLOOR)) for x, y in zip(p, q, strict=True) if x > 0)
 
 
-def _summary(names: tuple[str, ...], rows: tuple[Row, ...]) -> Comparison:
+def _summary(names: tuple[str, ...], rows: tuple[Row, ...], notices: tuple[Notice, ...]) -> Comparison:
     count = sum(row.variables for row in rows)
     tests = sum(row.tests for row in rows)
     strongest = max((row for row in rows if row.z is not None), key=lambda row: abs(row.z or 0.0), default=None)
@@ -236,6 +256,7 @@ def _summary(names: tuple[str, ...], rows: tuple[Row, ...]) -> Comparison:
         threshold=threshold,
         agrees=agrees,
         verdict=_verdict(rows, strongest, threshold, tests, agrees),
+        notices=notices,
     )
 
 

@@ -164,6 +164,24 @@ class Marginals(Mapping[str, Estimate]):
         return f"{head}{tail}{doubt})"
 
 
+@dataclass(frozen=True, eq=False)
+class Saved(Mapping[str, Estimate]):
+    """An answer read from a file: what it says of each name, and the doubts that it carries."""
+
+    estimates: Mapping[str, Estimate]
+    variables: Mapping[str, int] = field(default_factory=dict)  # that a name stands for, where they are more than one
+    notices: tuple[Notice, ...] = ()
+
+    def __getitem__(self, name: str) -> Estimate:
+        return self.estimates[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.estimates)
+
+    def __len__(self) -> int:
+        return len(self.estimates)
+
+
 def _fields(answer: Estimate | OrbitRow) -> dict[str, Any]:
     return {key: _finite(getattr(answer, key)) for key in ("probability", "mcse", "rhat", "ess")}
 

@@ -8,6 +8,8 @@ the samplers hold such atoms by the hard formulas themselves.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import numpy as np
 
@@ -43,6 +45,15 @@ def settled(model: MarkovLogic) -> MarkovLogic:
     if not one_sided(model):
         require_possible(model)
     return found
+
+
+@contextmanager
+def told_in_formulas(model: MarkovLogic) -> Iterator[None]:
+    """An `Unsatisfiable` of what was made of the model names its formulas and evidence instead of factors."""
+    try:
+        yield
+    except Unsatisfiable as clash:
+        raise explain(model, str(clash)) from None
 
 
 def one_sided(model: MarkovLogic) -> bool:

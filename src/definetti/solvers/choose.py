@@ -14,6 +14,7 @@ from definetti.model.factors import FREE, FactorGraph
 from definetti.model.logic import MarkovLogic
 from definetti.model.marginals import Estimate, Marginals, OrbitRow, Variables
 from definetti.model.queries import Query, parse_query
+from definetti.model.settle import told_in_formulas
 from definetti.model.ties import Untied, untie
 from definetti.solvers.eliminate import MOST_ENTRIES, eliminate
 from definetti.solvers.enumerate import MOST_STATES, enumerate_states, enumerated, show_count, state_bits
@@ -62,15 +63,8 @@ def exact(
     if cardinality:
         return _given(model, queries, method, cardinality)
     if isinstance(model, MarkovLogic):
-        found, reason = _lifted(model, queries, method)
-        if found is not None:
-            return found
-        try:
-            graph, asked, symmetries = _ground(model, queries)
-            solution, used = _solve(graph, asked, method)
-        except TooLarge as refusal:
-            raise _refused(model, reason, refusal) from None
-        return _marginals(graph, asked, solution, used, symmetries)
+        with told_in_formulas(model):
+            return _of_logic(model, queries, method)
     if method == "lifted":
         raise ModelError("lifted counting is for Markov logic; a factor graph has no logical variables")
     graph, asked = model, [q if isinstance(q, Query) else parse_query(q, model) for q in queries]
@@ -78,6 +72,18 @@ def exact(
         solution, used = _solve(graph, asked, method)
     except Unsatisfiable:
         raise explain(graph) from None  # which factors and evidence clash, as they were given
+    return _marginals(graph, asked, solution, used, symmetries)
+
+
+def _of_logic(model: MarkovLogic, queries: Sequence[str | Query], method: str) -> Marginals:
+    found, reason = _lifted(model, queries, method)
+    if found is not None:
+        return found
+    try:
+        graph, asked, symmetries = _ground(model, queries)
+        solution, used = _solve(graph, asked, method)
+    except TooLarge as refusal:
+        raise _refused(model, reason, refusal) from None
     return _marginals(graph, asked, solution, used, symmetries)
 
 

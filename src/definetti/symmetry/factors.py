@@ -148,8 +148,10 @@ def symmetries(model: Model, kind: str = "auto", generators: Any = None, time_li
             more = settled(model)
             return replace(trivial(more) if kind == "none" else renaming(more, time_limit), source=model)
         from definetti.model.ground import ground
+        from definetti.model.settle import told_in_formulas
 
-        model = ground(model)
+        with told_in_formulas(model):
+            return symmetries(ground(model), kind, generators, time_limit)
     if kind == "renaming":
         raise ModelError("renaming is for Markov logic; a factor graph has symmetries of literals or of variables")
     simple = simplify(model)
