@@ -375,6 +375,12 @@ def test_parts_too_large_are_left_and_watched() -> None:
     assert dft.marginals(hard_grid(6, 6), sampler="blocks", sweeps=100, seed=1).trusted
 
 
+def test_values_that_no_byte_holds_are_refused() -> None:
+    shift = factor_graph([300, 300], [([0, 1], np.roll(np.eye(300), 1, axis=0))])
+    with pytest.raises(TooLarge, match="the number of values of X0 is 300"):
+        engine_of(simplify(shift))
+
+
 def test_random_scan_is_refused() -> None:
     with pytest.raises(ModelError, match="once per sweep"):
         Blocks("random")

@@ -62,11 +62,11 @@ class Blocks:
 
 
 @lru_cache(maxsize=1)  # choosing a sampler, compiling it and watching it ask the same about the same model
-def _trees(model: FactorGraph, most: int) -> list[Tree | None]:
+def _trees(model: FactorGraph, most: int) -> tuple[Tree | None, ...]:
     """For every part that single moves may not connect; None where a table would be too large."""
     parts = unconnected_parts(model)
     scopes = _scopes_within(model, parts)
-    return [join_tree(model, part, inside, most) for part, inside in zip(parts, scopes, strict=True)]
+    return tuple(join_tree(model, part, inside, most) for part, inside in zip(parts, scopes, strict=True))
 
 
 def _scopes_within(model: FactorGraph, parts: Sequence[Sequence[Part]]) -> list[list[list[int]]]:

@@ -8,6 +8,7 @@ that cost less together than apart are joined, so a part with two legal states, 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -76,7 +77,7 @@ def _by_listing(model: FactorGraph, part: list[Part], most: int) -> Tree | None:
     if found is None or not len(found[1]):
         return None
     variables, rows = found
-    return Draft(model.cards, [tuple(variables)], [rows.astype(np.uint8)], [-1]).tree()
+    return Draft(model.cards, [tuple(variables)], [rows.astype(np.uint8)], [-1], [0]).tree()
 
 
 # --- the tables --------------------------------------------------------------------------------------------------
@@ -84,25 +85,28 @@ def _by_listing(model: FactorGraph, part: list[Part], most: int) -> Tree | None:
 
 def _draft(model: FactorGraph, part: list[Part], cliques: Sequence[tuple[int, ...]], most: int) -> Draft | None:
     """Each clique with the tuples that no hard factor forbids by itself."""
-    touching: dict[int, list[int]] = {}
+    touching: dict[int, set[int]] = {}
+    by_itself = {i: np.ones(int(model.cards[i]), dtype=bool) for scope, _ in part for i in scope}
     for k, (scope, _) in enumerate(part):
         for i in scope:
-            touching.setdefault(i, []).append(k)
+            touching.setdefault(i, set()).add(k)
+            by_itself[i] &= _onto(part[k], (i,))[1]
     position = {clique[0]: j for j, clique in enumerate(cliques)}
     rows, cells = [], 0
     for clique in cliques:
-        near = sorted({k for i in clique for k in touching[i]})
-        found = legal_tuples(model, [_onto(part[k], clique) for k in near], most)
+        near = {k for a, b in itertools.combinations(clique, 2) for k in touching[a] & touching[b]}
+        alone = [((i,), by_itself[i]) for i in clique]
+        found = legal_tuples(model, [*alone, *(_onto(part[k], clique) for k in sorted(near))], most)
         cells += found[1].size if found else 0
         if found is None or cells > MOST_CELLS:
             return None
         column = {i: c for c, i in enumerate(found[0])}
         rows.append(found[1][:, [column[i] for i in clique]].astype(np.uint8))
     parent = [position[clique[1]] if len(clique) > 1 else -1 for clique in cliques]
-    return Draft(model.cards, list(cliques), rows, parent)
+    return Draft(model.cards, list(cliques), rows, parent, [len(clique) - 1 for clique in cliques])
 
 
-def _onto(part: Part, variables: Iterable[int]) -> Part:
+def _onto(part: Part, variables: tuple[int, ...]) -> Part:
     """What a hard factor says of some variables, whatever its others are."""
     scope, allowed = part
     inside = tuple(i for i in scope if i in variables)
@@ -119,14 +123,15 @@ class Draft:
     variables: list[tuple[int, ...]]
     rows: list[np.ndarray]
     parent: list[int]
+    common: list[int]  # how many of the variables, the last ones, are those of the parent too
 
     def shared(self, j: int) -> tuple[np.ndarray, np.ndarray]:
         """For the rows of a cluster and for those of its parent: the values they share, as a number."""
         up = self.parent[j]
-        both = [i for i in self.variables[j] if i in self.variables[up]]
-        stride = np.cumprod([1, *self.cards[both[:-1]].tolist()], dtype=np.int64)[: len(both)]
-        mine, theirs = ([self.variables[k].index(i) for i in both] for k in (j, up))
-        return self.rows[j][:, mine] @ stride, self.rows[up][:, theirs] @ stride
+        own = len(self.variables[j]) - self.common[j]
+        both = self.variables[j][own:]
+        stride = np.cumprod([1, *self.cards[list(both)].tolist()], dtype=np.int64)[:-1]
+        return self.rows[j][:, own:] @ stride, self.rows[up][:, [self.variables[up].index(i) for i in both]] @ stride
 
     def make_consistent(self) -> None:
         """Keep the rows that go with some row of every child, then those that go with a row of the parent."""
@@ -160,12 +165,11 @@ class Draft:
 
     def _join(self, j: int, order: np.ndarray, first: np.ndarray, count: np.ndarray) -> None:
         """Each row of the parent meets the `count` rows of j that begin at `first` in this order."""
-        up = self.parent[j]
-        own = [c for c, i in enumerate(self.variables[j]) if i not in self.variables[up]]
+        up, own = self.parent[j], len(self.variables[j]) - self.common[j]
         within = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
         mine = self.rows[j][order[np.repeat(first, count) + within]]
-        self.rows[up] = np.column_stack([mine[:, own], np.repeat(self.rows[up], count, axis=0)])
-        self.variables[up] = (*(self.variables[j][c] for c in own), *self.variables[up])
+        self.rows[up] = np.column_stack([mine[:, :own], np.repeat(self.rows[up], count, axis=0)])
+        self.variables[up] = self.variables[j][:own] + self.variables[up]
         self.rows[j] = self.rows[j][:0]
 
     def tree(self) -> Tree:
