@@ -74,3 +74,10 @@ def test_names_are_texts() -> None:
 def test_too_many_values_are_refused_before_memory_is_taken() -> None:
     with pytest.raises(dft.TooLarge, match="values of all variables together"):
         dft.factor_graph([2_000_000_000], [])
+
+
+def test_weights_whose_sums_would_not_be_finite() -> None:
+    """Three of these add up to infinity: an ordinary model was called unsatisfiable."""
+    with pytest.raises(dft.ModelError, match="logarithm beyond"):
+        dft.factor_graph([2], [([0], [0.0, 1e308])] * 3, log=True)
+    assert dft.exact(dft.factor_graph([2], [([0], [-np.inf, 1e99])] * 3, log=True))["X0"].probability == 1.0

@@ -54,6 +54,7 @@ MISTAKES = [
     ("1 P(x) $ P(y)", 8, "has no meaning"),
     ("inf P(x)", 5, "a weight is a finite number"),
     ("1e400 P(x)", 1, "not finite; write a hard formula"),
+    ("-1e308 P(x)", 1, "not finite; write a hard formula"),  # was unsatisfiable: the sum over two groundings is -inf
     ("log(0) P(x)", 5, "log needs a positive number"),
     ("r = {}", 1, "has no constants"),
     ("r = {a}", 6, "upper-case letter; quote it"),

@@ -75,9 +75,9 @@ def judge(estimates: Estimates, draws: Draws, certain: np.ndarray) -> Diagnosis:
     mcse = np.where(found.constant, np.where(frozen, np.nan, rare), found.mcse)
     known = exact | (np.abs(estimates.value - certain) < 1e-12)  # a conditional that depends on nothing is the answer
     # conditionals that were the same in all states met: those not met have a probability of about one in the draws
-    mcse = np.where(known, 0.0, np.where(mcse < ROUNDING, 1.0 / (draws.sweeps * draws.chains), mcse))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ess = np.where(mcse > 0.0, found.ess * (found.mcse / mcse) ** 2, np.nan)
+    unmet = ~known & (mcse < ROUNDING)
+    mcse = np.where(known, 0.0, np.where(unmet, 1.0 / (draws.sweeps * draws.chains), mcse))
+    ess = np.where(known | unmet | found.constant, np.nan, found.ess)  # no spread to compare the error with
     return replace(found, mcse=mcse, ess=ess, frozen=frozen)
 
 
@@ -105,9 +105,11 @@ def assemble(
             "ess": found.ess[columns],
             "half_width": half_width[columns],
         }
-        made = {"estimator": METHODS[estimates.method[columns[0]]]} if len(columns) else {}
+        made: dict[str, Any] = {"estimator": METHODS[estimates.method[columns[0]]]} if len(columns) else {}
         if len(columns) == 1:
+            made["constant"] = bool(found.constant[columns[0]])
             return made | {key: number(value[0]) for key, value in fields.items()}
+        made["constant"] = found.constant[columns].tolist()
         return made | {key: [number(v) for v in value] for key, value in fields.items()}
 
     rows = []
@@ -157,18 +159,20 @@ def frozen_notice(name: str, count: int) -> Notice:
 
 
 def doubts(rows: Sequence[OrbitRow], asked: Mapping[str, Estimate]) -> list[Notice]:
-    """What fails: R-hat above 1.05, effective size below 100, or no standard error or no R-hat at all."""
+    """What fails: R-hat above 1.05, effective size below 100, or no standard error or no R-hat at all (for want of
+    sweeps, or of any draw that differs)."""
     printed = [(row.representative, row) for row in rows] + list(asked.items())
-    loose, few, unknown, unsure = [], [], [], []
+    loose, few, unknown, unsure, still = [], [], [], [], []
     total = sum(len(_list(row.mcse)) for _, row in printed)
     for name, row in printed:
-        for mcse, rhat, ess in zip(_list(row.mcse), _list(row.rhat), _list(row.ess), strict=True):
+        constant = np.broadcast_to(row.constant, len(_list(row.mcse))).tolist()
+        for mcse, rhat, ess, same in zip(_list(row.mcse), _list(row.rhat), _list(row.ess), constant, strict=True):
             if mcse == 0.0:
                 continue
             if mcse is None:
                 unknown.append(name)
             elif rhat is None:
-                unsure.append(name)
+                (still if same else unsure).append(name)
             elif rhat > MOST_RHAT:
                 loose.append((rhat, name))
             elif ess is not None and ess < FEWEST_ESS:
@@ -192,6 +196,9 @@ def doubts(rows: Sequence[OrbitRow], asked: Mapping[str, Estimate]) -> list[Noti
     if unsure:
         text = f"too few sweeps to tell whether the chains have mixed for {many(unsure)}, {unsure[0]} among them"
         out.append(Notice("few-samples", text + "; run more sweeps"))
+    if still:
+        text = f"constant in all draws: {many(still)}, {still[0]} among them. What was not met is rare, or out of reach"
+        out.append(Notice("few-samples", text + "; R-hat cannot tell which"))
     return out
 
 

@@ -156,6 +156,7 @@ def answer(estimates: Estimates, found: Diagnosis, k: int) -> dict[str, Any]:
         "ess": number(found.ess[k]),
         "estimator": METHODS[estimates.method[k]],
         "half_width": number(float(half_width(found.mcse[k], found.dof[k]))),
+        "constant": bool(found.constant[k]),
     }
 
 

@@ -17,6 +17,7 @@ import numpy as np
 from definetti.errors import ModelError, TooLarge, UnknownName
 
 FREE = -1  # in `evidence`: the variable is not observed
+LARGEST_LOG = 1e100  # of a weight: sums of them must stay finite
 MOST_LITERALS = 2**28  # of a model: every step from here on makes arrays of them
 CHUNK = 2**22  # numbers gathered at once by `log_density`
 
@@ -279,6 +280,8 @@ def _log_table(table: np.ndarray, shape: np.ndarray, log: bool, factor: int, sco
     if np.isnan(table).any() or (table == np.inf).any():
         raise ModelError(f"factor {factor} has a NaN or infinite entry")
     if log:
+        if (np.abs(table, where=np.isfinite(table), out=np.zeros(want)) > LARGEST_LOG).any():
+            raise ModelError(f"factor {factor} has a logarithm beyond ±{LARGEST_LOG:g}; write -inf if it is impossible")
         return table
     if (table < 0).any():
         raise ModelError(f"factor {factor} has the negative entry {table.min()}")

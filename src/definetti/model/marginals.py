@@ -30,6 +30,7 @@ class Estimate:
     orbit_size: int = 1
     estimator: str | None = None  # which one made it
     half_width: Number = None  # of a 95 % interval, by Student's t
+    constant: bool | list[bool] = False  # no draw differed from another: R-hat and effective size do not exist
 
     def __repr__(self) -> str:
         return f"Estimate({show(self.probability)} ± {show(self.mcse)}, orbit of {self.orbit_size})"
@@ -47,9 +48,11 @@ class OrbitRow:
     ess: Number = None
     estimator: str | None = None
     half_width: Number = None
+    constant: bool | list[bool] = False
 
     def estimate(self) -> Estimate:
-        return Estimate(self.probability, self.mcse, self.rhat, self.ess, self.size, self.estimator, self.half_width)
+        how = self.estimator, self.half_width, self.constant
+        return Estimate(self.probability, self.mcse, self.rhat, self.ess, self.size, *how)
 
 
 class Members(Protocol):

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from definetti.errors import ModelError
-from definetti.model.factors import FactorGraph, factor_graph
+from definetti.model.factors import LARGEST_LOG, FactorGraph, factor_graph
 
 SPINS = ("-1", "1")  # the values 0 and 1 of a spin
 ACCEPTED = (
@@ -178,8 +178,8 @@ def from_networkx(graph: Any, coupling: float | None = None) -> FactorGraph:
 def _from_quadratic(q: Quadratic) -> FactorGraph:
     """One table per different number; terms that are 0 make no factor."""
     for numbers, what in ((q.field, "field"), (q.coupling, "coupling"), (np.array([q.constant]), "offset")):
-        if not np.isfinite(numbers).all():
-            raise ModelError(f"a {what} is not finite")
+        if not (np.abs(numbers) < LARGEST_LOG).all():
+            raise ModelError(f"a {what} is not finite, or beyond ±{LARGEST_LOG:g}")
     n, levels = len(q.names), np.array(q.levels)
     own, pair = np.flatnonzero(q.field), np.flatnonzero(q.coupling)
     fields, field_of = np.unique(q.field[own], return_inverse=True)

@@ -17,6 +17,7 @@ from lark import Lark, Token, Transformer, UnexpectedCharacters, UnexpectedEOF, 
 from lark.exceptions import UnexpectedToken
 
 from definetti.errors import ParseError
+from definetti.model.factors import LARGEST_LOG
 
 DEEPEST = 200  # nesting of a formula: the walks over formulas are recursive
 
@@ -169,8 +170,9 @@ class _Build(Transformer[Token, Any]):
             if not 0 < number < math.inf:
                 raise Misplaced(f"log needs a positive number, not {rest[1]}", rest[1])
             value = -math.log(number) if first.startswith("-") else math.log(number)
-        if not math.isfinite(value):
-            raise Misplaced(f"the weight {first} is not finite; write a hard formula, with a period at its end", first)
+        if not abs(value) < LARGEST_LOG:
+            cure = "write a hard formula, with a period at its end"
+            raise Misplaced(f"the weight {first}, summed over groundings, is not finite; {cure}", first)
         return value, first
 
     def equivalence(self, left: Raw, op: Token, right: Raw) -> Raw:
