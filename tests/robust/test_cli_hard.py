@@ -68,6 +68,8 @@ def test_moves_that_cross_solve_it(grid: Any, side: int, sampler: str, capfd: py
 def test_tempering_reports_its_ladder(grid: Any, capfd: pytest.CaptureFixture[str]) -> None:
     code, got = ask(capfd, "marginals", grid(2), "--sampler", "tempering", "--sweeps", "300", "--seed", "1")
     assert code == 0 and len(got["run"]["tempering"]["swap_rates"]) == len(got["run"]["tempering"]["levels"]) - 1
+    assert run(["marginals", grid(2), "--sampler", "tempering", "--sweeps", "300", "--seed", "1"]) == 0
+    assert f"a ladder of {len(got['run']['tempering']['levels'])} levels" in capfd.readouterr().out
 
 
 @pytest.mark.parametrize("sampler", ["tempering", "blocks"])
