@@ -213,3 +213,17 @@ def test_tempering_over_tempering_is_refused() -> None:
     with pytest.raises(ModelError):
         Tempering(Tempering())
     assert tempering.Tempering().name == "tempering"
+
+
+def test_levels_below_the_model_start_anywhere_each_chain_by_itself() -> None:
+    """Chains that share one mixture of regions agree with each other and not with the model: it takes long to forget
+    where they came from. Evidence stays, and the level of the model starts where it is told."""
+    model = simplify(factor_graph([2, 3, 2], [([0, 1], [[1.0, 0.0, 0.0], [0.0, 1.0, 1.0]])]).condition({2: 1}))
+    starts = np.tile(np.array([[0, 0, 1]], dtype=np.uint8), (64, 1))
+    engine = build(model, Gibbs(), slots_of(model, none(model).row_of), LEVELS)
+    block = TemperingBlock(engine, starts, np.random.SeedSequence(0), False, True)
+    *below, own = [part.state[: model.n, :64] & np.uint8(part.mask) for part in block._blocks]
+    assert (starts == own.T).all()
+    for states in below:
+        assert (states[2] == 1).all() and set(states[0]) == {0, 1} and set(states[1]) == {0, 1, 2}
+    assert (below[0] != below[1]).any()

@@ -83,6 +83,8 @@ def test_auto_crosses_on_a_long_ring(tmp_path: Path, capfd: pytest.CaptureFixtur
 def test_tempering_reports_its_ladder(grid: Any, capfd: pytest.CaptureFixture[str]) -> None:
     code, got = ask(capfd, "marginals", grid(2), "--sampler", "tempering", "--sweeps", "300", "--seed", "1")
     assert code == 0 and len(got["run"]["tempering"]["swap_rates"]) == len(got["run"]["tempering"]["levels"]) - 1
+    assert run(["marginals", grid(2), "--sampler", "tempering", "--sweeps", "300", "--seed", "1"]) == 0
+    assert f"a ladder of {len(got['run']['tempering']['levels'])} levels" in capfd.readouterr().out
 
 
 @pytest.mark.parametrize("sampler", ["tempering", "blocks"])

@@ -149,7 +149,7 @@ def footer(result: Marginals) -> str:
         what = f"{show.count(run['chains'])} chains × {show.count(run['sweeps'])} sweeps"
         what += f" after {show.count(run['burn_in'])} of warm-up" if run["burn_in"] else ""
         how.insert(0, f"{what} by {run['sampler']}" if run["sampler"] else what)
-    lines = [", ".join(how), *reached(run), *gained(run)]
+    lines = [", ".join(how), *exchanged(run), *reached(run), *gained(run)]
     if run["updates"] and seconds["sample"]:
         rate = show.number(run["updates"] / seconds["sample"] / 1e6, 3)
         lines.append(f"{show.count(run['updates'])} updates, {rate} M per second")
@@ -157,6 +157,15 @@ def footer(result: Marginals) -> str:
         lines.append(f"seed {run['seed']}")
     lines.append(", ".join(f"{phase} {show.seconds(s)}" for phase, s in seconds.items() if s is not None))
     return "\n".join(lines)
+
+
+def exchanged(run: Mapping[str, Any]) -> list[str]:
+    """Of parallel tempering: the ladder, and how often neighbours on it exchange states."""
+    if not (ladder := run.get("tempering")):
+        return []
+    low, high = (show.number(rate, 2) for rate in (min(ladder["swap_rates"]), max(ladder["swap_rates"])))
+    levels = len(ladder["levels"])
+    return [f"a ladder of {levels} levels, neighbours exchange states in {low} to {high} of the attempts"]
 
 
 def reached(run: Mapping[str, Any]) -> list[str]:

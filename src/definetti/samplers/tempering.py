@@ -94,6 +94,8 @@ class TemperingEngine:
     engines: tuple[Engine, ...]  # the last is that of the model itself
     levels: np.ndarray
     parts: Any
+    free: np.ndarray
+    cards: np.ndarray  # of all variables
     width: int
     name: str = "tempering"
     together: int = 1
@@ -108,7 +110,9 @@ class TemperingEngine:
 def build(model: FactorGraph, over: Any, slots: Slots, levels: tuple[float, ...]) -> TemperingEngine:
     engines = tuple(_engine(softened(model, level), over, slots) for level in levels)
     width = min(engine.width for engine in engines)
-    return TemperingEngine(engines, np.array(levels, dtype=np.float64), all_parts(model), width)
+    return TemperingEngine(
+        engines, np.array(levels, dtype=np.float64), all_parts(model), model.free, model.cards, width
+    )
 
 
 def _engine(model: FactorGraph, over: Any, slots: Slots) -> Engine:
@@ -130,12 +134,15 @@ class TemperingBlock:
         from definetti.samplers.kernels import tempering as kernels
 
         self._kernels, self._engine, self.lanes = kernels, engine, len(starts)
-        seeds = seed.spawn(len(engine.engines) + 1)
-        last = len(engine.engines) - 1
-        self._blocks: list[Block] = [  # the last level starts at `starts`, the others at those of other chains
-            part.block(np.roll(starts, last - k, axis=0), seeds[k : k + 1], visits_too, conditionals)
+        seeds = seed.spawn(len(engine.engines) + 2)
+        rng = np.random.default_rng(seeds[-2])
+        self._blocks: list[Block] = [
+            part.block(
+                starts if k == len(engine.engines) - 1 else scattered(engine, starts, rng),
+                seeds[k : k + 1], visits_too, conditionals,
+            )
             for k, part in enumerate(engine.engines)
-        ]
+        ]  # fmt: skip
         self._stream = words(seeds[-1], (4,))
         self._penalties = np.array([penalty(level) for level in engine.levels])
         count = len(engine.levels)
@@ -184,6 +191,15 @@ class TemperingBlock:
 
     def present(self) -> np.ndarray:
         return self._blocks[-1].present()
+
+
+def scattered(engine: TemperingEngine, starts: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Starts for a level below the model's, where every state is possible: uniform, and each chain's its own. With the
+    starts of other chains they would all hold one mixture of regions, and forget it only when every state has been to
+    the top of the ladder and back; no look at the chains shows that."""
+    out = starts.copy()
+    out[:, engine.free] = rng.integers(engine.cards[engine.free], size=(len(starts), len(engine.free)))
+    return out
 
 
 @dataclass(frozen=True, eq=False)
