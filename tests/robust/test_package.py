@@ -52,6 +52,14 @@ def test_help_loads_nothing_heavy(command: str) -> None:
     assert loaded_by(f"from definetti.cli.main import run; assert run({words!r}) == 0") == set()
 
 
+def test_an_interrupt_while_loading_shows_no_traceback(tmp_path: Path) -> None:
+    (tmp_path / "click.py").write_text("raise KeyboardInterrupt\n")
+    path = os.pathsep.join([str(tmp_path), str(Path(definetti.__file__).parents[1])])
+    command = [sys.executable, "-m", "definetti", "info", "model.uai"]
+    done = subprocess.run(command, env=os.environ | {"PYTHONPATH": path}, capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
 @pytest.mark.parametrize("name", definetti.__all__)
 def test_public_names_are_there_and_stay_what_they_are(name: str) -> None:
     value = getattr(definetti, name)

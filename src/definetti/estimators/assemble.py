@@ -31,7 +31,7 @@ def with_events(draws: Draws, events: Sequence[Event], singles: int) -> Draws:
     def join(batches: np.ndarray, unknown: float | None = None) -> np.ndarray:
         columns, at = [], singles
         for event in events:
-            part = batches[:, :, at : at + len(event.tuples)].sum(axis=2) + event.certain
+            part = event.certain + event.sign * batches[:, :, at : at + len(event.tuples)].sum(axis=2)
             columns.append(np.full_like(part, unknown) if unknown is not None else part)
             at += len(event.tuples)
         return np.concatenate([batches[:, :, :singles], np.stack(columns, axis=2)], axis=2)

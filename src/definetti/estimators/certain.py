@@ -62,4 +62,5 @@ def _event(event: Event, singles: np.ndarray, statistic_of: np.ndarray) -> float
     """Known where each way to satisfy the query is one literal that is known."""
     if any(members.shape[1] > 1 for members in event.tuples):
         return float("nan")
-    return float(event.certain + sum(singles[statistic_of[members[0, 0]]] for members in event.tuples))
+    known = sum(singles[statistic_of[members[0, 0]]] for members in event.tuples)
+    return float(event.certain + event.sign * known)

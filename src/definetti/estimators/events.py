@@ -22,7 +22,8 @@ RANDOM_IMAGES = 4096  # tuples that stand for an orbit too large to list
 
 @dataclass(frozen=True, eq=False)
 class Event:
-    """A query's conjunctions: `tuples[t]` is the orbit (literals, one row per member) of the t-th way to satisfy it.
+    """A query's conjunctions: `tuples[t]` is the orbit (literals, one row per member) of the t-th way to satisfy it, or
+    to fail it where these are fewer (`sign` -1). The event is `certain` + `sign` · the sum of the orbits' means.
 
     `certain` is 1 where the evidence, or the formula itself, leaves nothing open.
     """
@@ -31,6 +32,7 @@ class Event:
     tuples: tuple[np.ndarray, ...]
     certain: int
     orbit_size: int
+    sign: int = 1
 
 
 def settled(model: FactorGraph, queries: Sequence[Query]) -> list[Query | bool]:
@@ -92,17 +94,30 @@ def build_event(
     agreeing = query.satisfying[(query.satisfying[:, ~free] == model.evidence[variables[~free]]).all(axis=1)]
     if len(agreeing) == np.prod(model.cards[variables[free]], dtype=np.int64):  # nothing is left open
         return Event(query, (), 1, 1), []
-    literals = model.literal_start[variables[free]] + agreeing[:, free]
+    rows, certain, sign = _fewer(agreeing[:, free], model.cards[variables[free]])
+    literals = model.literal_start[variables[free]] + rows
     if not over_orbit:
-        return Event(query, tuple(literals[:, None]), 0, 1), []
+        return Event(query, tuple(literals[:, None]), certain, 1, sign), []
     orbits = _orbits(literals, group)
     if orbits is not None:
-        return Event(query, tuple(map(_sets, orbits)), 0, max(map(len, orbits), default=1)), []
+        size = max(map(len, orbits), default=1)
+        return Event(query, tuple(map(_sets, orbits)), certain, size, sign), []
     count = max(1, RANDOM_IMAGES // len(literals))
     elements = group.random_elements(rng)
     images = np.stack([next(elements)[literals] for _ in range(count)], axis=1)
     text = f"the orbit of {query.text!r} is too large to list; {count} random images stand for it"
-    return Event(query, tuple(images), 0, count), [Notice("fallback", text)]
+    return Event(query, tuple(images), certain, count, sign), [Notice("fallback", text)]
+
+
+def _fewer(rows: np.ndarray, cards: np.ndarray) -> tuple[np.ndarray, int, int]:
+    """The rows, or all others where these are fewer (of 2^k - 1 ways to satisfy a disjunction one is left), with
+    `certain` and `sign`."""
+    if 2 * len(rows) <= np.prod(cards, dtype=np.float64):
+        return rows, 0, 1
+    place = np.cumprod([1, *cards[:-1]], dtype=np.int64)
+    others = np.ones(int(np.prod(cards, dtype=np.int64)), dtype=bool)
+    others[rows @ place] = False
+    return (np.flatnonzero(others)[:, None] // place % cards).astype(rows.dtype), 1, -1
 
 
 def _orbits(literals: np.ndarray, group: Symmetries) -> list[np.ndarray] | None:

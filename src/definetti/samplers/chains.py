@@ -165,7 +165,7 @@ class Sampling:
 
     def notices(self) -> list[Notice]:
         """What leaves the draws in doubt: tempering of little use, slices that were not solved."""
-        unsolved = doubts(block.clock for block in self.blocks if isinstance(block, MCSatBlock))
+        unsolved = doubts(clock for block in self.blocks if isinstance(block, MCSatBlock) for clock in block.clocks)
         return [*(self.ladder.notices() if self.ladder else []), *unsolved]
 
     @cached_property

@@ -190,8 +190,10 @@ class MCSatBlock:
         self.state = np.ascontiguousarray(starts.T, dtype=np.uint8)
         streams = words(seed, (self.lanes, 5))
         scratch = state_of(engine.model, starts[0], streams[0], engine.slots.count)
-        self._chains = [scratch._replace(streams=s, sums=np.zeros_like(scratch.sums)) for s in streams]
-        self.clock = scratch.clock
+        # a sample's key is the chain's own count of samples: chains that take turns must not count for each other
+        own = ((s, np.zeros_like(scratch.clock), np.zeros_like(scratch.sums)) for s in streams)
+        self._chains = [scratch._replace(streams=s, clock=clock, sums=sums) for s, clock, sums in own]
+        self.clocks = [chain.clock for chain in self._chains]
 
     def run(self, orders: np.ndarray, folded: int) -> None:
         from definetti.samplers.kernels.mcsat import advance
