@@ -51,14 +51,6 @@ def test_samples_need_chains() -> None:
         dft.marginals(np.zeros((0, 5, 4), dtype=int), model=RING)
 
 
-def test_impossible_samples_are_of_another_model() -> None:
-    draws = np.array([[0, 0, 1], [1, 1, 0]] * 20)
-    assert dft.marginals(draws, model=EQUAL, estimator="standard")["X2"].probability == 0.5
-    draws[3, 0] = 0
-    with pytest.raises(dft.ModelError, match="chain 0, draw 3 has probability zero, as 1 of 40"):
-        dft.marginals(draws, model=EQUAL)
-
-
 def test_the_density_of_what_is_no_state() -> None:
     for state in ([-1, 1, 1, 1], [2, 0, 0, 0], [0, 0, 0]):  # spins were read from the end of the tables
         with pytest.raises(dft.ModelError, match="a state has"):

@@ -84,8 +84,30 @@ def test_what_merely_was_the_same_in_all_draws_is_not_exact(theory) -> None:
     assert [row.mcse for row in short.orbits] == [None, None] and not short.trusted
 
 
-def test_the_effective_size_belongs_to_the_error_that_is_shown(theory) -> None:
+def test_a_floor_error_has_no_effective_size(theory) -> None:
     """The conditionals of Cites(x,x) were the same in all draws: its error is one in the draws, not a rounding."""
     found = dft.marginals(theory(TOPICS, paper=3, field=3), sweeps=2000, seed=1)
     row = found["Cites(Paper1,Paper1)"]
-    assert row.mcse > 0 and row.ess * row.mcse**2 <= 1.0
+    assert row.mcse > 0 and row.ess is None
+
+
+def test_the_exact_answer_names_atoms_of_blocks(theory) -> None:
+    """Of two values the block's number alone would not say which; and sampled answers are compared by atoms."""
+    model = theory(TOPICS + "0.8 Topic(x,Logic)\n", paper=2, field=2)
+    truth = dft.exact(model)
+    logic, other = truth["Topic(Paper1,Logic)"], truth["Topic(Paper1,Field1)"]
+    assert logic.probability > 0.6 and logic.probability + other.probability == pytest.approx(1.0)
+    assert {row.representative for row in truth.orbits} == {
+        "Topic(Paper1,Logic)", "Topic(Paper1,Field1)", "Cites(Paper1,Paper1)", "Cites(Paper1,Paper2)",
+    }  # fmt: skip
+    found = dft.marginals(model, sweeps=1000, seed=1).compare(truth)
+    assert found.agrees and len(found.names) == len(truth.members) == 8
+
+
+def test_an_estimator_that_does_not_apply_to_a_sampler_is_told(theory) -> None:
+    model = theory("S(p)\n0.5 S(x) => S(y)\n", p=3)
+    found = dft.marginals(model, sampler="mcsat", estimator="control", sweeps=200, seed=1)
+    assert found.run["estimator"] == "orbit"
+    (notice,) = [notice for notice in found.notices if notice.kind == "fallback"]
+    assert "mcsat" in notice.message and "'control'" in notice.message
+    assert not [n for n in dft.marginals(model, sampler="mcsat", sweeps=200, seed=1).notices if n.kind == "fallback"]

@@ -135,7 +135,8 @@ def fallback_notices(fallback: np.ndarray, method: str) -> list[Notice]:
     if not fallback.any():
         return []
     if method == "control":
-        text = f"too few batches to fit control variates for {int(fallback.sum())} numbers; 'orbit' was used for them"
+        why = "too few batches to fit control variates, or none that vary,"
+        text = f"{why} for {int(fallback.sum())} numbers; 'orbit' was used for them"
         return [Notice("fallback", text)]
     return [Notice("fallback", f"the estimator {method!r} does not apply to joint queries; 'orbit' was used for them")]
 

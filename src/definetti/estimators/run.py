@@ -98,7 +98,8 @@ def marginals(
         run = {**head, "world": world(source), **taken.run}
         run["seconds"] = {"symmetries": prepared, **taken.run["seconds"]}
         result = ready.question.conclude(taken.draws, how, run, taken.interrupted)
-        return replace(result, notices=(*result.notices, *taken.notices)), taken.left
+        said = (*result.notices, *taken.notices, *_fallen_back(method, how, kernel))
+        return replace(result, notices=said), taken.left
 
     if wanted is None and ready.logic is not None:
         return _by_choice(answer, ready.sampler, ready.logic, plan, sweeps is None, seconds)
@@ -171,6 +172,14 @@ def without_conditionals(method: str, kernel: Any) -> str:
     if method == "standard" or (method != "auto" and not isinstance(within, LiftedSampler | MCSat)):
         return method
     return "orbit"
+
+
+def _fallen_back(method: str, used: str, kernel: Any) -> list[Notice]:
+    """For those who asked for an estimator by name and get another."""
+    if method in ("auto", used):
+        return []
+    text = f"{kernel.name} has no full conditionals for the estimator {method!r}; {used!r} was used"
+    return [Notice("fallback", text)]
 
 
 @dataclass(frozen=True)

@@ -104,18 +104,7 @@ def as_array(source: Any, model: FactorGraph) -> np.ndarray:
         raise ModelError(
             f"chain {c}, draw {d}: {model.names[i]} is {array[c, d, i]}, but the evidence says {model.evidence[i]}"
         )
-    _possible(array, model)
     return array.astype(np.int64)
-
-
-def _possible(array: np.ndarray, model: FactorGraph) -> None:
-    """Draws that have probability zero are of another model, like draws that contradict the evidence."""
-    if len(hard_factors(model)) and (never := np.isneginf(model.log_density(array))).any():
-        c, d = np.argwhere(never)[0]
-        raise ModelError(
-            f"chain {c}, draw {d} has probability zero, as {int(never.sum())} of {never.size} draws have: "
-            "the samples are not of this model"
-        )
 
 
 def _as_numbers(source: Any) -> np.ndarray:

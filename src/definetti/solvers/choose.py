@@ -84,7 +84,27 @@ def _of_logic(model: MarkovLogic, queries: Sequence[str | Query], method: str) -
         solution, used = _solve(graph, asked, method)
     except TooLarge as refusal:
         raise _refused(model, reason, refusal) from None
-    return _marginals(graph, asked, solution, used, symmetries)
+    answers = _marginals(graph, asked, solution, used, symmetries)
+    blocks = any(predicate.exclusive for predicate in model.predicates.values())
+    return _by_atoms(model, graph, solution, answers) if blocks else answers
+
+
+def _by_atoms(model: MarkovLogic, graph: FactorGraph, solution: Solution, answers: Marginals) -> Marginals:
+    """A variable of the ground model may be a `!` block: its atoms are asked for, as sampling answers for them."""
+    from definetti.model.atoms import layout
+    from definetti.symmetry.atom_members import AtomMembers
+    from definetti.symmetry.atom_names import find_atom
+    from definetti.symmetry.logic import renaming
+
+    group, boxes = renaming(model), layout(model)
+    if len(group.atom_orbits) < len(model.predicates):  # too many kinds of atoms to number
+        return answers
+    rows = []
+    for orbit in group.orbits:
+        name, constants = find_atom(model, orbit.representative)
+        variable, value = boxes[name].literal(constants)
+        rows.append(OrbitRow(orbit.representative, orbit.size, float(solution.marginal(graph, variable)[value])))
+    return replace(answers, orbits=tuple(rows), members=AtomMembers(group))
 
 
 def _given(
