@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 from definetti.errors import Unsatisfiable
 from definetti.estimators.run import marginals
+from definetti.model.clash import explain
 from definetti.model.formulas import holds
-from definetti.model.satisfy import explain, legal
+from definetti.model.satisfy import legal
 from definetti.model.settle import settled
 from definetti.readers.mln import read_mln_text
 from definetti.samplers.chains import Plan

@@ -11,7 +11,6 @@ from small_models import ising_ring
 import definetti as dft
 
 RING = ising_ring(4, field=0.3)
-EQUAL = dft.factor_graph([2, 2, 2], [([0, 1], [[1, 0], [0, 1]]), ([1, 2], [[1, 2], [2, 1]])])
 
 
 @pytest.mark.parametrize("option", ["chains", "sweeps", "workers", "burn_in", "seed"])

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 import numpy as np
 
 from definetti.errors import TooLarge, Unsatisfiable
+from definetti.model.clash import bare, explain, few_clash
 from definetti.model.entail import Facts, entailed, with_facts
 from definetti.model.formulas import atoms as walk_atoms
 from definetti.model.formulas import quantified
@@ -26,7 +27,7 @@ from definetti.model.hard_clauses import (
 )
 from definetti.model.logic import MarkovLogic, Not
 from definetti.model.logic_simplify import is_simple
-from definetti.model.satisfy import explain, few_clash, legal
+from definetti.model.satisfy import legal
 
 MOST_GROUND = 6_000_000  #: literals of ground hard formulas that are propagated
 MOST_ASKED = 4_000_000  #: and that a solver is asked about before sampling
@@ -72,14 +73,20 @@ def one_sided(model: MarkovLogic) -> bool:
 
 def require_possible(model: MarkovLogic) -> None:
     """Ask a solver before anything is compiled: about a few constants, then about all where that is small."""
-    clash = few_clash(model)
-    if clash is None and hard_size(model) <= MOST_ASKED:
-        try:
-            clash = legal(model).solve() is None
-        except TooLarge:
-            return
-    if clash:
+    if few_clash(model) is not None:
         raise explain(model)
+    if hard_size(model) > MOST_ASKED:
+        return
+    asked = [model, bare(model)] if model.evidence or model.closed else [model]
+    for one in asked:  # where evidence sets constants apart that are alike, the formulas by themselves may tell
+        try:
+            found = legal(one).satisfiable()
+        except TooLarge:  # a formula with too many clauses
+            return
+        if found is False:
+            raise explain(one)
+        if found:
+            return
 
 
 def propagated(model: MarkovLogic) -> MarkovLogic:
@@ -98,8 +105,8 @@ def propagated(model: MarkovLogic) -> MarkovLogic:
         return model
     facts: Facts = defaultdict(list)
     numbers = ground.numbering
-    for name, start in numbers.start.items():
-        shape = model.shape(name)
+    for name in [name for name in model.predicates if name in numbers.start]:
+        start, shape = numbers.start[name], model.shape(name)
         here = forced[(forced >= start) & (forced < start + int(np.prod(shape, dtype=np.int64)))]
         for sign in (1, -1):
             some = here[value[here] == sign] - start

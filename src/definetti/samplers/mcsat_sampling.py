@@ -15,11 +15,12 @@ import numpy as np
 
 from definetti.errors import Notice
 from definetti.model.atoms import layout
+from definetti.model.clash import explain
 from definetti.model.factors import FREE, FactorGraph
 from definetti.model.formulas import atoms, equalities
 from definetti.model.ground import evaluate, ground
 from definetti.model.logic import Constant, MarkovLogic
-from definetti.model.satisfy import explain, legal
+from definetti.model.satisfy import legal
 from definetti.samplers.chains import Plan, Progress
 from definetti.samplers.draws import BATCHES, Batch, Draws, draws_of, kept_with, next_length
 from definetti.samplers.kernels.mcsat_arrays import Graph, State
@@ -176,7 +177,7 @@ def first_states(
     model: MarkovLogic, ground: FactorGraph, graph: Graph, plan: Plan, source: MarkovLogic | None
 ) -> Iterator[np.ndarray]:
     """Legal states: each variable from its own factors, made legal by a solver where there are hard formulas."""
-    solver = legal(model) if any(f.hard for f in model.formulas) else None
+    solver = legal(model, source) if any(f.hard for f in model.formulas) else None
     places = {name: atom_literals(model, name) for name in model.predicates}
     for k in range(plan.chains):
         x = np.where(ground.evidence == FREE, _drawn(graph, np.random.default_rng([plan.seed, k + 1])), ground.evidence)

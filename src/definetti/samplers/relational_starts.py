@@ -9,12 +9,14 @@ goes to a satisfiability solver, hard formulas alone being grounded; it starts f
 from __future__ import annotations
 
 from collections.abc import Mapping
+from threading import Lock
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from definetti.errors import ModelError, TooLarge, Unsatisfiable
-from definetti.model.satisfy import Legal, explain, legal
+from definetti.errors import DefinettiError, ModelError, TooLarge, Unsatisfiable
+from definetti.model.clash import explain
+from definetti.model.satisfy import Legal, legal
 from definetti.samplers.kernels import relational_state as state
 from definetti.samplers.kernels.relational_data import Chain, Data, logistic
 from definetti.samplers.kernels.relational_known import pack, unpack
@@ -29,6 +31,8 @@ Wish = tuple[str, bool]
 UNLIKELY = 0.05
 
 _SOLVERS: WeakKeyDictionary[Relational, Legal] = WeakKeyDictionary()
+_REFUSED: WeakKeyDictionary[Relational, DefinettiError] = WeakKeyDictionary()  # where one chain failed, all do
+_ASKING = Lock()  # chains start in threads and share the solver
 
 
 def wishes(r: Relational) -> list[Wish]:
@@ -128,19 +132,22 @@ def clear_live(r: Relational, chain: Chain) -> None:
 def solver_of(r: Relational) -> Legal:
     """The solver loaded with a model's hard formulas, made once."""
     if r not in _SOLVERS:
-        _SOLVERS[r] = legal(r.model)
+        _SOLVERS[r] = legal(r.model, r.source)
     return _SOLVERS[r]
 
 
 def solved(r: Relational, words: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """A legal state near a given one, by the solver; `Unsatisfiable` if there is none."""
-    try:
-        found = solver_of(r).solve({name: unpack(w, r.model.shape(name)) for name, w in words.items()})
-    except TooLarge as large:
-        raise ModelError(
-            "no state that satisfies the hard formulas was found by repairing random and preferred states, and "
-            f"a solver cannot be asked ({large}); give a start, or soften a formula"
-        ) from None
-    if found is None:
-        raise explain(r.source)
-    return {name: pack(tensor) for name, tensor in found.items()}
+    with _ASKING:
+        if r not in _REFUSED:
+            try:
+                found = solver_of(r).solve({name: unpack(w, r.model.shape(name)) for name, w in words.items()})
+                if found is not None:
+                    return {name: pack(tensor) for name, tensor in found.items()}
+                _REFUSED[r] = explain(r.source)
+            except TooLarge as large:
+                _REFUSED[r] = ModelError(
+                    "no state that satisfies the hard formulas was found by repairing random and preferred states, and "
+                    f"a solver does not decide whether there is one ({large})"
+                )
+        raise _REFUSED[r]

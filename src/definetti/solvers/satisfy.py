@@ -3,7 +3,8 @@ clashes.
 
 A variable with two values is one Boolean of the solver (true = value 1); one with more values has a Boolean for each.
 Forbidden combinations are clauses (`model/hard.py`). Only `x is not v` occurs for variables with more values, so that
-a solver's answer with several values true is a choice among legal ones.
+a solver's answer with several values true is a choice among legal ones. Every search is bounded by its conflicts: a
+value about which it does not tell counts as possible, a legal state that it does not find is an error.
 """
 
 from __future__ import annotations
@@ -14,12 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from definetti.errors import Unsatisfiable
+from definetti.errors import ModelError, Unsatisfiable
 from definetti.model.factors import FREE, FactorGraph
 from definetti.model.hard import cubes, factor_groups
 from definetti.model.possible import hard_factors
+from definetti.model.satisfy import FEW_CONFLICTS, SOLVER, SOME_CONFLICTS, answer
 
-SOLVER = "minisat22"  # it takes wished-for values ("phases"), and is quick where there is little to search
+MOST_SPENT = 100_000  # conflicts: of a search for a legal state, of all questions about values together
 SEARCHING = 2.0  # seconds spent on finding values that no legal state has
 SHRINKING = 3.0  # seconds spent on making a clash smaller
 SHOWN = 12  # factors and observations of a clash that are named
@@ -122,10 +124,22 @@ def legalise(model: FactorGraph, states: np.ndarray, rng: np.random.Generator) -
     with encoding.solver() as solver:
         for k in wrong.tolist():
             solver.set_phases(encoding.phases(states[k]))
-            if not solver.solve():
+            found = answer(solver, (), MOST_SPENT)
+            if found is None:
+                raise ModelError(
+                    f"no legal state was found: after {MOST_SPENT:,} conflicts the search does not tell whether "
+                    "the hard factors and the evidence allow one; leave out or soften hard factors"
+                )
+            if not found:
                 raise explain(model)
             encoding.decode(solver.get_model(), states[k])
     assert not violated(model, states).any()
+
+
+def _may_be(solver: Any, literals: list[int]) -> bool:
+    """Whether some legal state has these literals; if the search does not tell, it may be."""
+    left = MOST_SPENT - solver.accum_stats()["conflicts"]
+    return left <= 0 or answer(solver, literals, min(left, SOME_CONFLICTS)) is not False
 
 
 def violated(model: FactorGraph, states: np.ndarray) -> np.ndarray:
@@ -153,7 +167,7 @@ def possible(model: FactorGraph, variables: np.ndarray, states: np.ndarray) -> n
                 continue
             others = np.setdiff1d(np.arange(int(model.cards[i])), met)
             literals = [int(encoding.literal(np.array([i]), int(v))[0]) for v in others]
-            out[k] = any(solver.solve(assumptions=[literal]) for literal in literals)
+            out[k] = any(_may_be(solver, [literal]) for literal in literals)
     return out
 
 
@@ -171,19 +185,24 @@ def impossible_literals(model: FactorGraph, seconds: float = SEARCHING) -> np.nd
     out = []
     with encoding.solver() as solver:
 
-        def look(literal: int | None) -> bool:
+        def look(literal: int | None) -> bool | None:
             for card in np.unique(model.cards[free]).tolist():  # wish for the first value that has not been seen
                 mine = free[model.cards[free] == card]
                 state[mine] = np.argmin(seen[model.literal_start[mine][:, None] + np.arange(card)], axis=1)
             solver.set_phases(encoding.phases(state))
-            if not solver.solve(assumptions=[] if literal is None else [literal]):
-                return False
+            found = answer(solver, [] if literal is None else [literal], SOME_CONFLICTS)
+            if not found:
+                return found
             encoding.decode(solver.get_model(), state)
             seen[model.literal_start[encoding.variables] + state[encoding.variables]] = True
             return True
 
-        if not all(look(None) for _ in range(int(model.cards[free].max(initial=1)))):
-            raise explain(model)
+        for _ in range(int(model.cards[free].max(initial=1))):
+            found = look(None)
+            if found is None:
+                return np.zeros(0, dtype=np.int64)
+            if not found:
+                raise explain(model)
         for i in free.tolist():
             for value in range(int(model.cards[i])):
                 literal = int(model.literal_start[i]) + value
@@ -191,10 +210,10 @@ def impossible_literals(model: FactorGraph, seconds: float = SEARCHING) -> np.nd
                     continue
                 if time.monotonic() > until:
                     return np.array(out, dtype=np.int64)
-                if look(int(encoding.literal(np.array([i]), value)[0])):
-                    seen[literal] = True  # a solver's answer may have other values true beside it
-                else:
+                if look(int(encoding.literal(np.array([i]), value)[0])) is False:
                     out.append(literal)
+                else:
+                    seen[literal] = True  # a solver's answer may have other values true beside it
     return np.array(out, dtype=np.int64)
 
 
@@ -210,7 +229,7 @@ def possible_tuples(model: FactorGraph, questions: Sequence[tuple[Sequence[int],
             held = np.flatnonzero(encoding.first[mine])
             for row in np.flatnonzero(agrees).tolist():
                 literals = [int(encoding.literal(mine[[c]], int(tuples[row, c]))[0]) for c in held.tolist()]
-                agrees[row] = solver.solve(assumptions=literals)
+                agrees[row] = _may_be(solver, literals)
             out.append(agrees)
     return out
 
@@ -241,7 +260,8 @@ def _list(items: list[str]) -> str:
 
 
 def clash(model: FactorGraph, seconds: float = SHRINKING) -> tuple[list[int], list[int]]:
-    """Factors and observed variables that cannot all hold; none can be left out, unless time ran out."""
+    """Factors and observed variables that cannot all hold; none can be left out, unless time ran out. None at all if
+    there is a legal state, or if the search does not tell."""
     from pysat.solvers import Solver
 
     encoding = Encoding(model)
@@ -260,7 +280,7 @@ def clash(model: FactorGraph, seconds: float = SHRINKING) -> tuple[list[int], li
             number += 1
             chosen[number] = ("evidence", int(i))
             solver.add_clause([-number, literal])
-        if solver.solve(assumptions=list(chosen)):
+        if answer(solver, list(chosen), MOST_SPENT) is not False:
             return [], []
         core = _shrunk(solver, solver.get_core() or [], seconds)
     found = [chosen[a] for a in core]
@@ -276,7 +296,7 @@ def _shrunk(solver: Any, core: list[int], seconds: float) -> list[int]:
             break
         if candidate not in core:
             continue
-        if not solver.solve(assumptions=[a for a in core if a != candidate]):
+        if answer(solver, [a for a in core if a != candidate], FEW_CONFLICTS) is False:
             kept = set(solver.get_core() or [])
             core = [a for a in core if a in kept]
     return core
