@@ -18,7 +18,7 @@ from definetti.diagnose import weighted_mean
 from definetti.errors import TooLarge
 from definetti.model.hard_clauses import hard_size
 from definetti.model.logic import Formula, Not, WeightedFormula
-from definetti.model.satisfy import Legal, answer, legal
+from definetti.model.satisfy import FEW_CONFLICTS, Legal, answer, legal
 from definetti.samplers.draws import Draws
 from definetti.symmetry.atom_names import find_atom
 from definetti.symmetry.logic import RenamingSymmetries
@@ -73,7 +73,8 @@ class Certain:
             return False
         other = Not(self.queries[k - orbits]) if value else self.queries[k - orbits]
         hard = [formula for formula in model.formulas if formula.hard]
-        return not answer(legal(replace(model, formulas=(*hard, WeightedFormula(other, None, {}, ())))).solver)
+        otherwise = replace(model, formulas=(*hard, WeightedFormula(other, None, {}, ())))
+        return answer(legal(otherwise).solver, (), FEW_CONFLICTS) is False
 
     @cached_property
     def _solver(self) -> Legal | None:
@@ -98,7 +99,7 @@ class Certain:
             found = legal(model)
             literals = [int(i) for i in found.numbering.of(name, rows)]
             found.solver.append_formula(encode(literals, bound=bound, top_id=found.numbering.count).clauses)
-            if answer(found.solver):
+            if answer(found.solver, (), FEW_CONFLICTS) is not False:
                 return False
         return True
 
