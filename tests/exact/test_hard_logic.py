@@ -16,6 +16,7 @@ from definetti.errors import Unsatisfiable
 from definetti.estimators.run import marginals
 from definetti.model.clash import explain
 from definetti.model.formulas import holds
+from definetti.model.logic import MarkovLogic
 from definetti.model.satisfy import legal
 from definetti.model.settle import settled
 from definetti.readers.mln import read_mln_text
@@ -24,7 +25,7 @@ from definetti.samplers.kernels.relational_known import pack
 from definetti.samplers.movable import Illegal
 from definetti.samplers.relational import compile_model, violations
 from definetti.samplers.relational_sampling import RelationalSampling
-from definetti.samplers.relational_starts import put, wishes
+from definetti.samplers.relational_starts import first_states, put, tried_start, wishes
 from definetti.symmetry.factors import symmetries
 
 ASTHMA = """person={{{people}}}
@@ -71,16 +72,28 @@ def test_chains_start_in_different_regions():
     assert r.atoms(states[2], "Asthma").sum() == 11 and r.atoms(states[2], "Smokes").sum() == 1
 
 
+def cycles() -> MarkovLogic:
+    """Permutations without short cycles, stated by formulas over pairs: repair ends where no single flip mends."""
+    rules = "EXIST y R(x,y).\nR(x,y) ^ R(x,z) => y = z.\nR(x,y) ^ R(z,y) => x = z.\n!R(x,x).\nR(x,y) => !R(y,x).\n"
+    return read_mln_text("n={A,B,C,D,E,F,G}\nR(n,n)\n" + rules)
+
+
 def test_a_solver_finds_what_repair_cannot():
-    """Exactly one of the values, stated by formulas over pairs: repair ends in a state that no single flip mends."""
-    text = (
-        "n={A,B,C,D,E,F,G}\nR(n,n)\nEXIST y R(x,y).\nR(x,y) ^ R(x,z) => y = z.\nR(x,y) ^ R(z,y) => x = z.\n0.5 R(x,x)\n"
-    )
-    model = read_mln_text(text)
-    r = compile_model(model, {}, plain=True)
+    r = compile_model(cycles(), {}, plain=True)
     for k in range(3):
+        assert tried_start(r, 1, k)[1] is not None
         chain = r.start(1, k)
         assert violations(r, chain) == 0 and (r.atoms(chain, "R").sum(axis=0) == 1).all()
+
+
+def test_the_solver_is_asked_in_the_order_of_the_chains():
+    """It learns on the way: tried in whatever order, by however many threads, chains start at the same states."""
+    found = []
+    for run in (map, lambda f, numbers: [f(k) for k in reversed(numbers)][::-1]):
+        r = compile_model(cycles(), {}, plain=True)
+        found.append([r.atoms(chain, "R") for chain in first_states(r, 1, 6, run)])
+    np.testing.assert_array_equal(*found)
+    assert len(np.unique(found[0], axis=0)) > 1
 
 
 def test_clashes_are_named():

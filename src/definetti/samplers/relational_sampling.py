@@ -28,10 +28,9 @@ from definetti.samplers.relational import (
     advance,
     blank,
     refuse_large,
-    start,
     violations,
 )
-from definetti.samplers.relational_starts import clear_live
+from definetti.samplers.relational_starts import clear_live, first_states
 from definetti.samplers.relational_stuck import slow_notices, stuck_notices
 from definetti.samplers.relational_tracking import tracked_atoms
 from definetti.samplers.tracking import is_tracked, tracked
@@ -92,7 +91,7 @@ class RelationalSampling:
         """Run to the end of the plan, yielding after every stretch."""
         plan, count = self.plan, self.plan.chains
         with ThreadPoolExecutor(min(plan.workers, count)) as pool:
-            self._chains = list(pool.map(lambda k: start(self.relational, plan.seed, k), range(count)))
+            self._chains = first_states(self.relational, plan.seed, count, pool.map)
             yield from self._warm_up(pool)
             for chain in self._chains:
                 clear_live(self.relational, chain)

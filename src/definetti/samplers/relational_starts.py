@@ -3,18 +3,18 @@
 Each free site is drawn from the formulas that speak of it alone. Where hard formulas couple atoms, chain after chain
 prefers one predicate true, then false: its sites are set so (unless a formula on the atom alone is clearly against
 it), and the others give way in the repair, which moves sites to the value that violates less. What repair cannot mend
-goes to a satisfiability solver, hard formulas alone being grounded; it starts from the same wishes.
+goes to a satisfiability solver, hard formulas alone being grounded; it starts from the same wishes. The solver learns
+on the way, so it is asked chain after chain: the same seed gives the same starts, whatever the number of threads.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from threading import Lock
+from collections.abc import Callable, Iterable, Mapping
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from definetti.errors import DefinettiError, ModelError, TooLarge, Unsatisfiable
+from definetti.errors import ModelError, TooLarge, Unsatisfiable
 from definetti.model.clash import explain
 from definetti.model.satisfy import Legal, legal
 from definetti.samplers.kernels import relational_state as state
@@ -26,13 +26,12 @@ from definetti.samplers.relational import Relational, blank, repair, violations
 from definetti.samplers.relational_tied import spread
 
 Wish = tuple[str, bool]
+Try = tuple[Chain, Mapping[str, np.ndarray] | None]  # a start; where it is not legal, the atoms that it should have
 
 #: A wish gives way where the formulas on the atom alone leave its value less than this.
 UNLIKELY = 0.05
 
 _SOLVERS: WeakKeyDictionary[Relational, Legal] = WeakKeyDictionary()
-_REFUSED: WeakKeyDictionary[Relational, DefinettiError] = WeakKeyDictionary()  # where one chain failed, all do
-_ASKING = Lock()  # chains start in threads and share the solver
 
 
 def wishes(r: Relational) -> list[Wish]:
@@ -45,8 +44,19 @@ def wishes(r: Relational) -> list[Wish]:
     return [(name, value) for value in (True, False) for name in names]
 
 
+def first_states(r: Relational, seed: int, count: int, run: Callable[..., Iterable[Try]] = map) -> list[Chain]:
+    """The starts of so many chains; `run` may try them in threads."""
+    tries = list(run(lambda k: tried_start(r, seed, k), range(count)))
+    return [mended(r, seed, k, *tried) for k, tried in enumerate(tries)]
+
+
 def first_state(r: Relational, seed: int, number: int, atoms: Mapping[str, np.ndarray] | None = None) -> Chain:
     """The start of chain `number`; given atoms must be legal as they are."""
+    return mended(r, seed, number, *tried_start(r, seed, number, atoms))
+
+
+def tried_start(r: Relational, seed: int, number: int, atoms: Mapping[str, np.ndarray] | None = None) -> Try:
+    """A start without the solver's help."""
     rng = np.random.default_rng([seed, number + 1])
     wished = wishes(r) if atoms is None else []
     attempts: list[Wish | bool | None] = [None, False, True] if not wished else [wished[number % len(wished)], None]
@@ -61,12 +71,18 @@ def first_state(r: Relational, seed: int, number: int, atoms: Mapping[str, np.nd
         words = tied
         put(r, made, words)
         if violations(r, made) == 0 or (atoms is None and repair(r, made, last(r, attempt))):
-            return fresh(r, seed, number, made)
+            return made, None
         if atoms is not None:
             raise Unsatisfiable("the given start violates a hard formula; start from a state that satisfies them all")
-    put(r, made, solved(r, words))
-    if violations(r, made):
-        raise AssertionError("the solver's state violates a hard formula")
+    return made, words
+
+
+def mended(r: Relational, seed: int, number: int, made: Chain, wish: Mapping[str, np.ndarray] | None) -> Chain:
+    """The chain at a start that was tried, made legal by the solver where it is not."""
+    if wish is not None:
+        put(r, made, solved(r, wish))
+        if violations(r, made):
+            raise AssertionError("the solver's state violates a hard formula")
     return fresh(r, seed, number, made)
 
 
@@ -138,16 +154,13 @@ def solver_of(r: Relational) -> Legal:
 
 def solved(r: Relational, words: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """A legal state near a given one, by the solver; `Unsatisfiable` if there is none."""
-    with _ASKING:
-        if r not in _REFUSED:
-            try:
-                found = solver_of(r).solve({name: unpack(w, r.model.shape(name)) for name, w in words.items()})
-                if found is not None:
-                    return {name: pack(tensor) for name, tensor in found.items()}
-                _REFUSED[r] = explain(r.source)
-            except TooLarge as large:
-                _REFUSED[r] = ModelError(
-                    "no state that satisfies the hard formulas was found by repairing random and preferred states, and "
-                    f"a solver does not decide whether there is one ({large})"
-                )
-        raise _REFUSED[r]
+    try:
+        found = solver_of(r).solve({name: unpack(w, r.model.shape(name)) for name, w in words.items()})
+    except TooLarge as large:
+        raise ModelError(
+            "no state that satisfies the hard formulas was found by repairing random and preferred states, and "
+            f"a solver does not decide whether there is one ({large})"
+        ) from None
+    if found is None:
+        raise explain(r.source)
+    return {name: pack(tensor) for name, tensor in found.items()}
