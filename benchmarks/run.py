@@ -18,7 +18,7 @@ from typing import Any
 
 from measuring import HERE, Row
 
-FAMILIES = ("grid", "tables", "loading", "symmetries", "reading", "relational", "lifted", "errors", "intervals")
+FAMILIES = ("grid", "tables", "loading", "symmetries", "reading", "relational", "lifted", "hard", "errors", "intervals")
 
 
 def main() -> int:
