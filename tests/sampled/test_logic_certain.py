@@ -111,3 +111,19 @@ def test_an_estimator_that_does_not_apply_to_a_sampler_is_told(theory) -> None:
     (notice,) = [notice for notice in found.notices if notice.kind == "fallback"]
     assert "mcsat" in notice.message and "'control'" in notice.message
     assert not [n for n in dft.marginals(model, sampler="mcsat", sweeps=200, seed=1).notices if n.kind == "fallback"]
+
+
+@pytest.mark.parametrize("fields", [2, 3])
+def test_ground_runs_name_atoms_of_blocks_too(theory, fields: int) -> None:
+    """On the ground model a block is one variable; what is told are its atoms, observed ones included."""
+    model = theory(TOPICS + "0.8 Topic(x,Logic)\n", "Topic(Paper2,Logic)\n", paper=3, field=fields)
+    truth = dft.exact(model)
+    found = dft.marginals(model, sampler="tempering", sweeps=2000, seed=1)
+    assert list(found) == list(truth) and len(found) == len(list(found))
+    assert (found["Topic(Paper2,Logic)"].probability, found["Topic(Paper2,Field1)"].probability) == (1.0, 0.0)
+    for name, estimate in found.variables():
+        assert estimate.probability == pytest.approx(truth[name].probability, abs=5 * estimate.mcse + 1e-9), name
+    assert sum(
+        found[f"Topic(Paper1,{f})"].probability for f in ("Logic", "Field1", "Field2")[:fields]
+    ) == pytest.approx(1)
+    assert not any("!" in row.representative for row in found.orbits)

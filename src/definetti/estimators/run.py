@@ -38,6 +38,7 @@ from definetti.samplers.mcsat import MCSat
 from definetti.samplers.relational_sampling import RelationalSampling
 from definetti.symmetry.factors import Symmetries
 from definetti.symmetry.factors import symmetries as find_symmetries
+from definetti.symmetry.ground_atoms import by_atoms
 from definetti.symmetry.logic import RenamingSymmetries
 
 CHAINS = 64
@@ -98,6 +99,8 @@ def marginals(
         run = {**head, "world": world(source), **taken.run}
         run["seconds"] = {"symmetries": prepared, **taken.run["seconds"]}
         result = ready.question.conclude(taken.draws, how, run, taken.interrupted)
+        if ready.logic is None and isinstance(source, MarkovLogic):
+            result = by_atoms(source, result)
         said = (*result.notices, *taken.notices, *_fallen_back(method, how, kernel))
         return replace(result, notices=said), taken.left
 

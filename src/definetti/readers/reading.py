@@ -34,7 +34,7 @@ def read(
 ) -> Model:
     """A model from a file (.uai, .fg, .mln) or from an object (pgmpy, dimod, networkx, a list of (scope, table)).
 
-    `evidence` is a file (.evid for a factor graph, .db for Markov logic) or, for a factor graph, a mapping from names
+    `evidence` is a file (.evid for a factor graph, .db for Markov logic) or a mapping from names
     to values. `domain`, `open_world`, `closed_world` and `weights` belong to Markov logic, `beta` to dimod's models
     and `coupling` to networkx graphs.
     """
