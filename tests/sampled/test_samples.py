@@ -180,8 +180,10 @@ def test_many_values(values: int) -> None:
 
 
 def test_refusals() -> None:
-    with pytest.raises(dft.errors.TooLarge, match="the number of values of X0 is 257"):
-        dft.marginals(dft.factor_graph([257], [([0], np.ones(257))]), symmetries="none", seed=1)
+    many = dft.factor_graph([257], [([0], np.ones(257))])
+    for sampler in ("gibbs", "blocks", "mcsat", "tempering"):
+        with pytest.raises(dft.errors.TooLarge, match="the number of values of X0 is 257"):
+            dft.marginals(many, sampler=sampler, symmetries="none", seed=1)
     model = mean_field(3, 0.2)
     for wrong in (
         {"seed": -1},

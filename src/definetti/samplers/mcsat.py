@@ -12,6 +12,7 @@ from definetti.model.factors import FactorGraph
 from definetti.samplers.blocks import Harvest, Seeds, Slots, count_values, words
 from definetti.samplers.gibbs import Orders
 from definetti.samplers.kernels.mcsat_arrays import Graph, State
+from definetti.samplers.tables import check_values
 
 MOST_VALUES = (1 << 16) - 1  # of one variable
 MOST_ACTIVE = 1 << 18  # factors of one component
@@ -40,6 +41,7 @@ class MCSat:
         return model.free[:0]
 
     def engine(self, model: FactorGraph, slots: Slots) -> MCSatEngine:
+        check_values(model)
         cell = np.zeros(int(model.literal_start[-1]), dtype=np.int64)
         literals = np.flatnonzero(np.repeat(slots.row_of >= 0, model.cards))
         variable = np.repeat(np.arange(model.n), model.cards)[literals]
