@@ -269,7 +269,10 @@ def fold(bits, rows, count, width, c, visits, pending, low, high, carry):
         carry_over(c, pending, low, high, carry)
     pending[c] += count
     visits[c] += count
-    add_four(bits, rows, width, low, c)
+    if width == WORDS:  # known when compiling, the loop has no remainder
+        add_four(bits, rows, WORDS, low, c)
+    else:
+        add_four(bits, rows, width, low, c)
 
 
 @njit(nogil=True, cache=True)
@@ -294,7 +297,7 @@ def fold_held(held, count, width, c, visits, pending, low, high, carry):
 
 @njit(nogil=True, cache=True, inline="always")
 def hold(state, i, code, rows, held, at):
-    """Keep an update: the values drawn, and unless `rows` is 1 the codes met."""
+    """Keep an update: the values drawn, and the codes met."""
     words = state.shape[1]
     for w in range(words):
         held[at, w] = state[i, w]
@@ -312,7 +315,7 @@ def hold(state, i, code, rows, held, at):
 
 @njit(nogil=True, cache=True)
 def sweep_wide(model, state, order, streams, scratch, counts, folded):
-    """Update the sites of `order` one after the other, all lanes at once; `folded`: as in `run_sweeps`.
+    """Update the sites of `order` one after the other, all lanes at once; if `folded`, values and codes are counted.
 
     Updates are held until there are four, or one of another cell comes: in the symmetric scan a cell's sites follow
     each other, so that its counters are fetched once.
@@ -335,9 +338,8 @@ def sweep_wide(model, state, order, streams, scratch, counts, folded):
                 fold_held(held, count, width, cell, visits, pending, low, high, carry)
                 count = 0
             cell = np.int64(near[i, 7])
-            rows = codes[t] if folded == 2 else 1
-            width = rows * words
-            hold(state, i, code, rows, held, count)
+            width = codes[t] * words
+            hold(state, i, code, codes[t], held, count)
             count += 1
     fold_held(held, count, width, cell, visits, pending, low, high, carry)
 
@@ -346,13 +348,14 @@ def sweep_wide(model, state, order, streams, scratch, counts, folded):
 def run_sweeps(model, state, orders, streams, scratch, cells, drawn, final, folded, visits_too):
     """One sweep per row of `orders`; `folded`: 0 nothing (warm-up), 1 F only, 2 F and G.
 
-    `drawn` counts at the updates. Where each site is met once in a sweep, those are also the values at its end; in the
-    random scan (`visits_too`) a site may be met never or twice, and `final` counts the values at the end.
+    F and G are counted at the updates, in `drawn`. Where each site is met once in a sweep, these are also the values at
+    its end, and F alone can wait for it; in the random scan (`visits_too`) a site may be met never or twice, and
+    `final` counts the values at the end.
     """
-    visits, pending, low, high, _ = final
+    visits, pending, low, high, _ = final if visits_too else drawn
     for s in range(orders.shape[0]):
-        sweep_wide(model, state, orders[s], streams, scratch, drawn, folded)
-        if visits_too and folded:
+        sweep_wide(model, state, orders[s], streams, scratch, drawn, folded == 2)
+        if folded == 1 or (folded == 2 and visits_too):
             fold_values(state, cells.site, cells.start, visits, pending, low, high, scratch.carry[: low.shape[2]])
 
 
