@@ -17,7 +17,7 @@ import numpy as np
 
 import definetti as dft
 from definetti.estimators.ask import GraphQuestion, ask
-from definetti.estimators.logic_ask import LogicQuestion, held, logic_question, tied_orbits
+from definetti.estimators.logic_ask import LogicQuestion, logic_question, tied_orbits
 from definetti.estimators.run import available_cores, resolve
 from definetti.model.factors import FREE
 from definetti.samplers.chains import Plan
@@ -60,7 +60,7 @@ class Statistics:
 
     def certain(self, draws: Draws) -> np.ndarray:
         if isinstance(self.question, LogicQuestion):
-            return held(draws, self.question.group)
+            return self.question.certain.values(draws)
         return self.question.names["certain"]
 
 

@@ -86,10 +86,10 @@ class LogicQuestion:
     def _estimate(self, draws: Draws, method: str) -> tuple[Estimates, Diagnosis]:
         draws = replace(draws, groups=tied_orbits(self.group, draws.f.shape[2]))
         estimates = ESTIMATORS[method](draws)
-        return estimates, judge(estimates, draws, self._certain.values(draws))
+        return estimates, judge(estimates, draws, self.certain.values(draws))
 
     @cached_property
-    def _certain(self) -> Certain:
+    def certain(self) -> Certain:
         return Certain(self.group, [self.queries[text] for text in self.cells])
 
     def measure(self, draws: Draws, method: str) -> Look:
