@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from definetti.errors import TooLarge, Unsatisfiable
-from definetti.model.formulas import quantified, terms
+from definetti.model.formulas import map_terms, quantified, terms
 from definetti.model.hard_clauses import HardClauses, Numbering, evidence_literals, hard_clauses, hard_size
-from definetti.model.logic import Constant, Evidence, MarkovLogic, Sort
+from definetti.model.logic import Constant, Evidence, MarkovLogic, Sort, Term
 from definetti.model.logic_text import atom_name, format_formula
 from definetti.model.satisfy import (
     FEW_CONFLICTS,
@@ -109,13 +109,16 @@ def restrict(model: MarkovLogic, keep: Mapping[str, np.ndarray]) -> MarkovLogic:
     """The hard part of a model over some of its constants."""
     new = {s: {int(c): i for i, c in enumerate(kept)} for s, kept in keep.items()}
 
+    def moved(term: Term) -> Term:
+        return Constant(term.sort, new[term.sort][term.index]) if isinstance(term, Constant) else term
+
     def rows(name: str, tuples: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         sorts = model.predicates[name].sorts
         inside = np.array(
             [all(int(c) in new[s] for c, s in zip(row, sorts, strict=True)) for row in tuples], dtype=bool
         )
-        moved = [[new[s][int(c)] for c, s in zip(row, sorts, strict=True)] for row in tuples[inside]]
-        return inside, np.array(moved, dtype=np.int32).reshape(int(inside.sum()), len(sorts))
+        found = [[new[s][int(c)] for c, s in zip(row, sorts, strict=True)] for row in tuples[inside]]
+        return inside, np.array(found, dtype=np.int32).reshape(int(inside.sum()), len(sorts))
 
     evidence, unknown = {}, {}
     for name, known in model.evidence.items():
@@ -123,26 +126,9 @@ def restrict(model: MarkovLogic, keep: Mapping[str, np.ndarray]) -> MarkovLogic:
         evidence[name] = Evidence(tuples, known.values[inside])
     for name, tuples in model.unknown.items():
         unknown[name] = rows(name, tuples)[1]
-    formulas = tuple(replace(f, body=_renumbered(f.body, new)) if f.hard else f for f in model.formulas)
+    formulas = tuple(replace(f, body=map_terms(f.body, moved)) if f.hard else f for f in model.formulas)
     sorts = {s.name: Sort(s.name, tuple(s.constants[c] for c in keep[s.name].tolist())) for s in model.sorts.values()}
     return replace(model, sorts=sorts, formulas=formulas, evidence=evidence, unknown=unknown)
-
-
-def _renumbered(body: Any, new: Mapping[str, Mapping[int, int]]) -> Any:
-    from definetti.model.formulas import parts, rebuild
-    from definetti.model.logic import Atom, Equal, Truth
-
-    def moved(term: Any) -> Any:
-        return Constant(term.sort, new[term.sort][term.index]) if isinstance(term, Constant) else term
-
-    match body:
-        case Atom(predicate, args):
-            return Atom(predicate, tuple(moved(t) for t in args))
-        case Equal(left, right):
-            return Equal(moved(left), moved(right))
-        case Truth():
-            return body
-    return rebuild(body, tuple(_renumbered(part, new) for part in parts(body)))
 
 
 def _core(model: MarkovLogic) -> tuple[list[int], list[str]] | None:

@@ -127,14 +127,19 @@ def replace_constants(formula: Formula, names: Mapping[Constant, str]) -> Formul
     def loose(term: Term) -> Term:
         return Variable(names[term]) if isinstance(term, Constant) and term in names else term
 
+    return map_terms(formula, loose)
+
+
+def map_terms(formula: Formula, change: Callable[[Term], Term]) -> Formula:
+    """The formula with every term of its atoms and equalities changed."""
     match formula:
         case Atom(predicate, args):
-            return Atom(predicate, tuple(loose(term) for term in args))
+            return Atom(predicate, tuple(change(term) for term in args))
         case Equal(left, right):
-            return Equal(loose(left), loose(right))
+            return Equal(change(left), change(right))
         case Truth():
             return formula
-    return rebuild(formula, tuple(replace_constants(part, names) for part in parts(formula)))
+    return rebuild(formula, tuple(map_terms(part, change) for part in parts(formula)))
 
 
 def holds(
