@@ -19,7 +19,7 @@ from measuring import HERE, Row
 from repetitions import CHAINS, Case, Statistics, check, folded, fours, orbits_of, run, statistics
 
 from definetti.estimators import ESTIMATORS
-from definetti.estimators.assemble import judge
+from definetti.inference.assemble import judge
 from definetti.samplers.draws import Draws
 
 SWEEPS, REPETITIONS, QUICK = 1000, 2000, 100

@@ -14,7 +14,9 @@ import time
 import numpy as np
 from measuring import Row
 
-from definetti.model.logic import (
+from definetti.constraints.logic.forced_atoms import settled
+from definetti.model.logic.atom_orbits import AtomOrbits
+from definetti.model.logic.theory import (
     And,
     Atom,
     Constant,
@@ -28,9 +30,7 @@ from definetti.model.logic import (
     Variable,
     WeightedFormula,
 )
-from definetti.model.settle import settled
-from definetti.samplers.relational import advance, compile_model, start
-from definetti.symmetry.logic_orbits import AtomOrbits
+from definetti.samplers.logic.engine import advance, compile_model, start
 
 SORT = "person"
 

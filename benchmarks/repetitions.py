@@ -16,15 +16,15 @@ from typing import Any
 import numpy as np
 
 import definetti as dft
-from definetti.estimators.ask import GraphQuestion, ask
-from definetti.estimators.logic_ask import LogicQuestion, logic_question, tied_orbits
-from definetti.estimators.run import available_cores, resolve
-from definetti.model.factors import FREE
-from definetti.samplers.chains import Plan
+from definetti.inference.graph.question import GraphQuestion, ask
+from definetti.inference.logic.question import LogicQuestion, logic_question, tied_orbits
+from definetti.inference.marginals import available_cores, resolve
+from definetti.model.graph.factors import FREE
+from definetti.model.logic.atom_names import find_atom
 from definetti.samplers.draws import Draws
-from definetti.samplers.gibbs import Gibbs
-from definetti.symmetry.atom_names import find_atom
-from definetti.symmetry.logic import RenamingSymmetries
+from definetti.samplers.graph.gibbs import Gibbs
+from definetti.samplers.graph.sampling import Plan
+from definetti.symmetry.logic.renaming import RenamingSymmetries
 
 CHAINS, WARM = 4, 100
 Question = LogicQuestion | GraphQuestion

@@ -8,10 +8,10 @@ import numpy as np
 from measuring import cpu_seconds
 
 import definetti as dft
-from definetti.estimators.run import ask
-from definetti.samplers.chains import Plan, Sampling
-from definetti.samplers.gibbs import Gibbs
-from definetti.symmetry.factors import Symmetries
+from definetti.inference.marginals import ask
+from definetti.samplers.graph.gibbs import Gibbs
+from definetti.samplers.graph.sampling import Plan, Sampling
+from definetti.symmetry.graph.group import Symmetries
 
 
 def prepared(group: Symmetries, chains: int, sweeps: int, seed: int = 1, conditionals: bool = True) -> Sampling:

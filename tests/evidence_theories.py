@@ -13,7 +13,19 @@ import numpy as np
 from hypothesis import strategies as st
 from logic_worlds import at
 
-from definetti.model.logic import And, Equal, Exist, Formula, Iff, Implies, MarkovLogic, Not, Or, Predicate, Variable
+from definetti.model.logic.theory import (
+    And,
+    Equal,
+    Exist,
+    Formula,
+    Iff,
+    Implies,
+    MarkovLogic,
+    Not,
+    Or,
+    Predicate,
+    Variable,
+)
 
 UNARY = (Predicate("P", ("a",)), Predicate("Q", ("a",)))
 BINARY = (Predicate("R", ("a", "a")), Predicate("T", ("a", "a")))

@@ -6,10 +6,10 @@ from itertools import pairwise
 
 import numpy as np
 
-from definetti.estimators.run import Question
-from definetti.estimators.samples import fold
-from definetti.model.factors import FactorGraph
-from definetti.samplers.chains import Sampling
+from definetti.inference.marginals import Question
+from definetti.inference.samples import fold
+from definetti.model.graph.factors import FactorGraph
+from definetti.samplers.graph.sampling import Sampling
 
 
 def values_of(block) -> np.ndarray:

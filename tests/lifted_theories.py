@@ -10,7 +10,7 @@ import logic_worlds as lw
 import numpy as np
 from logic_worlds import at
 
-from definetti.model.logic import (
+from definetti.model.logic.theory import (
     And,
     Equal,
     Exist,

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 from hypothesis import strategies as st
 
-from definetti.model.logic import (
+from definetti.model.logic.theory import (
     And,
     Atom,
     Constant,

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import relational_theories as th
 
-from definetti.samplers.kernels.relational_data import Chain
-from definetti.samplers.kernels.relational_known import pack
-from definetti.samplers.kernels.relational_state import put_atoms
-from definetti.samplers.relational import Relational, blank
+from definetti.samplers.logic.data import Chain
+from definetti.samplers.logic.engine import Relational, blank
+from definetti.samplers.logic.known_bits import pack
+from definetti.samplers.logic.state import put_atoms
 
 
 def world_of(r: Relational, chain: Chain) -> th.World:

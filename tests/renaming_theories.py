@@ -11,7 +11,7 @@ import numpy as np
 from hypothesis import strategies as st
 from logic_worlds import at
 
-from definetti.model.logic import (
+from definetti.model.logic.theory import (
     And,
     Equal,
     Exist,

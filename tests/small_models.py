@@ -7,8 +7,8 @@ import itertools
 import numpy as np
 from hypothesis import strategies as st
 
-from definetti.model.factors import FactorGraph, factor_graph
-from definetti.symmetry.factors import Symmetries
+from definetti.model.graph.factors import FactorGraph, factor_graph
+from definetti.symmetry.graph.group import Symmetries
 
 
 @st.composite

@@ -16,13 +16,13 @@ from types import ModuleType
 import numpy as np
 from random_models import brute_force
 
-from definetti.model.factors import FactorGraph
-from definetti.model.simplify import simplify
-from definetti.samplers import fields, tables
-from definetti.samplers.blocks import slots_of
+from definetti.model.graph.factors import FactorGraph
+from definetti.model.graph.simplify import simplify
+from definetti.samplers.graph import fields, tables
+from definetti.samplers.graph.lanes import slots_of
 from definetti.samplers.kernels import fields as field_kernels
 from definetti.samplers.kernels import tables as table_kernels
-from definetti.symmetry.factors import none
+from definetti.symmetry.graph.group import none
 
 WHOLE = 2**48
 KERNELS = ("narrow", "wide", "tables")

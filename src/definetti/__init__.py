@@ -14,21 +14,21 @@ __version__ = "0.1.0"
 #: replace the function.
 _HOMES = {
     "read": "definetti.readers.reading",
-    "symmetries": "definetti.symmetry.factors",
-    "marginals": "definetti.estimators.run",
-    "exact": "definetti.solvers.choose",
-    "count_distribution": "definetti.solvers.lifted_cardinality",
-    "ground": "definetti.model.ground",
-    "factor_graph": "definetti.model.factors",
-    "FactorGraph": "definetti.model.factors",
-    "MarkovLogic": "definetti.model.logic",
+    "symmetries": "definetti.symmetry.graph.group",
+    "marginals": "definetti.inference.marginals",
+    "exact": "definetti.solvers.exact",
+    "count_distribution": "definetti.solvers.lifted.cardinality",
+    "ground": "definetti.model.logic.ground",
+    "factor_graph": "definetti.model.graph.factors",
+    "FactorGraph": "definetti.model.graph.factors",
+    "MarkovLogic": "definetti.model.logic.theory",
     "Marginals": "definetti.model.marginals",
     "Estimate": "definetti.model.marginals",
-    "Gibbs": "definetti.samplers.gibbs",
-    "Blocks": "definetti.samplers.joint",
-    "SwendsenWang": "definetti.samplers.cluster",
-    "Tempering": "definetti.samplers.tempering",
-    "MCSat": "definetti.samplers.mcsat",
+    "Gibbs": "definetti.samplers.graph.gibbs",
+    "Blocks": "definetti.samplers.graph.block_gibbs",
+    "SwendsenWang": "definetti.samplers.graph.swendsen_wang",
+    "Tempering": "definetti.samplers.graph.tempering",
+    "MCSat": "definetti.samplers.graph.mcsat",
     "DefinettiError": "definetti.errors",
     "ModelError": "definetti.errors",
     "Notice": "definetti.errors",
@@ -51,22 +51,22 @@ if TYPE_CHECKING:
     from definetti.errors import TooLarge as TooLarge
     from definetti.errors import UnknownName as UnknownName
     from definetti.errors import Unsatisfiable as Unsatisfiable
-    from definetti.estimators.run import marginals as marginals
-    from definetti.model.factors import FactorGraph as FactorGraph
-    from definetti.model.factors import factor_graph as factor_graph
-    from definetti.model.ground import ground as ground
-    from definetti.model.logic import MarkovLogic as MarkovLogic
+    from definetti.inference.marginals import marginals as marginals
+    from definetti.model.graph.factors import FactorGraph as FactorGraph
+    from definetti.model.graph.factors import factor_graph as factor_graph
+    from definetti.model.logic.ground import ground as ground
+    from definetti.model.logic.theory import MarkovLogic as MarkovLogic
     from definetti.model.marginals import Estimate as Estimate
     from definetti.model.marginals import Marginals as Marginals
     from definetti.readers.reading import read as read
-    from definetti.samplers.cluster import SwendsenWang as SwendsenWang
-    from definetti.samplers.gibbs import Gibbs as Gibbs
-    from definetti.samplers.joint import Blocks as Blocks
-    from definetti.samplers.mcsat import MCSat as MCSat
-    from definetti.samplers.tempering import Tempering as Tempering
-    from definetti.solvers.choose import exact as exact
-    from definetti.solvers.lifted_cardinality import count_distribution as count_distribution
-    from definetti.symmetry.factors import symmetries as symmetries
+    from definetti.samplers.graph.block_gibbs import Blocks as Blocks
+    from definetti.samplers.graph.gibbs import Gibbs as Gibbs
+    from definetti.samplers.graph.mcsat import MCSat as MCSat
+    from definetti.samplers.graph.swendsen_wang import SwendsenWang as SwendsenWang
+    from definetti.samplers.graph.tempering import Tempering as Tempering
+    from definetti.solvers.exact import exact as exact
+    from definetti.solvers.lifted.cardinality import count_distribution as count_distribution
+    from definetti.symmetry.graph.group import symmetries as symmetries
 
 
 def __getattr__(name: str) -> Any:

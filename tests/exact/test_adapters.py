@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from definetti.errors import ModelError
-from definetti.model.factors import FactorGraph, factor_graph
-from definetti.readers.adapters import adapt
+from definetti.model.graph.factors import FactorGraph, factor_graph
+from definetti.readers.graph.adapters import adapt
 from definetti.readers.reading import read
 
 FACTORS = [((0, 1), [[4, 2.4], [1, 0]]), ((1, 2), [[2.25, 3.25, 3.75], [0, 0, 10]])]

@@ -10,14 +10,14 @@ import pytest
 import relational_theories as th
 from relational_worlds import chances
 
+from definetti.constraints.logic.forced_atoms import settled
+from definetti.constraints.logic.ties import Image, ties
 from definetti.errors import Unsatisfiable
-from definetti.model.atom_ties import Image, ties
-from definetti.model.settle import settled
-from definetti.readers.mln import read_mln_text
-from definetti.samplers.kernels.relational_known import pack, unpack
-from definetti.samplers.relational import compile_model
-from definetti.samplers.relational_tied import spread
-from definetti.symmetry.logic import renaming
+from definetti.readers.logic.mln import read_mln_text
+from definetti.samplers.logic.engine import compile_model
+from definetti.samplers.logic.known_bits import pack, unpack
+from definetti.samplers.logic.tied_sites import spread
+from definetti.symmetry.logic.renaming import renaming
 
 GRAPH = "E(node,node)\nP(node)\nE(x,y) => E(y,x).\n"
 TRIANGLES = "-0.4 E(x,y)\n0.3 E(x,y) ^ E(y,z) ^ E(z,x)\n"
@@ -121,7 +121,7 @@ def test_a_sweep_visits_each_class_once(name, scan):
 
 def test_marginals_match_enumeration():
     """Six nodes, 15 edges: all 2^15 graphs."""
-    from definetti.estimators.run import marginals
+    from definetti.inference.marginals import marginals
 
     text = (
         "node = {1,...,6}\n" + GRAPH.replace("P(node)\n", "") + "!E(x,x).\n-0.5 E(x,y)\n0.1 E(x,y) ^ E(y,z) ^ E(z,x)\n"

@@ -14,12 +14,12 @@ from small_models import dense, moved
 from uncompiled import uncompiled
 
 from definetti.errors import ModelError
-from definetti.model.factors import FactorGraph, factor_graph
-from definetti.model.simplify import simplify
-from definetti.samplers import cluster
-from definetti.samplers.blocks import slots_of
-from definetti.samplers.kernels import cluster as kernels
-from definetti.symmetry.factors import none, symmetries
+from definetti.model.graph.factors import FactorGraph, factor_graph
+from definetti.model.graph.simplify import simplify
+from definetti.samplers.graph import swendsen_wang as cluster
+from definetti.samplers.graph.lanes import slots_of
+from definetti.samplers.kernels import swendsen_wang as kernels
+from definetti.symmetry.graph.group import none, symmetries
 
 TOLERANCE = 1e-12
 

@@ -13,9 +13,9 @@ import pytest
 
 from definetti.errors import ModelError, Notice
 from definetti.model.compare import compare
-from definetti.model.factors import factor_graph
+from definetti.model.graph.factors import factor_graph
 from definetti.model.marginals import Estimate, Marginals, OrbitRow, Variables
-from definetti.solvers.choose import exact
+from definetti.solvers.exact import exact
 
 
 def test_numbers_by_hand() -> None:

@@ -7,18 +7,18 @@ import pytest
 from small_models import hard_pairs, hub, ising_ring, many_at_once, mean_field, potts_ring, triples
 from uncompiled import uncompiled
 
-from definetti.estimators.run import ask
-from definetti.model.factors import FactorGraph, factor_graph
-from definetti.samplers import chains as running
-from definetti.samplers.chains import Plan, Sampling
-from definetti.samplers.gibbs import Gibbs
+from definetti.inference.marginals import ask
+from definetti.model.graph.factors import FactorGraph, factor_graph
+from definetti.samplers.graph import sampling as running
+from definetti.samplers.graph.gibbs import Gibbs
+from definetti.samplers.graph.sampling import Plan, Sampling
+from definetti.samplers.kernels import bit_counters as plane_kernels
 from definetti.samplers.kernels import fields as field_kernels
 from definetti.samplers.kernels import orders as order_kernels
-from definetti.samplers.kernels import planes as plane_kernels
 from definetti.samplers.kernels import tables as table_kernels
 from definetti.samplers.kernels import tuples as tuple_kernels
 from definetti.samplers.tracking import BitFollower, Follower, Members
-from definetti.symmetry.factors import symmetries
+from definetti.symmetry.graph.group import symmetries
 
 PLAIN_PLANES = uncompiled(plane_kernels)
 PLAIN = {"fields": uncompiled(field_kernels), "tables": uncompiled(table_kernels)}

@@ -9,10 +9,10 @@ from evidence_theories import theories
 from hypothesis import given, settings
 from logic_worlds import at
 
+from definetti.constraints.logic.lifted_propagation import entailed
 from definetti.errors import Unsatisfiable
-from definetti.model.entail import entailed
-from definetti.model.logic import Not, Or, Predicate
-from definetti.symmetry.logic import renaming
+from definetti.model.logic.theory import Not, Or, Predicate
+from definetti.symmetry.logic.renaming import renaming
 
 ASTHMA = (Predicate("Asthma", ("person",)), *lw.SMOKERS)
 ASTHMA_FORMULAS = (

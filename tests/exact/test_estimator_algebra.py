@@ -11,14 +11,14 @@ from small_models import all_elements, hard_pairs, ising_ring, mean_field, moved
 from uncompiled import target
 
 import definetti as dft
-from definetti.estimators.assemble import with_events
-from definetti.estimators.run import Question, ask
-from definetti.estimators.samples import fold
-from definetti.model.factors import FactorGraph, factor_graph
+from definetti.inference.assemble import with_events
+from definetti.inference.marginals import Question, ask
+from definetti.inference.samples import fold
+from definetti.model.graph.factors import FactorGraph, factor_graph
 from definetti.model.queries import parse_query
-from definetti.samplers.chains import Plan, Sampling
-from definetti.samplers.gibbs import Gibbs
-from definetti.symmetry.factors import symmetries
+from definetti.samplers.graph.gibbs import Gibbs
+from definetti.samplers.graph.sampling import Plan, Sampling
+from definetti.symmetry.graph.group import symmetries
 
 MODELS = {
     "ring with flips": (ising_ring(4), ("X0=1 ^ X1=1", "X0=1 ^ X2=0 ^ X1=1")),
@@ -195,7 +195,7 @@ def test_folding_the_slow_way(name: str, scan: str, chains: int) -> None:
 @pytest.mark.parametrize("scan", ["symmetric", "random"])
 def test_folding_many_sweeps(scan: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """More visits to a cell than a byte can count."""
-    monkeypatch.setattr("definetti.samplers.chains.BATCHES", 4)
-    monkeypatch.setattr("definetti.samplers.chains._most_batches", lambda count, chains: 1)
+    monkeypatch.setattr("definetti.samplers.graph.sampling.BATCHES", 4)
+    monkeypatch.setattr("definetti.samplers.graph.sampling._most_batches", lambda count, chains: 1)
     question = ask(symmetries(mean_field(5, -0.2, 0.1)), ("X0=1 ^ X1=0",), "orbit", 0)
     assert fold_error(question, run(question, scan, 18, 120), run(question, scan, 18, 120), 120) < 1e-12

@@ -8,9 +8,9 @@ from small_models import mean_field
 
 import definetti as dft
 from definetti.errors import Notice
-from definetti.estimators.events import MOST_MEMBERS, RANDOM_IMAGES, Event, build_event
+from definetti.inference.graph.events import MOST_MEMBERS, RANDOM_IMAGES, Event, build_event
 from definetti.model.queries import parse_query
-from definetti.symmetry.factors import Symmetries
+from definetti.symmetry.graph.group import Symmetries
 
 
 def complete(n: int) -> Symmetries:

@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 from mln_oracle import all_atoms, ground_marginals, log_weight, oracle_marginals
 
 from definetti.errors import TooLarge, Unsatisfiable
-from definetti.model.atoms import atom_literal, layout
-from definetti.model.events import ground_event
-from definetti.model.formulas import atoms, equalities, free_variables, holds, quantified
-from definetti.model.ground import ground, ground_size
-from definetti.model.logic import (
+from definetti.model.logic.atom_literals import atom_literal, layout
+from definetti.model.logic.formulas import atoms, equalities, free_variables, holds, quantified
+from definetti.model.logic.ground import ground, ground_size
+from definetti.model.logic.ground_events import ground_event
+from definetti.model.logic.text import atom_name, format_mln
+from definetti.model.logic.theory import (
     And,
     Atom,
     Constant,
@@ -34,9 +35,8 @@ from definetti.model.logic import (
     Variable,
     WeightedFormula,
 )
-from definetti.model.logic_text import atom_name, format_mln
-from definetti.readers.logic_queries import parse_query
-from definetti.readers.mln import read_mln_text
+from definetti.readers.logic.mln import read_mln_text
+from definetti.readers.logic.queries import parse_query
 
 SORTS = {"a": Sort("a", ("A1", "A2")), "b": Sort("b", ("B1", "B2", "odd name"))}
 PREDICATES = {

@@ -14,11 +14,11 @@ from hypothesis import given, settings
 from logic_worlds import at
 
 from definetti.errors import Unsatisfiable
-from definetti.model.ground import ground
-from definetti.model.logic import And, Iff, Implies, Or, Predicate
-from definetti.symmetry.atom_generators import atom_generators
-from definetti.symmetry.factors import symmetries
-from definetti.symmetry.logic import renaming
+from definetti.model.logic.ground import ground
+from definetti.model.logic.theory import And, Iff, Implies, Or, Predicate
+from definetti.symmetry.graph.group import symmetries
+from definetti.symmetry.logic.atom_generators import atom_generators
+from definetti.symmetry.logic.renaming import renaming
 
 
 def check(model):
@@ -141,7 +141,7 @@ def test_the_figures_of_the_papers_evidence():
 def test_late_atoms_are_marked_some_rows_at_a_time(monkeypatch):
     group = renaming(lw.smokers(50, lw.paper_evidence(50, 3)))
     whole = group.late()
-    monkeypatch.setattr("definetti.symmetry.logic.CHUNK", 128)  # two rows of fifty
+    monkeypatch.setattr("definetti.symmetry.logic.renaming.CHUNK", 128)  # two rows of fifty
     pieces = group.late()
     assert set(whole) == set(pieces) and all(np.array_equal(whole[name], pieces[name]) for name in whole)
     for name, marked in whole.items():

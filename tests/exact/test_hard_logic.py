@@ -12,21 +12,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from definetti.constraints.logic.forced_atoms import settled
+from definetti.constraints.logic.legal_states import legal
+from definetti.constraints.logic.unsat_core import explain
 from definetti.errors import Unsatisfiable
-from definetti.estimators.run import marginals
-from definetti.model.clash import explain
-from definetti.model.formulas import holds
-from definetti.model.logic import MarkovLogic
-from definetti.model.satisfy import legal
-from definetti.model.settle import settled
-from definetti.readers.mln import read_mln_text
-from definetti.samplers.chains import Plan
-from definetti.samplers.kernels.relational_known import pack
-from definetti.samplers.movable import Illegal
-from definetti.samplers.relational import compile_model, violations
-from definetti.samplers.relational_sampling import RelationalSampling
-from definetti.samplers.relational_starts import first_states, put, tried_start, wishes
-from definetti.symmetry.factors import symmetries
+from definetti.inference.marginals import marginals
+from definetti.model.logic.formulas import holds
+from definetti.model.logic.theory import MarkovLogic
+from definetti.readers.logic.mln import read_mln_text
+from definetti.samplers.graph.frozen_watch import Illegal
+from definetti.samplers.graph.sampling import Plan
+from definetti.samplers.logic.engine import compile_model, violations
+from definetti.samplers.logic.known_bits import pack
+from definetti.samplers.logic.sampling import RelationalSampling
+from definetti.samplers.logic.starts import first_states, put, tried_start, wishes
+from definetti.symmetry.graph.group import symmetries
 
 ASTHMA = """person={{{people}}}
 Smokes(person)

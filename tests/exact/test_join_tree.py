@@ -11,14 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_models import brute_force, models
 
+from definetti.constraints.graph.connectivity import hard_tables
+from definetti.constraints.graph.legal_tuples import components, legal_tuples
 from definetti.errors import Unsatisfiable
-from definetti.model.factors import FactorGraph, factor_graph
-from definetti.model.hard import components, legal_tuples
-from definetti.model.simplify import simplify
-from definetti.samplers.joint import Blocks
-from definetti.solvers import join_tree as trees
-from definetti.solvers.connectivity import hard_tables
-from definetti.solvers.join_tree import Tree, join_tree
+from definetti.model.graph.factors import FactorGraph, factor_graph
+from definetti.model.graph.simplify import simplify
+from definetti.samplers.graph.block_gibbs import Blocks
+from definetti.solvers.graph import join_tree as trees
+from definetti.solvers.graph.join_tree import Tree, join_tree
 
 
 def states_of(tree: Tree, n: int) -> np.ndarray:

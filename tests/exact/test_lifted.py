@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 from logic_worlds import at
 
 from definetti.errors import ModelError, TooLarge, Unsatisfiable
-from definetti.model.logic import And, Exist, Iff, Implies, MarkovLogic, Not, Or, Predicate
-from definetti.solvers.choose import exact
-from definetti.solvers.lifted import count_worlds, lift
-from definetti.solvers.lifted_blocks import Problem, Unit, find_blocks
-from definetti.solvers.lifted_direct import count_positive
-from definetti.solvers.lifted_poly import count_polynomial
-from definetti.solvers.lifted_theory import NotLiftable
+from definetti.model.logic.theory import And, Exist, Iff, Implies, MarkovLogic, Not, Or, Predicate
+from definetti.solvers.exact import exact
+from definetti.solvers.lifted.count_vectors import count_positive
+from definetti.solvers.lifted.counting import count_worlds, lift
+from definetti.solvers.lifted.polynomials import count_polynomial
+from definetti.solvers.lifted.supercells import Problem, Unit, find_blocks
+from definetti.solvers.lifted.theory import NotLiftable
 
 ASTHMA = (
     Predicate("Smokes", ("person",)),

@@ -14,7 +14,7 @@ from logic_worlds import at
 
 import definetti as dft
 from definetti.errors import ModelError, UnknownName, Unsatisfiable
-from definetti.model.logic import Predicate
+from definetti.model.logic.theory import Predicate
 
 
 @settings(max_examples=12, deadline=None)

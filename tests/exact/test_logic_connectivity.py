@@ -10,19 +10,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from definetti.constraints.logic.forced_atoms import settled
 from definetti.errors import Unsatisfiable
-from definetti.estimators.logic_prepare import prepare_logic
-from definetti.estimators.run import marginals
-from definetti.model.formulas import holds
-from definetti.model.logic import MarkovLogic
-from definetti.model.settle import settled
-from definetti.readers.mln import read_mln_text
+from definetti.inference.logic.prepare import prepare_logic
+from definetti.inference.marginals import marginals
+from definetti.model.logic.formulas import holds
+from definetti.model.logic.theory import MarkovLogic
+from definetti.readers.logic.mln import read_mln_text
 from definetti.readers.reading import read
-from definetti.samplers.gibbs import Gibbs
-from definetti.samplers.kernels.relational_known import known_of
-from definetti.samplers.logic_connectivity import relational_moves_connect
-from definetti.samplers.relational_tied import tied_classes
-from definetti.solvers.choose import exact
+from definetti.samplers.graph.gibbs import Gibbs
+from definetti.samplers.logic.connectivity import relational_moves_connect
+from definetti.samplers.logic.known_bits import known_of
+from definetti.samplers.logic.tied_sites import tied_classes
+from definetti.solvers.exact import exact
 
 State = tuple[bool, ...]
 

@@ -13,13 +13,13 @@ import pytest
 from mln_oracle import all_atoms, ground_marginals, oracle_marginals
 
 from definetti.errors import DefinettiError
-from definetti.model.atoms import layout
-from definetti.model.ground import ground
-from definetti.model.logic import Atom, Constant, MarkovLogic, Not, Truth
-from definetti.model.logic_text import format_db, format_formula, format_mln
-from definetti.readers import mln_syntax
-from definetti.readers.logic_queries import groundings, parse_queries, parse_query
-from definetti.readers.mln import read_mln, read_mln_text
+from definetti.model.logic.atom_literals import layout
+from definetti.model.logic.ground import ground
+from definetti.model.logic.text import format_db, format_formula, format_mln
+from definetti.model.logic.theory import Atom, Constant, MarkovLogic, Not, Truth
+from definetti.readers.logic import syntax as mln_syntax
+from definetti.readers.logic.mln import read_mln, read_mln_text
+from definetti.readers.logic.queries import groundings, parse_queries, parse_query
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 HEAD = "p = {A, B}\nP(p)\nQ(p)\nR(p,p)\nRain\nvote(p)\n"

@@ -18,16 +18,16 @@ from uncompiled import REAL, WHOLE, Sources, kernel_error, target, uncompiled, w
 
 import definetti as dft
 from definetti.errors import SymmetryError
-from definetti.estimators.run import Question, ask
 from definetti.groups import PermutationGroup
-from definetti.model.factors import FactorGraph, factor_graph
-from definetti.model.simplify import simplify
-from definetti.samplers import fields, tables
-from definetti.samplers.chains import Plan, Sampling
-from definetti.samplers.gibbs import Gibbs
+from definetti.inference.marginals import Question, ask
+from definetti.model.graph.factors import FactorGraph, factor_graph
+from definetti.model.graph.simplify import simplify
+from definetti.samplers.graph import fields, tables
+from definetti.samplers.graph.gibbs import Gibbs
+from definetti.samplers.graph.sampling import Plan, Sampling
 from definetti.samplers.kernels import fields as field_kernels
 from definetti.samplers.kernels import tables as table_kernels
-from definetti.symmetry.factors import Symmetries, symmetries
+from definetti.symmetry.graph.group import Symmetries, symmetries
 
 TOLERANCE = 1e-12  # as in the real tests
 

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 import definetti as dft
 from definetti.errors import TooLarge
-from definetti.model.factors import FactorGraph, factor_graph
-from definetti.solvers.enumerate import enumerate_states
-from definetti.solvers.orbit_enumerate import orbit_solution, orbits_of_states
-from definetti.symmetry.factors import Symmetries
+from definetti.model.graph.factors import FactorGraph, factor_graph
+from definetti.solvers.graph.enumerate import enumerate_states
+from definetti.solvers.graph.orbit_enumerate import orbit_solution, orbits_of_states
+from definetti.symmetry.graph.group import Symmetries
 
 
 def ring(n: int, field: float = 0.0, cards: int = 2) -> FactorGraph:

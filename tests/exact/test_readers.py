@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from definetti.errors import ModelError
-from definetti.model.factors import CHUNK, FREE, FactorGraph, factor_graph
-from definetti.readers.fg import read_fg
+from definetti.model.graph.factors import CHUNK, FREE, FactorGraph, factor_graph
+from definetti.readers.graph.fg import read_fg
+from definetti.readers.graph.uai import read_evid, read_uai
+from definetti.readers.graph.writing import write_uai
 from definetti.readers.reading import read
-from definetti.readers.uai import read_evid, read_uai
-from definetti.readers.writing import write_uai
 
 UAI = """MARKOV
 3
@@ -87,7 +87,7 @@ def test_log_density_in_chunks_is_the_same(monkeypatch: pytest.MonkeyPatch) -> N
     model = factor_graph([2, 3, 2], [([], 7.0), *FACTORS[:0], ([2, 0, 1], np.arange(1, 13)), ([1], [1, 2, 3])])
     whole = model.log_density(states(model))
     assert len(whole) * len(model.scope) < CHUNK
-    monkeypatch.setattr("definetti.model.factors.CHUNK", 5 * len(model.scope))  # chunks of 5, 5 and 2
+    monkeypatch.setattr("definetti.model.graph.factors.CHUNK", 5 * len(model.scope))  # chunks of 5, 5 and 2
     assert (model.log_density(states(model)) == whole).all()
     assert model.log_density(np.empty((0, 3), dtype=int)).shape == (0,)
 

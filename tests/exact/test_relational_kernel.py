@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from relational_worlds import chances, expected_chances, put_world, random_state, world_of
 
-from definetti.samplers.relational import Relational, blank, compile_model
+from definetti.samplers.logic.engine import Relational, blank, compile_model
 
 
 def conditionals(r: Relational, world: th.World) -> dict[tuple, float | None]:

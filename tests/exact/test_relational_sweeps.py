@@ -10,10 +10,10 @@ import relational_theories as th
 from relational_worlds import chances, expected_chances, put_world, random_state, world_of
 
 from definetti.errors import Unsatisfiable
-from definetti.samplers.kernels import relational_state as state
-from definetti.samplers.kernels.relational_queries import Query
-from definetti.samplers.relational import Relational, blank, compile_model, violations
-from definetti.symmetry.logic_orbits import AtomOrbits
+from definetti.model.logic.atom_orbits import AtomOrbits
+from definetti.samplers.logic import state
+from definetti.samplers.logic.engine import Relational, blank, compile_model, violations
+from definetti.samplers.logic.queries import Query
 
 # --- sweeps, as exact transition matrices of the kernel's own text ---
 

@@ -13,13 +13,13 @@ from logic_worlds import at
 from renaming_theories import theories
 
 from definetti.errors import TooLarge, UnknownName
-from definetti.model.logic import And, Evidence, Implies, MarkovLogic, Predicate
-from definetti.readers.mln import read_mln_text
-from definetti.symmetry.atom_members import AtomMembers
-from definetti.symmetry.atom_names import atom_text
-from definetti.symmetry.constants import node_generators
-from definetti.symmetry.logic import decimal_text, renaming
-from definetti.symmetry.relations import formula_shape
+from definetti.model.logic.atom_names import atom_text
+from definetti.model.logic.theory import And, Evidence, Implies, MarkovLogic, Predicate
+from definetti.readers.logic.mln import read_mln_text
+from definetti.symmetry.logic.constants import node_generators
+from definetti.symmetry.logic.members import AtomMembers
+from definetti.symmetry.logic.relations import formula_shape
+from definetti.symmetry.logic.renaming import decimal_text, renaming
 
 # --- independent definitions ---------------------------------------------------------------------------------
 

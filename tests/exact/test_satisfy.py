@@ -10,13 +10,13 @@ from hard_models import DIFFER, hard_grid, independent_sets, one_of, parity
 from hypothesis import given, settings
 from random_models import brute_force, models
 
+from definetti.constraints.graph.legal_states import clash, explain, impossible_literals, possible, violated
+from definetti.constraints.graph.legal_tuples import cubes
+from definetti.constraints.graph.possible_values import hard_factors
 from definetti.errors import Unsatisfiable
-from definetti.model.factors import FactorGraph, factor_graph
-from definetti.model.hard import cubes
-from definetti.model.possible import hard_factors
-from definetti.model.simplify import simplify
-from definetti.samplers.starts import starts
-from definetti.solvers.satisfy import clash, explain, impossible_literals, possible, violated
+from definetti.model.graph.factors import FactorGraph, factor_graph
+from definetti.model.graph.simplify import simplify
+from definetti.samplers.graph.starts import starts
 
 
 @pytest.mark.parametrize("seed", range(20))

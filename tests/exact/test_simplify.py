@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from random_models import brute_force, models
 
 from definetti.errors import Unsatisfiable
-from definetti.model.factors import FREE, FactorGraph, factor_graph
-from definetti.model.simplify import simplify
+from definetti.model.graph.factors import FREE, FactorGraph, factor_graph
+from definetti.model.graph.simplify import simplify
 
 
 def same_arrays(a: FactorGraph, b: FactorGraph, atol: float = 1e-9) -> None:

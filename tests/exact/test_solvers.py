@@ -13,15 +13,15 @@ from hypothesis import strategies as st
 from random_models import brute_force, models
 
 from definetti.errors import ModelError, TooLarge, UnknownName, Unsatisfiable
-from definetti.model.factors import FactorGraph, factor_graph
+from definetti.model.graph.factors import FactorGraph, factor_graph
+from definetti.model.graph.simplify import simplify
 from definetti.model.queries import parse_query
-from definetti.model.simplify import simplify
-from definetti.solvers import eliminate as elimination
-from definetti.solvers import enumerate as enumeration
-from definetti.solvers.choose import exact
-from definetti.solvers.eliminate import eliminate
-from definetti.solvers.enumerate import distribution, enumerate_states
-from definetti.solvers.order import min_fill
+from definetti.solvers.exact import exact
+from definetti.solvers.graph import eliminate as elimination
+from definetti.solvers.graph import enumerate as enumeration
+from definetti.solvers.graph.eliminate import eliminate
+from definetti.solvers.graph.elimination_order import min_fill
+from definetti.solvers.graph.enumerate import distribution, enumerate_states
 
 ENGINES = [enumerate_states, eliminate]
 
@@ -238,7 +238,7 @@ def test_min_fill_orders() -> None:
 @given(st.integers(0, 2**32 - 1))
 def test_fill_counts_stay_right(seed: int) -> None:
     """Kept up to date edge by edge, they equal what counting again gives."""
-    from definetti.solvers.order import _eliminate, _fill
+    from definetti.solvers.graph.elimination_order import _eliminate, _fill
 
     rng = np.random.default_rng(seed)
     n = 9

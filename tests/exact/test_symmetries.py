@@ -19,12 +19,12 @@ from random_models import brute_force, models
 
 from definetti import groups
 from definetti.errors import ModelError, Unsatisfiable
-from definetti.model.factors import FactorGraph, factor_graph
-from definetti.model.simplify import simplify
-from definetti.symmetry import pieces
-from definetti.symmetry.check import violation
-from definetti.symmetry.factors import Symmetries, find, none, symmetries
-from definetti.symmetry.layout import layout
+from definetti.model.graph.factors import FactorGraph, factor_graph
+from definetti.model.graph.simplify import simplify
+from definetti.symmetry.graph import components as pieces
+from definetti.symmetry.graph.check import violation
+from definetti.symmetry.graph.factors_by_shape import layout
+from definetti.symmetry.graph.group import Symmetries, find, none, symmetries
 
 ISING = np.array([[0.3, -0.3], [-0.3, 0.3]])
 FIELD = np.array([-0.2, 0.2])

@@ -11,13 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_models import brute_force, models
 
+from definetti.constraints.graph.contract import connected, untie
 from definetti.errors import Unsatisfiable
-from definetti.estimators.run import marginals
-from definetti.model.factors import FREE, FactorGraph, factor_graph
+from definetti.inference.marginals import marginals
+from definetti.model.graph.factors import FREE, FactorGraph, factor_graph
+from definetti.model.graph.simplify import simplify
 from definetti.model.queries import parse_query
-from definetti.model.simplify import simplify
-from definetti.model.ties import connected, untie
-from definetti.solvers.choose import exact
+from definetti.solvers.exact import exact
 
 
 @st.composite

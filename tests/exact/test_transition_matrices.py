@@ -34,9 +34,9 @@ from uncompiled import (
     weighed,
 )
 
-from definetti.estimators.ask import ask
-from definetti.model.factors import FactorGraph, factor_graph
-from definetti.symmetry.factors import symmetries
+from definetti.inference.graph.question import ask
+from definetti.model.graph.factors import FactorGraph, factor_graph
+from definetti.symmetry.graph.group import symmetries
 
 TOLERANCE = 1e-12
 SCANS = ("symmetric", "random", "fixed")
@@ -208,8 +208,8 @@ def test_thresholds_respect_value_flips() -> None:
     model = factor_graph([2] * 4, factors, log=True)
     aim = target(model)
     assert aim is not None
-    from definetti.samplers.blocks import slots_of
-    from definetti.symmetry.factors import none
+    from definetti.samplers.graph.lanes import slots_of
+    from definetti.symmetry.graph.group import none
 
     engine = REAL.fields.build(aim.simple, slots_of(aim.simple, none(aim.simple).row_of))
     assert engine is not None

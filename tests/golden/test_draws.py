@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 from small_models import hard_pairs, mean_field, triples
 
-from definetti.estimators.run import ask
-from definetti.model.factors import FactorGraph
-from definetti.samplers.chains import Plan, Sampling
-from definetti.samplers.gibbs import Gibbs
-from definetti.symmetry.factors import symmetries
+from definetti.inference.marginals import ask
+from definetti.model.graph.factors import FactorGraph
+from definetti.samplers.graph.gibbs import Gibbs
+from definetti.samplers.graph.sampling import Plan, Sampling
+from definetti.symmetry.graph.group import symmetries
 
 MODELS = {"narrow": (mean_field(6, -0.2, 0.1), 5), "wide": (mean_field(6, -0.2, 0.1), 300), "tables": (triples(), 40)}
 

@@ -10,9 +10,9 @@ import pytest
 import relational_theories as th
 
 import definetti as dft
-from definetti.samplers.kernels.relational_seeds import seed_words, splitmix64
-from definetti.samplers.relational import compile_model
-from definetti.symmetry.logic_orbits import AtomOrbits
+from definetti.model.logic.atom_orbits import AtomOrbits
+from definetti.samplers.logic.engine import compile_model
+from definetti.samplers.logic.seeds import seed_words, splitmix64
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

@@ -12,11 +12,11 @@ import pytest
 from hard_models import hard_grid
 
 from definetti.cli.main import run
-from definetti.model.factors import factor_graph
-from definetti.model.ties import untie
+from definetti.constraints.graph.connectivity import single_moves_connect
+from definetti.constraints.graph.contract import untie
+from definetti.model.graph.factors import factor_graph
+from definetti.readers.graph.writing import write_uai
 from definetti.readers.reading import read
-from definetti.readers.writing import write_uai
-from definetti.solvers.connectivity import single_moves_connect
 
 EDGE = "X0=1 ^ X1=0 v X0=0 ^ X1=1"
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from definetti.errors import DefinettiError, ModelError, ParseError
-from definetti.model.factors import FactorGraph, factor_graph
+from definetti.model.graph.factors import FactorGraph, factor_graph
 from definetti.readers.samples import read_samples
 
 

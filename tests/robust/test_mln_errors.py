@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from definetti.errors import DefinettiError, ModelError, ParseError, TooLarge, UnknownName
-from definetti.model.ground import ground
-from definetti.model.logic_text import format_mln
-from definetti.readers.mln import read_mln, read_mln_text
+from definetti.model.logic.ground import ground
+from definetti.model.logic.text import format_mln
+from definetti.readers.logic.mln import read_mln, read_mln_text
 
 HEAD = "p = {A, B}\nq = {C}\nP(p)\nR(p,p)\nS(p,q)\n"  # five lines
 

@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from definetti.errors import DefinettiError
-from definetti.model.ground import ground
-from definetti.model.logic import MarkovLogic, Predicate, Sort
-from definetti.model.logic_text import atom_name, format_db, format_mln
-from definetti.readers.logic_queries import parse_query
-from definetti.readers.mln import read_mln, read_mln_text
+from definetti.model.logic.ground import ground
+from definetti.model.logic.text import atom_name, format_db, format_mln
+from definetti.model.logic.theory import MarkovLogic, Predicate, Sort
+from definetti.readers.logic.mln import read_mln, read_mln_text
+from definetti.readers.logic.queries import parse_query
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 MODEL = """person = {Anna, Bob, "two words"}

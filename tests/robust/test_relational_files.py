@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 from hashlib import sha256
-from pathlib import Path
 
 import pytest
 import relational_theories as th
 
 from definetti.errors import TooLarge
-from definetti.samplers.kernels import relational_module
-from definetti.samplers.kernels.relational_cache import file_name, private, write_once
-from definetti.samplers.kernels.relational_module import module_text
-from definetti.samplers.relational import compile_model
+from definetti.samplers.codegen import module as relational_module
+from definetti.samplers.codegen.cache import file_name, private, write_once
+from definetti.samplers.codegen.module import module_text
+from definetti.samplers.logic.engine import compile_model
 
 
 def test_too_large_is_refused_with_the_figure():
@@ -37,7 +36,7 @@ def test_kernels_of_different_structure_have_different_files_and_of_equal_struct
 
 
 def test_a_kernel_names_the_runtime_that_is_compiled_into_it():
-    runtime = Path(relational_module.__file__).with_name("relational_runtime.py").read_text(encoding="utf-8")
+    runtime = relational_module.RUNTIME.read_text(encoding="utf-8")
     whole = "".join(runtime.split(relational_module.MARK)).encode()
     written = compile_model(th.smokers(7), {}, plain=True).written
     assert f"# runtime: {sha256(whole).hexdigest()}\n" in module_text(written)

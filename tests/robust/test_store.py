@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from definetti.errors import DefinettiError, ModelError, Notice, ParseError
-from definetti.model.factors import factor_graph
+from definetti.model.graph.factors import factor_graph
 from definetti.model.marginals import Estimate, Marginals
-from definetti.solvers.choose import exact
+from definetti.solvers.exact import exact
 from definetti.store import read_result, save
 
 

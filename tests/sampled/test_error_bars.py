@@ -13,13 +13,13 @@ import pytest
 
 import definetti as dft
 from definetti.estimators import ESTIMATORS
-from definetti.estimators.ask import ask
-from definetti.estimators.assemble import judge
 from definetti.estimators.gain import gains, within_orbits
-from definetti.estimators.logic_ask import logic_question
-from definetti.samplers.chains import Plan
+from definetti.inference.assemble import judge
+from definetti.inference.graph.question import ask
+from definetti.inference.logic.question import logic_question
 from definetti.samplers.draws import Draws
-from definetti.samplers.gibbs import Gibbs
+from definetti.samplers.graph.gibbs import Gibbs
+from definetti.samplers.graph.sampling import Plan
 from definetti.samplers.tracking import Tracked
 
 RULES = """person = {A, B, C, D, E, F}
@@ -264,7 +264,7 @@ def test_random_scan_takes_f_and_g_at_the_same_visits() -> None:
 
 
 def test_estimates_outside_are_cut_with_a_note() -> None:
-    from definetti.estimators.ask import cut_notices
+    from definetti.inference.graph.question import cut_notices
 
     assert not cut_notices(np.array([0.0, 1.0, 0.5]))
     (note,) = cut_notices(np.array([-1e-6, 0.2]))

@@ -11,8 +11,8 @@ from scipy.stats import chi2
 
 import definetti as dft
 from definetti.errors import ModelError
-from definetti.model.logic import Exist, Predicate
-from definetti.solvers import lifted_sample
+from definetti.model.logic.theory import Exist, Predicate
+from definetti.solvers.lifted import sampling as lifted_sample
 
 DRAWS = 300
 FALSE_ALARMS = 1e-4  #: of all the chi-square tests here together

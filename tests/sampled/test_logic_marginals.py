@@ -17,10 +17,10 @@ import pytest
 import definetti as dft
 from definetti.cli.main import run
 from definetti.errors import DefinettiError, TooLarge, UnknownName
-from definetti.estimators.stopping import Look, Stopping
-from definetti.samplers.chains import Plan, Progress
-from definetti.samplers.relational import compile_model
-from definetti.samplers.relational_sampling import RelationalSampling
+from definetti.inference.stopping import Look, Stopping
+from definetti.samplers.graph.sampling import Plan, Progress
+from definetti.samplers.logic.engine import compile_model
+from definetti.samplers.logic.sampling import RelationalSampling
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 PAIR = "Friends(Person1,Person2) ^ Friends(Person2,Person3)"
@@ -129,7 +129,7 @@ def test_states_inside_the_first_sweep_are_counted_some_atoms_at_a_time(monkeypa
     friends = r.atoms(chain, "Friends")
     number = group.orbit_number("Friends", (0, 1))
     assert whole[number] == pytest.approx((friends.sum() - friends.trace()) / (40 * 39), abs=1e-12)
-    monkeypatch.setattr("definetti.samplers.relational_sampling.ATOMS_AT_ONCE", 7)
+    monkeypatch.setattr("definetti.samplers.logic.sampling.ATOMS_AT_ONCE", 7)
     assert sampling._orbit_means(chain).tolist() == whole.tolist()
 
 

@@ -7,7 +7,7 @@ import pytest
 from small_models import hard_pairs, ising_ring, mean_field, potts_ring, triples
 
 import definetti as dft
-from definetti.model.factors import FactorGraph, factor_graph
+from definetti.model.graph.factors import FactorGraph, factor_graph
 
 FALSE_ALARM = 1e-4  # of this whole file
 SEED = 20140611

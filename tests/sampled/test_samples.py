@@ -12,11 +12,11 @@ from small_models import hard_pairs, ising_ring, mean_field, potts_ring, triples
 
 import definetti as dft
 from definetti.errors import ModelError
-from definetti.estimators.run import ask
-from definetti.model.factors import FactorGraph, factor_graph
-from definetti.samplers.chains import Plan, Sampling
-from definetti.samplers.gibbs import Gibbs
-from definetti.symmetry.factors import symmetries
+from definetti.inference.marginals import ask
+from definetti.model.graph.factors import FactorGraph, factor_graph
+from definetti.samplers.graph.gibbs import Gibbs
+from definetti.samplers.graph.sampling import Plan, Sampling
+from definetti.symmetry.graph.group import symmetries
 
 CASES = [
     (mean_field(5, -0.3, 0.25), ("X0=1 ^ X1=1",)),

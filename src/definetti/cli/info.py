@@ -12,8 +12,8 @@ from definetti.cli.options import Source, prints, reads_model
 from definetti.cli.output import say, say_json
 
 if TYPE_CHECKING:
-    from definetti.model.factors import FactorGraph
-    from definetti.model.logic import MarkovLogic
+    from definetti.model.graph.factors import FactorGraph
+    from definetti.model.logic.theory import MarkovLogic
 
 CHAINS = 64  # the default on factor graphs
 LABELS = {"log10_states": "states", "log10_states_at_most": "states at most", "memory_mb": "memory"}
@@ -24,7 +24,7 @@ LABELS = {"log10_states": "states", "log10_states_at_most": "states at most", "m
 @prints
 def command(source: Source, as_json: bool, quiet: bool) -> int:
     """What a model is: variables, factors, states, memory."""
-    from definetti.model.factors import FactorGraph
+    from definetti.model.graph.factors import FactorGraph
 
     model, seconds = source.read()
     facts = factor_graph_facts(model) if isinstance(model, FactorGraph) else markov_logic_facts(model)

@@ -88,7 +88,7 @@ def command(
     """Sampled marginals with error bars, averaged over symmetries."""
     check(context, samples, output)
     model, read_seconds = source.read()  # before the engine is loaded: a wrong file is told at once
-    from definetti.estimators.run import marginals
+    from definetti.inference.marginals import marginals
 
     if samples is not None:
         from definetti.readers.samples import read_samples

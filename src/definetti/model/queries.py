@@ -17,7 +17,7 @@ from typing import NoReturn
 import numpy as np
 
 from definetti.errors import ParseError, TooLarge, UnknownName
-from definetti.model.factors import FactorGraph
+from definetti.model.graph.factors import FactorGraph
 
 MOST_TUPLES = 100_000
 MOST_PARTIAL = 1_000_000  # assignments looked at while searching for those that make a formula true

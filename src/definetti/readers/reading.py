@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from definetti.errors import ModelError, ParseError
-from definetti.model.factors import FactorGraph
-from definetti.model.logic import MarkovLogic
-from definetti.readers.adapters import adapt
-from definetti.readers.fg import read_fg
-from definetti.readers.uai import read_evid, read_uai
+from definetti.model.graph.factors import FactorGraph
+from definetti.model.logic.theory import MarkovLogic
+from definetti.readers.graph.adapters import adapt
+from definetti.readers.graph.fg import read_fg
+from definetti.readers.graph.uai import read_evid, read_uai
 
 Model = FactorGraph | MarkovLogic
 Evidence = str | PathLike[str] | Mapping[Any, Any]
@@ -95,7 +95,7 @@ def _read_mln(path: Path, evidence: Evidence | None, logic: dict[str, Any]) -> M
         raise ParseError("this is a directory; give the file in it", path=path)
     if not path.exists():
         raise ParseError("there is no such file", path=path)
-    from definetti.readers.mln import read_mln  # lark is loaded only for Markov logic
+    from definetti.readers.logic.mln import read_mln  # lark is loaded only for Markov logic
 
     return read_mln(path, evidence=evidence, **logic)
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from definetti.errors import ModelError, ParseError, UnknownName
-from definetti.model.factors import FREE, FactorGraph
+from definetti.model.graph.factors import FREE, FactorGraph
 
 CHAIN = "chain"
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from definetti.samplers.blocks import Block
-from definetti.samplers.fields import FieldsBlock
+from definetti.samplers.graph.fields import FieldsBlock
+from definetti.samplers.graph.lanes import Block
 
 MEMBERS = 64  # of an orbit
 MOST = 4096  # in all
@@ -59,7 +59,7 @@ class BitFollower:
     """The same where a word holds the values of 64 lanes: ones are counted in bit planes, at a fraction of the cost."""
 
     def __init__(self, block: FieldsBlock, members: Members) -> None:
-        from definetti.samplers.kernels import planes as kernels
+        from definetti.samplers.kernels import bit_counters as kernels
 
         self._kernels, self._block, self._members, self._looks = kernels, block, members, 0
         count = len(members.variable)

@@ -1,0 +1,121 @@
+"""igraph's BLISS behind a guard: a process of its own with a time limit that really ends it, and sparse generators.
+
+igraph holds the interpreter lock while it searches and cannot be stopped from Python, so all but small graphs go to
+`python -m definetti.symmetry.graph.bliss`, which reads arrays on stdin and writes arrays on stdout (the .npy format,
+never pickle). The child also sets itself an alarm, so that it ends even if the parent was killed.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+
+import numpy as np
+
+from definetti.groups import Generator
+from definetti.symmetry.graph.components import Graph, automorphisms
+
+IN_PROCESS = 200  # nodes: below this a search takes no noticeable time
+
+
+@dataclass(frozen=True)
+class Found:
+    """Generators on nodes and the order of their group; not `complete` if the time was up before all were known."""
+
+    generators: tuple[Generator, ...]
+    order: int
+    complete: bool
+    status: int | None = None  # of a search that ended on its own without an answer
+
+
+def search(edges: np.ndarray, colours: np.ndarray, time_limit: float) -> Found:
+    """The automorphism group of a coloured simple graph with nodes 0 … len(colours) - 1."""
+    colours = np.unique(colours, return_inverse=True)[1].ravel()
+    edges = np.asarray(edges, dtype=np.int64).reshape(-1, 2)
+    if time_limit <= 0:
+        return Found((), 1, False)
+    if len(colours) <= IN_PROCESS:
+        generators, order = automorphisms(Graph(colours.astype(np.uint64), edges))
+        return Found(tuple(generators), order, True)
+    answer, status = _run(_packed(edges, colours), time_limit)
+    return _parse(answer) if status == 0 else Found((), 1, False, status)
+
+
+# --- the parent's side -------------------------------------------------------------------------------------------
+
+
+def _run(request: bytes, time_limit: float) -> tuple[bytes, int | None]:
+    """What the child wrote and how it ended; None if time was up. No child is left behind, whatever happens here."""
+    package_root = str(Path(__file__).resolve().parents[2])
+    path = os.pathsep.join([package_root, *filter(None, [os.environ.get("PYTHONPATH")])])
+    command = [sys.executable, "-P", "-m", "definetti.symmetry.graph.bliss", repr(float(time_limit))]
+    child = subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=os.environ | {"PYTHONPATH": path},
+    )
+    try:
+        return child.communicate(request, timeout=time_limit)[0], child.returncode
+    except subprocess.TimeoutExpired:
+        return b"", None
+    finally:
+        if child.poll() is None:
+            child.kill()
+        child.communicate()
+
+
+def _packed(*arrays: np.ndarray) -> bytes:
+    stream = BytesIO()
+    for array in arrays:
+        np.save(stream, array, allow_pickle=False)
+    return stream.getvalue()
+
+
+def _parse(answer: bytes) -> Found:
+    stream = BytesIO(answer)
+    sizes, points, images = (np.load(stream, allow_pickle=False) for _ in range(3))
+    bounds = np.cumsum(sizes)[:-1]
+    generators = tuple(zip(np.split(points, bounds), np.split(images, bounds), strict=True)) if len(sizes) else ()
+    return Found(generators, int(stream.read(), 16), True)
+
+
+# --- the child's side --------------------------------------------------------------------------------------------
+
+
+def _limit_memory() -> None:
+    """Where the system can: better no symmetries than a machine without memory."""
+    try:
+        import resource
+
+        most = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") * 3 // 4
+        resource.setrlimit(resource.RLIMIT_AS, (most, most))
+    except (ImportError, ValueError, OSError):
+        pass
+
+
+def main() -> None:
+    limit = float(sys.argv[1])
+    _limit_memory()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent sees Ctrl-C and ends us
+    if hasattr(signal, "setitimer"):
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.setitimer(signal.ITIMER_REAL, limit + 2.0)  # the default action ends the process, lock or no lock
+    request = BytesIO(sys.stdin.buffer.read())
+    edges = np.load(request, allow_pickle=False)
+    colours = np.load(request, allow_pickle=False)
+    generators, order = automorphisms(Graph(colours.astype(np.uint64), edges))
+    sizes = np.array([len(points) for points, _ in generators], dtype=np.int64)
+    points = np.concatenate([np.empty(0, np.int64), *(points for points, _ in generators)])
+    images = np.concatenate([np.empty(0, np.int64), *(images for _, images in generators)])
+    sys.stdout.buffer.write(_packed(sizes, points, images) + f"{order:x}\n".encode("ascii"))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,175 @@
+"""The coloured graph whose automorphisms are the symmetries of a factor graph over literals.
+
+One node per free variable, one per literal (coloured by its unary value), one per table entry that differs from the
+table's most frequent entry (coloured by both values, joined to its literals). The literals of an entry tell the factor,
+since no two factors have the same scope, so factors need no nodes of their own: a clause costs one node. The most
+common kind of pair tables with just two different entries needs no nodes: its entries are edges between literals.
+Twins and tied values have been merged before; their multiplicities are colours.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from definetti.groups import Generator
+from definetti.symmetry.graph.factors_by_shape import Block, Layout
+from definetti.symmetry.graph.twins import Twins
+
+
+@dataclass(frozen=True, eq=False)
+class ColouredGraph:
+    """Nodes 0 … count-1. `carry` turns a permutation of nodes into one of the kept literals: (points, images)."""
+
+    colours: np.ndarray  # int64[count], 0 … k
+    edges: np.ndarray  # int64[m, 2]
+    carry: Callable[[Generator], tuple[np.ndarray, np.ndarray]]
+
+    @property
+    def count(self) -> int:
+        return len(self.colours)
+
+
+@dataclass(frozen=True, eq=False)
+class _Entries:
+    """The entries of one table that differ from its most frequent one."""
+
+    places: np.ndarray  # int64[e, arity]
+    kinds: list[tuple[float, float]]  # (most frequent, this) for each
+
+
+def _unusual(table: np.ndarray) -> _Entries:
+    values, counts = np.unique(table, return_counts=True)
+    usual = float(values[np.argmax(counts)])  # of equally frequent ones the smallest
+    # A constant table (none is left after simplification) shows itself by all its entries.
+    places = np.argwhere(table != usual) if len(values) > 1 else np.argwhere(table == usual)
+    return _Entries(places, [(usual, v) for v in table[tuple(places.T)].tolist()])
+
+
+def literal_graph(layout: Layout, twins: Twins, over: str, most_nodes: int) -> ColouredGraph | int:
+    """The graph, or the number of nodes it would have (but for twins) if that is more than `most_nodes`."""
+    model = layout.model
+    variables = twins.representatives
+    kept = np.zeros(len(layout.variable_of), dtype=bool)
+    of_kept = np.isin(layout.variable_of, variables)
+    kept[of_kept & (twins.ties > 0)] = True
+    literals = np.flatnonzero(kept)
+    node = np.full(len(kept), -1, dtype=np.int64)
+    node[literals] = len(variables) + np.arange(len(literals))
+    place = np.full(model.n, -1, dtype=np.int64)
+    place[variables] = np.arange(len(variables))
+
+    unusual = [_table_entries(layout, block) for block in layout.blocks]
+    direct, cost = _commonest_pair(layout.blocks, unusual)
+    if len(variables) + len(literals) + cost > most_nodes:
+        return len(variables) + len(literals) + cost
+    edges = [np.stack([place[layout.variable_of[literals]], node[literals]], axis=1)]
+    colours = [_variable_colours(twins), _literal_colours(layout, twins, literals, over)]
+    palette: dict[tuple[float, float], int] = {}
+    count = len(variables) + len(literals)
+    for block, entries in zip(layout.blocks, unusual, strict=True):
+        if block.arity < 2:
+            continue
+        for rows, kinds in _entry_rows(layout, block, entries, node, direct, palette):
+            if kinds is None:
+                edges.append(rows)
+                continue
+            new = count + np.arange(len(rows))
+            edges.append(np.stack([np.repeat(new, block.arity), rows.ravel()], axis=1))
+            colours.append(np.stack([np.full(len(rows), 2), kinds, np.zeros_like(kinds), np.zeros_like(kinds)], axis=1))
+            count += len(rows)
+
+    def carry(generator: Generator) -> tuple[np.ndarray, np.ndarray]:
+        place = generator[0] - len(variables)
+        inside = (place >= 0) & (place < len(literals))
+        return literals[place[inside]], literals[generator[1][inside] - len(variables)]
+
+    return ColouredGraph(numbered(np.concatenate(colours)), np.concatenate(edges), carry)
+
+
+def _table_entries(layout: Layout, block: Block) -> dict[int, _Entries]:
+    if block.arity < 2:
+        return {}
+    return {t: _unusual(layout.table(t, block.shape)) for t in np.unique(block.tables).tolist()}
+
+
+def _commonest_pair(
+    blocks: tuple[Block, ...], unusual: list[dict[int, _Entries]]
+) -> tuple[tuple[float, float] | None, int]:
+    """The pair of values whose two-valued pair tables would cost most nodes, and what the others cost."""
+    cost: Counter[tuple[float, float]] = Counter()
+    total = 0
+    for block, entries in zip(blocks, unusual, strict=True):
+        for table, uses in Counter(block.tables.tolist()).items() if block.arity > 1 else ():
+            kinds = entries[table].kinds
+            total += uses * len(kinds)
+            if block.arity == 2 and len(set(kinds)) == 1:
+                cost[kinds[0]] += uses * len(kinds)
+    best = max(cost, key=lambda kind: cost[kind]) if cost else None
+    return best, total - (cost[best] if best else 0)
+
+
+def _entry_rows(
+    layout: Layout,
+    block: Block,
+    entries: dict[int, _Entries],
+    node: np.ndarray,
+    direct: tuple[float, float] | None,
+    palette: dict[tuple[float, float], int],
+) -> list[tuple[np.ndarray, np.ndarray | None]]:
+    """(literal nodes of each unusual entry, its colour), with colour None for the entries that become edges."""
+    numbers = sorted(entries)
+    edge = np.array([block.arity == 2 and set(entries[t].kinds) == {direct} for t in numbers])
+    sizes = np.array([len(entries[t].kinds) for t in numbers])
+    start = np.concatenate([[0], np.cumsum(sizes)])
+    places = np.concatenate([entries[t].places for t in numbers])
+    kinds = np.array([palette.setdefault(kind, len(palette)) for t in numbers for kind in entries[t].kinds])
+    table = np.searchsorted(numbers, block.tables)
+    literal_start = layout.model.literal_start
+    out: list[tuple[np.ndarray, np.ndarray | None]] = []
+    for as_edges in (True, False):
+        factors = np.flatnonzero(edge[table] == as_edges)
+        size = sizes[table[factors]]
+        row = np.repeat(factors, size)
+        entry = np.arange(len(row)) + np.repeat(start[table[factors]] - np.cumsum(size) + size, size)
+        literals = node[literal_start[block.scopes[row]] + places[entry]]
+        whole = (literals >= 0).all(axis=1)
+        if whole.any():
+            out.append((literals[whole], None if as_edges else kinds[entry[whole]]))
+    return out
+
+
+def _variable_colours(twins: Twins) -> np.ndarray:
+    sizes = twins.sizes
+    return np.stack([np.zeros_like(sizes), twins.cards[twins.representatives], sizes, np.zeros_like(sizes)], axis=1)
+
+
+def unary_values(layout: Layout) -> np.ndarray:
+    """int64[L]: a number for each literal's unary log value, 0 where the variable has no unary factor."""
+    model = layout.model
+    unary, has_unary = np.zeros(len(layout.variable_of)), np.zeros(model.n, dtype=np.int64)
+    for block in layout.blocks:
+        if block.arity == 1:
+            place = model.table_start[block.tables][:, None] + np.arange(block.shape[0])
+            unary[model.literal_start[block.scopes] + np.arange(block.shape[0])] = model.tables[place] + 0.0
+            has_unary[block.scopes] = 1
+    return (np.unique(unary, return_inverse=True)[1].ravel() + 1) * has_unary[layout.variable_of]
+
+
+def _literal_colours(layout: Layout, twins: Twins, literals: np.ndarray, over: str) -> np.ndarray:
+    own = np.zeros_like(literals)
+    if over == "variables":  # then values are never changed
+        own = literals - layout.model.literal_start[layout.variable_of[literals]]
+    return np.stack([np.ones_like(literals), unary_values(layout)[literals], twins.ties[literals], own], axis=1)
+
+
+def numbered(rows: np.ndarray) -> np.ndarray:
+    """One number 0 … k per different row, equal in equal graphs."""
+    spans = rows.max(axis=0, initial=0).astype(object) + 1
+    if int(np.prod(spans)) < 2**62:
+        places = np.array([int(np.prod(spans[i + 1 :])) for i in range(rows.shape[1])], dtype=np.int64)
+        return np.unique(rows @ places, return_inverse=True)[1].ravel()
+    return np.unique(rows, axis=0, return_inverse=True)[1].ravel()
