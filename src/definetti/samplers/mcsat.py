@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from definetti.errors import ModelError, Notice, TooLarge
-from definetti.model.graph.factors import FactorGraph
 
 if TYPE_CHECKING:
+    from definetti.model.graph.factors import FactorGraph
     from definetti.samplers.graph.lanes import Engine, Orders, Slots
     from definetti.samplers.kernels.mcsat_arrays import Graph, State
     from definetti.samplers.logic.queries import Asked

@@ -44,8 +44,8 @@ SAMPLERS = {
     "blocks": Entry(f"{HERE}.graph.block_gibbs", "Blocks", GRAPH, "joint draws of hard parts", lambda scan: (scan,)),
     "swendsen-wang": Entry(f"{HERE}.graph.swendsen_wang", "SwendsenWang", GRAPH, "cluster flips"),
     "tempering": Entry(f"{HERE}.graph.tempering", "Tempering", GRAPH, "parallel tempering", lambda s: (Gibbs(s),)),
-    "mcsat": Entry(f"{HERE}.mcsat", "MCSat", BOTH, "slices; crosses hard constraints"),
-    "lifted": Entry(f"{HERE}.logic.lifted", "LiftedSampler", LOGIC, "independent exact draws of Markov logic"),
+    "mcsat": Entry(f"{HERE}.mcsat", "MCSat", BOTH, "slices, which cross hard constraints"),
+    "lifted": Entry(f"{HERE}.logic.lifted", "LiftedSampler", LOGIC, "independent exact draws"),
 }
 
 CLASSES = {entry.class_name: entry.home for entry in SAMPLERS.values()}  # where each exported class lives
@@ -66,8 +66,6 @@ def named(name: str, scan: str) -> Sampler | None:
 
 def help_text() -> str:
     """What `--help` says of the samplers."""
-
-    def some(kinds: tuple[str, ...]) -> str:
-        return ", ".join(f"{name} ({entry.help})" for name, entry in SAMPLERS.items() if entry.kinds == kinds)
-
-    return f"auto; {some(BOTH)}; for factor graphs, Markov logic being grounded: {some(GRAPH)}; {some(LOGIC)}."
+    where = {BOTH: "", GRAPH: " (Markov logic is grounded)", LOGIC: " (Markov logic only)"}
+    lines = [f"{name}: {entry.help}{where[entry.kinds]}" for name, entry in SAMPLERS.items()]
+    return "; ".join(["auto: one that reaches every state", *lines]) + "."

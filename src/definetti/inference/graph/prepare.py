@@ -20,10 +20,8 @@ import numpy as np
 
 from definetti.constraints.graph.connectivity import single_moves_connect
 from definetti.constraints.graph.contract import Untied, untie, without
-from definetti.constraints.graph.legal_states import explain, impossible_literals
 from definetti.constraints.graph.possible_values import hard_factors
 from definetti.errors import ModelError, Notice, Unsatisfiable
-from definetti.inference.graph.lift import induced
 from definetti.inference.graph.question import ask
 from definetti.inference.question import UNDECIDED, UNREACHED, Ready, is_group
 from definetti.model.graph.factors import FactorGraph
@@ -85,6 +83,8 @@ def prepare(model: FactorGraph, wanted: Any, sampler: GraphSampler | None, scan:
     elif target.n == wanted.model.n and (target.evidence == wanted.model.evidence).all():
         group = wanted
     else:
+        from definetti.inference.graph.lift import induced
+
         group = induced(untied, target, wanted)
     notices: list[Notice] = []
     if sampler is None:
@@ -100,9 +100,13 @@ def _untied(model: FactorGraph, by_core: bool) -> Untied:
         untied = untie(model)
         if not len(hard_factors(untied.core if by_core else untied.model)):
             return untied
+        from definetti.constraints.graph.legal_states import impossible_literals
+
         never = impossible_literals(untied.model)
         return untie(without(untied.model, never.tolist())) if len(never) else untied
     except Unsatisfiable:
+        from definetti.constraints.graph.legal_states import explain
+
         raise explain(model) from None  # in terms of the factors and the evidence as they were given
 
 

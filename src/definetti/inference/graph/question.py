@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,7 +19,6 @@ from definetti.inference.assemble import cut_notices, fallback_notices, judge
 from definetti.inference.graph.assemble import Columns, alarms, assemble, once, with_events, with_forced
 from definetti.inference.graph.certain import certain_statistics
 from definetti.inference.graph.events import Event, build_event, observer, settled
-from definetti.inference.graph.lift import Lift, lift
 from definetti.inference.stopping import Look, worst
 from definetti.model.graph.factors import FREE, FactorGraph
 from definetti.model.marginals import Marginals
@@ -31,6 +30,9 @@ from definetti.samplers.graph.tracking import Members
 from definetti.samplers.protocol import GraphSampler, Plan
 from definetti.samplers.tracking import pick
 from definetti.symmetry.graph.group import Symmetries, none
+
+if TYPE_CHECKING:
+    from definetti.inference.graph.lift import Lift
 
 CONDITIONALS_MEMORY = 1 << 30  # bytes: conditionals that nobody asked for may take so much
 
@@ -189,5 +191,9 @@ def ask(
     )
     members = _members(used, statistic_of, sizes, tied, seed)
     statistics = Statistics(of_slot, sizes, watch, event_sizes, tied, members, _variable_orbits(group))
-    lifted = None if untied is None else lift(untied, columns)
+    lifted = None
+    if untied is not None:
+        from definetti.inference.graph.lift import lift
+
+        lifted = lift(untied, columns)
     return GraphQuestion(used, parsed, tuple(events), slots, statistics, columns, tuple(notices), shown, lifted)

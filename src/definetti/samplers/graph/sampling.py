@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import repeat
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,12 +19,14 @@ from definetti.errors import Notice, TooLarge
 from definetti.memory import available_memory
 from definetti.model.graph.factors import FactorGraph
 from definetti.samplers.draws import BATCHES, Batch, Draws
-from definetti.samplers.graph.frozen_watch import Watch, hard_parts, truly_frozen
 from definetti.samplers.graph.lanes import Block, Engine
 from definetti.samplers.graph.starts import starts
 from definetti.samplers.graph.tracking import Members, follower
 from definetti.samplers.protocol import GraphSampler, Plan, prefixed
 from definetti.samplers.run import Map, Run
+
+if TYPE_CHECKING:
+    from definetti.samplers.graph.frozen_watch import Watch
 
 ORDER_ENTRIES = 1 << 22
 KEPT = 1 << 28  # bytes of batches: memory that was never touched costs as much time as sampling what goes into it
@@ -108,6 +110,8 @@ class GraphSampling(Run):
         """Where there are hard factors, every block is watched for variables that cannot move."""
         if not len(hard_factors(model)):
             return []
+        from definetti.samplers.graph.frozen_watch import Watch, hard_parts
+
         parts = hard_parts(model)
         held = np.intersect1d(parts.scope, self._sampler.alone(model))
         return [Watch(model, parts, block, k, held) for block, k in zip(self.blocks, lanes, strict=True)]
@@ -116,6 +120,8 @@ class GraphSampling(Run):
         """Variables that could not move in any chain: frozen, or forced (beside their values); None: not watched."""
         if not self._watches:
             return None, None
+        from definetti.samplers.graph.frozen_watch import truly_frozen
+
         stuck = self._watches[0].stuck.copy()
         for watch in self._watches[1:]:
             stuck = np.intersect1d(stuck, watch.stuck)
