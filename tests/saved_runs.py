@@ -86,7 +86,8 @@ def check(make: Callable[[], Sampling], most: int | None, monkeypatch: pytest.Mo
     warm = [s for s in saved if s[0] == "warm-up"]
     sampled = [s for s in saved if s[0] == "sampling" and s[1] != most]
     inside = [s for s in sampled if 0 < s[2]["done"] < s[2]["length"]]
-    tried = warm[:1] + warm[len(warm) // 2 :][:1] + inside[:1] + inside[len(inside) // 2 :][:1]
+    followed = [s for s in inside if s[2]["tracking"]]
+    tried = warm[:1] + followed[:1] + warm[len(warm) // 2 :][:1] + inside[:1] + inside[len(inside) // 2 :][:1]
     tried += sampled[len(sampled) // 3 :][:1] + sampled[-1:]
     assert inside and sampled
     for phase, done, state in tried:

@@ -107,7 +107,7 @@ def test_estimators_are_loaded_by_the_table() -> None:
 def test_a_restored_run_of_a_factor_graph_goes_on(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     sampler, model, chains = GRAPHS[name]
     question = ask(symmetries(model), ("X0=1 ^ X1=0",), "orbit", 5)
-    plan = Plan(chains, None, 40, 5, 1)
+    plan = Plan(chains, None, 70, 5, 1)
     check(lambda: question.sampling(sampler, plan, "orbit"), None, monkeypatch)
 
 
@@ -116,7 +116,7 @@ def test_a_restored_run_of_markov_logic_goes_on(name: str, tmp_path: Any, monkey
     group = symmetries(theory(tmp_path))
     question = logic_question(group, ("P(Thing1) ^ R(Thing1,Thing2)",), "orbit")
     sampler = LOGIC[name][0]
-    plan = Plan(4, None if sampler.warms_up and name != "mcsat" else 20 * sampler.warms_up, 40, 5, 1)
+    plan = Plan(4, None if sampler.warms_up and name != "mcsat" else 20 * sampler.warms_up, 70, 5, 1)
     check(lambda: question.sampling(sampler, plan, "orbit"), None, monkeypatch)
 
 
