@@ -22,12 +22,12 @@ import numpy as np
 from definetti.constraints.graph.arc_consistency import (
     contradicted,
     equivalent,
+    hard_factors,
     implications,
     possible_entries,
     possible_values,
 )
 from definetti.constraints.graph.legal_tuples import Part, components, legal_tuples
-from definetti.constraints.graph.possible_values import hard_factors
 from definetti.errors import TooLarge
 from definetti.model.graph.factors import FREE, FactorGraph, frozen
 from definetti.model.graph.simplify import simplify
@@ -254,9 +254,8 @@ def _table_sizes(core: FactorGraph) -> list[int]:
 
 
 def _touching(core: FactorGraph) -> dict[int, list[int]]:
-    factor = np.repeat(np.arange(core.factor_count), np.diff(core.scope_start)).tolist()
     out: dict[int, list[int]] = {}
-    for i, k in zip(core.scope.tolist(), factor, strict=True):
+    for i, k in zip(core.scope.tolist(), core.owner_of.tolist(), strict=True):
         out.setdefault(i, []).append(k)
     return out
 
@@ -317,9 +316,8 @@ def _substituted(core: FactorGraph, links: Links) -> FactorGraph:
     scopes: list[np.ndarray] = []
     tables: list[np.ndarray] = []
     table_of: list[np.ndarray] = []
-    arity = np.diff(core.scope_start)
-    for k in np.unique(arity).tolist():
-        factors = np.flatnonzero(arity == k)
+    for k in np.unique(core.arity).tolist():
+        factors = np.flatnonzero(core.arity == k)
         scope = core.scope[core.scope_start[factors][:, None] + np.arange(k)].reshape(len(factors), k)
         parent = links.parent[scope]
         pattern = (parent[:, :, None] == parent[:, None, :]).argmax(axis=2)  # the first place with the same parent

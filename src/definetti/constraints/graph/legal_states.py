@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from definetti.constraints.graph.arc_consistency import hard_factors
 from definetti.constraints.graph.legal_tuples import cubes, factor_groups
-from definetti.constraints.graph.possible_values import hard_factors
 from definetti.constraints.logic.legal_states import FEW_CONFLICTS, SOLVER, SOME_CONFLICTS, answer
 from definetti.errors import ModelError, Unsatisfiable
 from definetti.model.graph.factors import FREE, FactorGraph

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from definetti.constraints.graph.possible_values import possible_literals
+from definetti.constraints.graph.arc_consistency import possible_literals
 from definetti.inference.graph.events import Event
 from definetti.model.graph.factors import FREE, FactorGraph
 from definetti.samplers.graph.lanes import Slots

@@ -10,10 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from definetti.constraints.graph.arc_consistency import hard_factors
 from definetti.constraints.graph.connectivity import single_moves_connect
 from definetti.constraints.graph.contract import Untied, untie, without
 from definetti.constraints.graph.legal_states import explain, impossible_literals
-from definetti.constraints.graph.possible_values import hard_factors
 from definetti.errors import Notice, Unsatisfiable
 from definetti.inference.graph.lift import induced
 from definetti.model.graph.factors import FactorGraph

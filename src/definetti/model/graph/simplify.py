@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from definetti.errors import Unsatisfiable
-from definetti.model.graph.factors import FREE, FactorGraph, frozen
+from definetti.model.graph.factors import FREE, FactorGraph, SameShape, frozen
 
 WIDEST = 1e-6  # a chain of close values that reaches further is no rounding: it stays as it is
 SPARSE = 0.25  # a table of three or more variables with at most this share of odd entries is kept like a clause
@@ -74,24 +74,21 @@ def simplify(model: FactorGraph, tolerance: float = 1e-9) -> FactorGraph:
 
 def _sliced(model: FactorGraph) -> list[Block]:
     """Rules 1 and 2, once for each (shape, observed values, order of axes)."""
-    arity = np.diff(model.scope_start)
     blocks = []
-    for k in np.unique(arity):
-        factors = np.flatnonzero(arity == k)
-        scope = model.scope[model.scope_start[factors][:, None] + np.arange(k)]
+    for alike in model.by_shape:
+        scope = alike.scopes
         seen = model.evidence[scope]
         order = np.argsort(np.where(seen == FREE, scope, -1), axis=1, kind="stable")
-        for rows in _alike([*model.cards[scope].T, *(seen - FREE).T, *order.T], len(factors)):
-            blocks.append(_slice(model, factors[rows], scope[rows], order[rows[0]]))
+        for rows in _alike([*(seen - FREE).T, *order.T], len(scope)):
+            blocks.append(_slice(model, alike.take(rows), order[rows[0]]))
     return blocks
 
 
-def _slice(model: FactorGraph, factors: np.ndarray, scope: np.ndarray, order: np.ndarray) -> Block:
+def _slice(model: FactorGraph, alike: SameShape, order: np.ndarray) -> Block:
     """Factors of one shape, one pattern of evidence and one order of axes (observed ones first)."""
-    shape, seen = model.cards[scope[0]], model.evidence[scope[0]]
-    ids, which = np.unique(model.table_of[factors], return_inverse=True)
-    size = int(np.prod(shape, dtype=np.int64))
-    tables = model.tables[model.table_start[ids][:, None] + np.arange(size)].reshape(len(ids), *shape)
+    scope, seen = alike.scopes, model.evidence[alike.scopes[0]]
+    _, first, which = np.unique(alike.tables, return_index=True, return_inverse=True)
+    tables = model.entries(alike.take(first))
     observed = int((seen != FREE).sum())
     tables = tables.transpose(0, *(order + 1))[(slice(None), *seen[order[:observed]])]
     dead = _rows(tables).max(axis=1) == -np.inf

@@ -43,7 +43,7 @@ def compiled(model: FactorGraph, slots: Slots, parts: Sequence[Tree]) -> Any:
     at = weighed.number
     column, cluster = _columns(model, forest, weighed), weighed.cluster[at]
     kernels.add_offsets(
-        out.offset, out.offset_at[at], model._strides, out.value, forest.value_at[column], forest.row[cluster],
+        out.offset, out.offset_at[at], model.strides, out.value, forest.value_at[column], forest.row[cluster],
         forest.row[cluster + 1],
     )  # fmt: skip
     return out
@@ -164,5 +164,5 @@ def _others(model: FactorGraph, weighed: Weighed) -> dict[str, np.ndarray]:
     return {
         "outside": _starts(np.bincount(number[out], minlength=len(arity))),
         "other": np.ascontiguousarray(model.scope[at[out]]),
-        "stride": np.ascontiguousarray(model._strides[at[out]]),
+        "stride": np.ascontiguousarray(model.strides[at[out]]),
     }

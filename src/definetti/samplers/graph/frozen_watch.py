@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from definetti.constraints.graph.possible_values import hard_factors
+from definetti.constraints.graph.arc_consistency import hard_factors
 from definetti.errors import DefinettiError
 from definetti.model.graph.factors import FactorGraph
 from definetti.samplers.graph.lanes import Block
@@ -47,7 +47,7 @@ def hard_parts(model: FactorGraph) -> Any:
         factor=factor.astype(np.int64),
         start=start,
         scope=np.ascontiguousarray(scope, dtype=np.int32),
-        stride=np.ascontiguousarray(model._strides[place]),
+        stride=np.ascontiguousarray(model.strides[place]),
         first=np.ascontiguousarray(model.table_start[model.table_of[factors]]),
         possible=~np.isneginf(model.tables),
         cards=model.cards.astype(np.int64),

@@ -99,7 +99,7 @@ def _shapes(model: FactorGraph) -> tuple[np.ndarray, np.ndarray]:
     """Width, place of the weights and strides of every table in use, and where each table's begin."""
     place, parts, size = np.zeros(len(model.table_start) - 1, dtype=np.int64), [np.zeros(0, np.int64)], 0
     for table, factor in zip(*np.unique(model.table_of, return_index=True), strict=True):
-        strides = model._strides[model.scope_start[factor] : model.scope_start[factor + 1]]
+        strides = model.strides[model.scope_start[factor] : model.scope_start[factor + 1]]
         parts.append(np.array([len(strides), model.table_start[table], *strides], dtype=np.int64))
         place[table] = size
         size += len(parts[-1])

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from definetti.constraints.graph.possible_values import hard_factors
+from definetti.constraints.graph.arc_consistency import hard_factors
 from definetti.model.graph.factors import FREE, FactorGraph
 
 TURNS = 4  # at most one chain in so many prefers one value everywhere

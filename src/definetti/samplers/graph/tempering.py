@@ -82,7 +82,7 @@ def all_parts(model: FactorGraph) -> Any:
     return kernels.Parts(
         start=np.ascontiguousarray(model.scope_start),
         scope=np.ascontiguousarray(model.scope),
-        stride=np.ascontiguousarray(model._strides),
+        stride=np.ascontiguousarray(model.strides),
         first=np.ascontiguousarray(model.table_start[model.table_of]),
         log=np.nan_to_num(model.tables, neginf=0.0),
         possible=~np.isneginf(model.tables),
