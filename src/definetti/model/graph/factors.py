@@ -51,6 +51,12 @@ class SameShape:
         """How many entries a table has."""
         return math.prod(self.shape)
 
+    @cached_property
+    def incidence(self) -> tuple[np.ndarray, np.ndarray]:
+        """(variables ascending, the row that each is in): all (variable, row) pairs."""
+        order = np.argsort(self.scopes, axis=None, kind="stable")
+        return self.scopes.ravel()[order], order // max(self.arity, 1)
+
     def take(self, rows: np.ndarray) -> SameShape:
         """Some of the factors, by number or as a mask of rows."""
         return SameShape(self.shape, self.factors[rows], self.scopes[rows], self.tables[rows])
