@@ -91,9 +91,8 @@ class Untied:
         shape = [int(c) for c in self.core.cards[parents]]
         size = int(np.prod(shape, dtype=np.float64))
         if size > MOST_TUPLES:
-            raise TooLarge(
-                "the number of states of a query's variables", size, MOST_TUPLES, "ask about fewer at a time"
-            )
+            cure = "ask about fewer at a time"
+            raise TooLarge("the number of states of a query's variables", size, MOST_TUPLES, cure)
         grid = np.indices(shape).reshape(len(shape), -1)
         values = np.stack(
             [self.links.function(i)[grid[p]] for i, p in zip(query.variables, which.ravel().tolist(), strict=True)],

@@ -36,7 +36,7 @@ def hard_parts(model: FactorGraph) -> Any:
     from definetti.samplers.kernels import frozen_watch as kernels
 
     factors = hard_factors(model)
-    arity = np.diff(model.scope_start)[factors]
+    arity = model.arity[factors]
     start = np.concatenate([[0], np.cumsum(arity)]).astype(np.int64)
     factor = np.repeat(np.arange(len(factors)), arity)
     place = model.scope_start[factors][factor] + np.arange(len(factor)) - start[factor]

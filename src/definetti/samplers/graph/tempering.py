@@ -246,7 +246,8 @@ def ladder(model: FactorGraph, over: Any, slots: Slots) -> tuple[float, ...]:
         level = _next_level(levels[-1], soft, broken)
         levels.append(level)
         if len(levels) > MOST_LEVELS:
-            raise TooLarge("the number of levels of the ladder", len(levels), MOST_LEVELS, "use another sampler")
+            what, cure = "the number of levels of the ladder", "use another sampler"
+            raise TooLarge(what, len(levels), MOST_LEVELS, cure, at_least=True)
         if level >= 1.0:
             break
         states = states[rng.choice(PILOTS, PILOTS, p=_shares(levels[-2], level, soft, broken))]

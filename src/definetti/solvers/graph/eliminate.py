@@ -181,7 +181,8 @@ def _with_event(model: FactorGraph, event: Event, limit: float) -> FactorGraph:
     shape = tuple(int(c) for c in model.cards[list(event.variables)])
     size = float(np.prod(np.array(shape, dtype=np.float64)))
     if size > limit:
-        raise TooLarge("the table of a query's variables", size, limit, "ask about fewer variables at a time")
+        cure = "ask about fewer variables at a time"
+        raise TooLarge("a query's variables together", size, limit, cure, unit="table entries")
     table = np.full(shape, -np.inf)
     table[tuple(event.rows.T)] = 0.0
     return replace(

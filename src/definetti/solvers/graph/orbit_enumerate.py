@@ -78,7 +78,7 @@ def orbits_of_states(symmetries: Symmetries) -> Orbits:
                 reach[k] = length
                 rows = rows[~_smaller(g, rows, length)[0]]
         if len(rows) > MOST_REPRESENTATIVES:
-            raise TooLarge("the number of orbits of states", len(rows), MOST_REPRESENTATIVES, CURE)
+            raise TooLarge("the number of orbits of states", len(rows), MOST_REPRESENTATIVES, CURE, at_least=True)
     fixed = np.ones(len(rows), dtype=np.int64)
     for g in elements:
         fixed[_smaller(g, rows, len(free))[1]] += 1
