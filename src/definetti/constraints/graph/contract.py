@@ -27,6 +27,7 @@ from definetti.constraints.graph.arc_consistency import (
     possible_entries,
     possible_values,
 )
+from definetti.constraints.graph.legal_states import refuse_cancelling
 from definetti.constraints.graph.legal_tuples import Part, components, legal_tuples
 from definetti.errors import TooLarge
 from definetti.model.graph.factors import FREE, FactorGraph, frozen
@@ -106,6 +107,7 @@ class Untied:
 def untie(model: FactorGraph) -> Untied:
     """See above. A model without hard factors is its own core."""
     simple = core = simplify(model)
+    refuse_cancelling(simple)
     links = identity(simple)
     while len(hard_factors(core)):
         core, step = _tightened(core)

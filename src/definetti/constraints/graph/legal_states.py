@@ -12,15 +12,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from definetti.constraints.graph.arc_consistency import hard_factors
-from definetti.constraints.graph.legal_tuples import cubes, factor_groups
+from definetti.constraints.graph.legal_tuples import components, cubes, factor_groups
 from definetti.constraints.sat import SHRINK_SECONDS, SOME_CONFLICTS, decide, new_solver, shrink, undecided
 from definetti.errors import Unsatisfiable
-from definetti.model.graph.factors import FREE, FactorGraph
+from definetti.model.graph.factors import FREE, FactorGraph, frozen
+from definetti.model.graph.simplify import LARGE, PRECISION, cancelling
 
 MOST_SPENT = 100_000  # conflicts: of a search for a legal state, of all questions about values together
 SEARCHING = 2.0  # seconds spent on finding values that no legal state has
@@ -227,6 +229,62 @@ def possible_tuples(model: FactorGraph, questions: Sequence[tuple[Sequence[int],
                 agrees[row] = _may_be(solver, literals)
             out.append(agrees)
     return out
+
+
+# --- large penalties -----------------------------------------------------------------------------------------------
+
+
+def refuse_cancelling(model: FactorGraph) -> None:
+    """`ModelError` if every state pays penalties so large that smaller log weights are lost beside them.
+
+    `model` is simplified: tables that reach beyond LARGE have their largest entry at 0. If some state pays no large
+    penalty, those that do have no weight and their rounding does not matter. Factors with large entries that are
+    connected count together; a search that is not decided counts as no state.
+    """
+    top, low = (np.full(len(model.table_start) - 1, extreme) for extreme in (-np.inf, np.inf))
+    which = np.repeat(np.arange(len(top)), np.diff(model.table_start))
+    np.maximum.at(top, which, model.tables)
+    np.minimum.at(low, which, np.where(np.isneginf(model.tables), np.inf, model.tables))
+    factors = np.flatnonzero((top - low > LARGE)[model.table_of])
+    if not len(factors):
+        return
+    lost = _lost_by_penalties(model, factors, (top - low)[model.table_of[factors]])
+    factors, lost = factors[lost > PRECISION], lost[lost > PRECISION]
+    if len(factors) and _solvable(model) and not _solvable(_hardened(model, factors, top)):
+        k = int(factors[lost.argmax()])
+        largest = float((top - low)[model.table_of[k]])
+        raise cancelling(model, model.variables(k).tolist(), largest, float(lost.max()))
+
+
+def _lost_by_penalties(model: FactorGraph, factors: np.ndarray, depth: np.ndarray) -> np.ndarray:
+    """For each factor with large entries: spacing of doubles at the deepest × number of those connected with it."""
+    parts = components([(tuple(model.variables(k).tolist()), np.array(f)) for f, k in enumerate(factors.tolist())])
+    lost = np.zeros(len(factors))
+    for part in parts:
+        mine = [int(f) for _, f in part]
+        lost[mine] = np.spacing(depth[mine].max()) * len(mine)
+    return lost
+
+
+def _hardened(model: FactorGraph, factors: np.ndarray, top: np.ndarray) -> FactorGraph:
+    """The model with the large penalties of these factors as impossible entries."""
+    tables, which = np.unique(model.table_of[factors], return_inverse=True)
+    made = [model.tables[model.table_start[t] : model.table_start[t + 1]] for t in tables.tolist()]
+    made = [np.where(table < top[t] - LARGE, -np.inf, table) for t, table in zip(tables.tolist(), made, strict=True)]
+    table_of = model.table_of.copy()
+    table_of[factors] = len(top) + which.ravel()
+    ends = model.table_start[-1] + np.cumsum([len(table) for table in made])
+    return replace(
+        model,
+        table_of=frozen(table_of),
+        table_start=frozen(np.append(model.table_start, ends)),
+        tables=frozen(np.concatenate([model.tables, *made])),
+    )
+
+
+def _solvable(model: FactorGraph) -> bool:
+    with Encoding(model).solver() as solver:
+        return decide(solver, (), MOST_SPENT) is True
 
 
 # --- what clashes ------------------------------------------------------------------------------------------------

@@ -120,7 +120,7 @@ def _shapes(
         number[alike.factors] = s
     for s, alike in enumerate(model.by_shape):
         mine = np.flatnonzero(number[factor] == s)
-        for a in range(alike.arity):
+        for a in np.unique(axis[mine]).tolist():
             yield mine[axis[mine] == a], alike.shape, a
 
 

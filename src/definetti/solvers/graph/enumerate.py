@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from definetti.constraints.graph.legal_states import refuse_cancelling
 from definetti.errors import TooLarge
 from definetti.model.graph.factors import FactorGraph
 from definetti.model.graph.simplify import simplify
@@ -34,6 +35,7 @@ CURE = "use elimination or sampling, or observe some variables"
 def enumerate_states(model: FactorGraph, queries: Sequence[Query] = (), *, limit: float = MOST_STATES) -> Solution:
     """Exact marginals of all variables, log Z, and the probability of each event among the queries."""
     model = simplify(model)
+    refuse_cancelling(model)
     events = open_events(model, queries)
     variables = enumerated(model, events)
     _check(model, variables, limit, "enumeration")
@@ -59,6 +61,7 @@ def distribution(model: FactorGraph, *, limit: float = MOST_LISTED) -> tuple[np.
     free = model.free
     _check(model, free, limit, "the list of states")
     simple = simplify(model)
+    refuse_cancelling(simple)
     log = _log_weights(simple, free, np.zeros(1), range(simple.factor_count))
     if log.max() == -np.inf:
         raise no_state(model)
