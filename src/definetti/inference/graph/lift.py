@@ -18,8 +18,7 @@ from definetti.groups import Generator, PermutationGroup
 from definetti.inference.graph.assemble import Columns
 from definetti.model.graph.factors import FactorGraph
 from definetti.samplers.draws import Draws
-from definetti.symmetry.graph.check import violation
-from definetti.symmetry.graph.factors_by_shape import layout
+from definetti.symmetry.graph.check import scope_index, violation
 from definetti.symmetry.graph.group import Symmetries
 
 
@@ -103,8 +102,8 @@ def lift(untied: Untied, core: Columns) -> Lift:
 def induced(untied: Untied, target: FactorGraph, group: Symmetries) -> Symmetries:
     """What a group of symmetries of the model does on the core, or on the model with more evidence."""
     carried = [_carried(untied, target, generator) for generator in group.group.generators]
-    sorted_factors = layout(target)
-    kept = [g for g in carried if g is not None and violation(sorted_factors, [g]) is None]
+    index = scope_index(target)
+    kept = [g for g in carried if g is not None and violation(index, [g]) is None]
     notices = group.notices
     if len(kept) < len(carried):
         text = f"{len(carried) - len(kept)} of {len(carried)} generators do not respect what hard factors hold together"

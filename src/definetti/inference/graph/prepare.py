@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
+from definetti.constraints.graph.arc_consistency import hard_factors
 from definetti.constraints.graph.connectivity import single_moves_connect
 from definetti.constraints.graph.contract import Untied, untie, without
-from definetti.constraints.graph.possible_values import hard_factors
 from definetti.errors import ModelError, Notice, Unsatisfiable
 from definetti.inference.graph.question import ask
 from definetti.inference.question import UNDECIDED, UNREACHED, Ready, is_group

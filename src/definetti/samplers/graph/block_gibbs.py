@@ -77,7 +77,7 @@ def _scopes_within(model: FactorGraph, parts: Sequence[Sequence[Part]]) -> list[
     part_of = np.full(model.n, -1)
     for p, part in enumerate(parts):
         part_of[[i for scope, _ in part for i in scope]] = p
-    factor = np.repeat(np.arange(model.factor_count), np.diff(model.scope_start))
+    factor = model.owner_of
     inside: dict[tuple[int, int], list[int]] = {}
     at = np.flatnonzero(part_of[model.scope] >= 0)
     variables = model.scope[at]

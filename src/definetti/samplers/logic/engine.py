@@ -94,7 +94,7 @@ def refuse_large(size: int, limit: int | None) -> None:
     allowed = int(0.8 * available_memory()) if limit is None else limit
     if size > allowed:
         cure = "use fewer constants or chains, or close predicates whose atoms are all known"
-        raise TooLarge("the memory of the state (bytes)", size, allowed, cure)
+        raise TooLarge("the state of the chains", size, allowed, cure, unit="bytes")
 
 
 def refuse_model(model: MarkovLogic, limit: int | None = None, chains: int = 0) -> None:
