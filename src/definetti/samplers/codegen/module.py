@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from hashlib import sha256
 from pathlib import Path
 
 from definetti.samplers.codegen.expressions import FALSE, TRUE, negate
@@ -26,6 +25,10 @@ PLAIN = '''"""A relational kernel as plain Python: the same text, uncompiled."""
 import math
 
 import numpy as np
+
+from definetti.samplers.kernels import rng
+
+next_word, unit = rng.next_word.py_func, rng.unit.py_func
 
 
 def helper(function):
@@ -390,10 +393,9 @@ def write_kernel(theory: Theory) -> Written:
 
 
 def module_text(written: Written, plain: bool = False) -> str:
-    """The text of a whole module. A compiled kernel names what it imports by its hash: edited, all must be new."""
+    """The text of a whole module."""
     compiled, sweep = fixed_text(SWEEP_TEMPLATE)
-    imported, runtime = fixed_text(RUNTIME)
+    _, runtime = fixed_text(RUNTIME)
     if plain:
         return "\n\n".join([PLAIN, runtime, sweep, written.text])
-    key = sha256((imported + runtime).encode()).hexdigest()
-    return "\n\n".join([compiled + f"# runtime: {key}\n" + sweep, written.text])
+    return "\n\n".join([compiled + sweep, written.text])

@@ -151,14 +151,13 @@ def compile_model(
     late: Mapping[str, np.ndarray] | None = None,
     source: MarkovLogic | None = None,
     memory: int | None = None,
-    folder: Path | None = None,
     plain: bool = False,
     short: int = 4,
 ) -> Relational:
     """Writes and loads the kernel of a model and lays out its data; sizes are estimated before anything is taken.
 
     `order` lists the predicates in the order of a sweep; sites marked in `late` (boolean tensors over a predicate's
-    sites) are drawn after all others. `memory` is a limit in bytes, `folder` where kernels are kept. `plain` runs the
+    sites) are drawn after all others. `memory` is a limit in bytes. `plain` runs the
     kernel's text uncompiled; rows of at most `short` words have their number of words written into the text.
     """
     began = perf_counter()
@@ -185,7 +184,7 @@ def compile_model(
     schedule = schedule_of(model, known, (*order, *hidden), late, width, repeated)
     data, orbit_count = lay_out(model, orbits, theory, written, instances, observations, schedule, scan)
     text = module_text(written, plain)
-    kernel = load_plain(text) if plain else load_kernel(text, repr(theory), folder)
+    kernel = load_plain(text) if plain else load_kernel(text)
     made = Relational(
         model, theory, instances, written, kernel, data, known, schedule.listed, orbit_count, places, bits, source, tied
     )

@@ -27,7 +27,7 @@ from definetti.samplers.graph.sampling import Plan, Progress
 from definetti.samplers.kernels.mcsat_arrays import Graph, State
 from definetti.samplers.logic.queries import Query
 from definetti.samplers.logic.sampling import QueryCells
-from definetti.samplers.logic.seeds import seed_words
+from definetti.samplers.kernels.rng import seed_words
 from definetti.symmetry.logic.renaming import RenamingSymmetries
 
 WARM_UP = 200  # samples, unless told otherwise

@@ -10,8 +10,8 @@ replaced when the same text is to run as plain Python (see `codegen/module.py`).
 import math
 
 import numpy as np
-from numba import njit
 
+from definetti.samplers.kernels.compiling import njit
 from definetti.samplers.kernels.relational import (
     BARE,
     FAILED,
