@@ -11,8 +11,8 @@ import relational_theories as th
 
 import definetti as dft
 from definetti.model.logic.atom_orbits import AtomOrbits
-from definetti.samplers.logic.engine import compile_model
 from definetti.samplers.kernels.rng import seed_words, splitmix64
+from definetti.samplers.logic.engine import compile_model
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

@@ -1,7 +1,7 @@
 """`njit` for the kernels, with compiled code kept in a folder of our own.
 
-The folder is named by a hash of every kernel's source: with Numba's own caching, editing a helper in another file leaves
-a cached caller running the old code. Only functions decorated here are kept there; Numba's settings are left alone.
+The folder is named by a hash of all kernel sources: with Numba's own caching, editing a helper in another file leaves a
+cached caller running the old code. Only functions decorated here are kept there; Numba's settings are left alone.
 The folder is private to the user: created with mode 0700, and used only if the user owns it and nobody else may write
 there. Otherwise a temporary folder serves for this process.
 """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 from definetti.samplers.kernels.compiling import njit
 
 

@@ -25,9 +25,9 @@ from definetti.samplers.draws import BATCHES, Batch, Draws, draws_of, kept_with,
 from definetti.samplers.graph.mcsat import MCSat, doubts, graph_of, state_of
 from definetti.samplers.graph.sampling import Plan, Progress
 from definetti.samplers.kernels.mcsat_arrays import Graph, State
+from definetti.samplers.kernels.rng import seed_words
 from definetti.samplers.logic.queries import Query
 from definetti.samplers.logic.sampling import QueryCells
-from definetti.samplers.kernels.rng import seed_words
 from definetti.symmetry.logic.renaming import RenamingSymmetries
 
 WARM_UP = 200  # samples, unless told otherwise

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from definetti.samplers.codegen.module import Written
+from definetti.samplers.kernels.rng import seed_words
 from definetti.samplers.logic.data import CHUNK, Chain, Data
 from definetti.samplers.logic.known_bits import home_words, pack, unpack
-from definetti.samplers.kernels.rng import seed_words
 
 PENDING, FAILED = 3, 4  # places of the clock
 
