@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from definetti.errors import TooLarge
+from definetti.memory import available_memory
 from definetti.model.graph.factors import FactorGraph
 from definetti.samplers.graph.lanes import Slots
 from definetti.samplers.graph.tables import check_values
@@ -139,8 +140,6 @@ def _weighed(model: FactorGraph, forest: Forest) -> Weighed:
 
 def _offsets(model: FactorGraph, forest: Forest, weighed: Weighed) -> dict[str, np.ndarray]:
     """Room for what a row's values add to a factor's entry: an integer for each factor and row."""
-    from definetti.samplers.graph.sampling import available_memory
-
     start = _starts(np.diff(forest.row)[weighed.cluster])
     need, have = 4 * int(start[-1]), 0.8 * available_memory()
     if need > have:

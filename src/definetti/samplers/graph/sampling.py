@@ -6,7 +6,6 @@ Results depend on the seed alone: the blocks, their streams and the scan orders 
 from __future__ import annotations
 
 import math
-import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -19,6 +18,7 @@ import numpy as np
 
 from definetti.constraints.graph.possible_values import hard_factors
 from definetti.errors import Notice, TooLarge
+from definetti.memory import available_memory
 from definetti.model.graph.factors import FactorGraph
 from definetti.samplers.draws import BATCHES, Batch, Draws, draws_of, merge_pairs
 from definetti.samplers.graph.frozen_watch import Watch, hard_parts, truly_frozen
@@ -344,16 +344,3 @@ def _check_memory(count: int, plan: Plan, blocks: int) -> None:
     have = available_memory()
     if need > 0.8 * have:
         raise TooLarge("the memory for statistics (bytes)", need, 0.8 * have, "use fewer chains")
-
-
-def available_memory() -> int:
-    """Bytes of memory that can be had, as far as the system tells."""
-    try:
-        with open("/proc/meminfo", encoding="ascii") as lines:
-            return next(int(line.split()[1]) << 10 for line in lines if line.startswith("MemAvailable"))
-    except (OSError, StopIteration):  # not on every system
-        pass
-    try:
-        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (ValueError, OSError, AttributeError):
-        return 4 << 30
