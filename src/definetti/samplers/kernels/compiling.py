@@ -6,6 +6,8 @@ The folder is private to the user: created with mode 0700, and used only if the 
 there. Otherwise a temporary folder serves for this process.
 """
 
+# pyright: reportIncompatibleMethodOverride=false, reportAttributeAccessIssue=false
+
 from __future__ import annotations
 
 import hashlib

@@ -2,7 +2,7 @@
 
 Compiled once for all models, and linked into every kernel. A chunk is up to CHUNK sites of one predicate: `fill`
 chooses them, and `fold` adds up what was drawn. The scan has a stream of its own, equal in all chains, so all chains
-share the order of sites. The text below the line `# --- text ---` also runs as plain Python (see `codegen/module.py`).
+share the order of sites. Tests run the text below the line `# --- text ---` as plain Python.
 """
 # ruff: noqa: E741
 # pyright: reportCallIssue=false
