@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from plain_kernels import plain_model, start
 
 from definetti.constraints.logic.forced_atoms import settled
 from definetti.constraints.logic.legal_states import legal
@@ -20,7 +21,7 @@ from definetti.inference.marginals import marginals
 from definetti.model.logic.formulas import holds
 from definetti.model.logic.theory import MarkovLogic
 from definetti.readers.logic.mln import read_mln_text
-from definetti.samplers.logic.engine import compile_model, violations
+from definetti.samplers.logic.engine import violations
 from definetti.samplers.logic.known_bits import pack
 from definetti.samplers.logic.queries import Asked
 from definetti.samplers.logic.sampling import RelationalSampling
@@ -65,9 +66,9 @@ def test_propagation_sees_formulas_of_three_variables_and_constants():
 
 def test_chains_start_in_different_regions():
     group = symmetries(asthma(12))
-    r = compile_model(group.model, group.atom_orbits, plain=True)
+    r = plain_model(group.model, group.atom_orbits)
     assert [w for w in wishes(r) if w[1]] == [(p, True) for p in ("Smokes", "Cancer", "Asthma", "Friends")]
-    states = [r.start(3, k) for k in range(8)]
+    states = [start(r, 3, k) for k in range(8)]
     assert all(violations(r, chain) == 0 for chain in states)
     assert r.atoms(states[0], "Smokes").all() and not r.atoms(states[0], "Asthma").any()
     assert r.atoms(states[2], "Asthma").sum() == 11 and r.atoms(states[2], "Smokes").sum() == 1
@@ -80,10 +81,10 @@ def cycles() -> MarkovLogic:
 
 
 def test_a_solver_finds_what_repair_cannot():
-    r = compile_model(cycles(), {}, plain=True)
+    r = plain_model(cycles(), {})
     for k in range(3):
         assert tried_start(r, 1, k)[1] is not None
-        chain = r.start(1, k)
+        chain = start(r, 1, k)
         assert violations(r, chain) == 0 and (r.atoms(chain, "R").sum(axis=0) == 1).all()
 
 
@@ -91,7 +92,7 @@ def test_the_solver_is_asked_in_the_order_of_the_chains():
     """It learns on the way: tried in whatever order, by however many threads, chains start at the same states."""
     found = []
     for run in (map, lambda f, numbers: [f(k) for k in reversed(numbers)][::-1]):
-        r = compile_model(cycles(), {}, plain=True)
+        r = plain_model(cycles(), {})
         found.append([r.atoms(chain, "R") for chain in first_states(r, 1, 6, run)])
     np.testing.assert_array_equal(*found)
     assert len(np.unique(found[0], axis=0)) > 1
@@ -203,7 +204,7 @@ def test_auto_crosses_however_the_run_is_limited(length):
 def test_in_debug_mode_an_illegal_state_is_seen_at_the_next_sweep(monkeypatch):
     """Planted where no move mends it: A smokes, so that asthma is forced to be false, and is put to true."""
     group = symmetries(asthma(4))
-    r = compile_model(group.model, group.atom_orbits, source=group.source, plain=True)
+    r = plain_model(group.model, group.atom_orbits, source=group.source)
     planted = {p: np.zeros(r.model.shape(p), bool) for p in r.model.predicates}
     for name in ("Smokes", "Cancer", "Asthma"):
         planted[name][0] = True
