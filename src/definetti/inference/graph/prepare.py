@@ -12,7 +12,7 @@ from typing import Any
 
 from definetti.constraints.graph.arc_consistency import hard_factors
 from definetti.constraints.graph.connectivity import single_moves_connect
-from definetti.constraints.graph.contract import Untied, untie, without
+from definetti.constraints.graph.contract import Contracted, contract, forbid_literals
 from definetti.constraints.graph.legal_states import explain, impossible_literals
 from definetti.errors import Notice, Unsatisfiable
 from definetti.inference.graph.lift import induced
@@ -30,7 +30,7 @@ class Prepared:
     """The group of the model that is sampled; `untied` if that is the core of a model that is asked about."""
 
     group: Symmetries
-    untied: Untied | None
+    untied: Contracted | None
     sampler: Sampler
     notices: tuple[Notice, ...]
 
@@ -57,13 +57,13 @@ def prepare(model: FactorGraph, wanted: Any, sampler: Sampler | None, scan: str,
     return Prepared(group, untied if target is not untied.model else None, sampler, tuple(notices))
 
 
-def _untied(model: FactorGraph, by_core: bool) -> Untied:
+def _untied(model: FactorGraph, by_core: bool) -> Contracted:
     """The core, after a solver has looked for values that no legal state has: forced is forced, by whatever factors."""
     try:
-        untied = untie(model)
+        untied = contract(model)
         if not len(hard_factors(untied.core if by_core else untied.model)):
             return untied
         never = impossible_literals(untied.model)
-        return untie(without(untied.model, never.tolist())) if len(never) else untied
+        return contract(forbid_literals(untied.model, never.tolist())) if len(never) else untied
     except Unsatisfiable:
         raise explain(model) from None  # in terms of the factors and the evidence as they were given

@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from definetti.constraints.graph.connectivity import single_moves_connect
-from definetti.constraints.graph.contract import Class, merged
+from definetti.constraints.graph.contract import Class, merge_classes
 from definetti.constraints.logic.ties import Literal, untied_clauses
 from definetti.errors import TooLarge
 from definetti.model.graph.factors import FREE, FactorGraph
@@ -44,7 +44,7 @@ def relational_moves_connect(model: MarkovLogic) -> bool | None:
         simple = simplify(ground(hard))
     except TooLarge:
         return None
-    return single_moves_connect(merged(simple, _classes(hard, simple, tied)))
+    return single_moves_connect(merge_classes(simple, _classes(hard, simple, tied)))
 
 
 def _peeled(hard: MarkovLogic, known: Mapping[str, Known], tied: Tied) -> bool:
