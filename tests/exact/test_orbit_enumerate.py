@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 import definetti as dft
 from definetti.errors import TooLarge
 from definetti.model.graph.factors import FactorGraph, factor_graph
-from definetti.solvers.graph.enumerate import enumerate_states
-from definetti.solvers.graph.orbit_enumerate import orbit_solution, orbits_of_states
+from definetti.solvers.graph.enumerate import enumerate_states, orbit_solution, orbits_of_states
 from definetti.symmetry.graph.group import Symmetries
 
 

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from definetti import show
-from definetti.constraints.graph.contract import Untied, untie
+from definetti.constraints.graph.contract import Contracted, contract
 from definetti.constraints.graph.legal_states import explain
 from definetti.constraints.logic.forced_atoms import told_in_formulas
 from definetti.errors import ModelError, TooLarge, Unsatisfiable
@@ -205,16 +205,16 @@ def _solve(model: FactorGraph, queries: Sequence[Query], method: str) -> tuple[S
         if found is None:
             raise ModelError("enumeration over orbits answers queries about single variables only")
         return found, method
-    untied = untie(model)
-    if not untied.merged:
-        return _cheaper(untied.model, queries)
-    solution, used = _cheaper(untied.core, [untied.query(query) for query in queries])
-    return replace(solution, literals=_of_model(untied, solution)), used
+    contracted = contract(model)
+    if not contracted.merged:
+        return _cheaper(contracted.model, queries)
+    solution, used = _cheaper(contracted.core, [contracted.query(query) for query in queries])
+    return replace(solution, literals=_of_model(contracted, solution)), used
 
 
-def _of_model(untied: Untied, solution: Solution) -> np.ndarray:
+def _of_model(contracted: Contracted, solution: Solution) -> np.ndarray:
     """P(x_i = v) is the sum over the values of the core variable that mean it."""
-    core, links, model = untied.core, untied.links, untied.model
+    core, links, model = contracted.core, contracted.links, contracted.model
     parts = [
         np.bincount(links.function(i), weights=solution.marginal(core, int(links.parent[i])), minlength=int(card))
         for i, card in enumerate(model.cards.tolist())
@@ -245,7 +245,7 @@ def _cheaper(simple: FactorGraph, queries: Sequence[Query]) -> tuple[Solution, s
 
 def _by_orbits(model: FactorGraph, queries: Sequence[Query]) -> Solution | None:
     """One state for each orbit; None where an event is asked for."""
-    from definetti.solvers.graph.orbit_enumerate import orbit_solution
+    from definetti.solvers.graph.enumerate import orbit_solution
     from definetti.symmetry.graph.group import Symmetries
     from definetti.symmetry.graph.group import symmetries as find
 

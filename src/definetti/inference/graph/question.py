@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from definetti.constraints.graph.contract import Untied
+from definetti.constraints.graph.contract import Contracted
 from definetti.diagnose import Diagnosis
 from definetti.errors import Notice
 from definetti.estimators import ESTIMATORS
@@ -149,7 +149,7 @@ def ask(
     queries: Sequence[str | Query],
     method: str,
     seed: int,
-    untied: Untied | None = None,
+    untied: Contracted | None = None,
     more_notices: Sequence[Notice] = (),
 ) -> GraphQuestion:
     """Parse the queries and lay out the statistics for an estimator; `untied` if the group is of a model's core."""

@@ -43,14 +43,14 @@ def relational_moves_connect(model: MarkovLogic) -> bool | None:
         if max(size.variables, size.factors) > MOST_GROUND:
             return None
         from definetti.constraints.graph.connectivity import single_moves_connect
-        from definetti.constraints.graph.contract import merged
+        from definetti.constraints.graph.contract import merge_classes
         from definetti.model.graph.simplify import simplify
         from definetti.model.logic.ground import ground
 
         simple = simplify(ground(hard))
     except TooLarge:
         return None
-    return single_moves_connect(merged(simple, _classes(hard, simple, tied)))
+    return single_moves_connect(merge_classes(simple, _classes(hard, simple, tied)))
 
 
 def _peeled(hard: MarkovLogic, known: Mapping[str, Known], tied: Tied) -> bool:

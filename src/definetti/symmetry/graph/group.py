@@ -21,10 +21,9 @@ from definetti.model.graph.factors import FactorGraph, frozen
 from definetti.model.logic.theory import MarkovLogic
 from definetti.symmetry.graph import bliss
 from definetti.symmetry.graph.check import ScopeIndex, scope_index, violation
-from definetti.symmetry.graph.coloured_graph import ColouredGraph, literal_graph
+from definetti.symmetry.graph.coloured_graph import ColouredGraph, literal_graph, variable_graph
 from definetti.symmetry.graph.generator_text import read_generators
 from definetti.symmetry.graph.twins import Twins, twins
-from definetti.symmetry.graph.variable_graph import variable_graph
 
 MOST_NODES = 4_000_000  # of the graph over literals
 TUPLE_CAP = 2_000_000  # members of a tuple's orbit
