@@ -593,7 +593,9 @@ def _near(rng: Rng, low: float, high: float) -> float:
 
 def _target(rng: Rng) -> float:
     """A marginal to which more than one mode contributes; sometimes a light one."""
-    return float(rng.choice([rng.uniform(0.15, 0.85), rng.uniform(0.02, 0.1), rng.uniform(0.95, 0.995)], p=[0.7, 0.15, 0.15]))
+    return float(
+        rng.choice([rng.uniform(0.15, 0.85), rng.uniform(0.02, 0.1), rng.uniform(0.95, 0.995)], p=[0.7, 0.15, 0.15])
+    )
 
 
 def _first(trap: Trap) -> float:
@@ -622,8 +624,8 @@ def cubic_family(rng: Rng) -> Iterator[Trap]:
     for formula in CUBIC:
         for n in (36, 50, 60, 80, 120):
             # the field at all true less that at all false, in units that do not depend on n
-            strength = {"P(x) v P(y) v P(z)": (-3.0, -5.0), "P(x) ^ P(y) => P(z)": (4.0, 7.0)}.get(formula, (2.5, 5.0))
-            triple = round(rng.uniform(*sorted(strength)) / n**2, 9)
+            strength = {"P(x) v P(y) v P(z)": (-5.0, -3.0), "P(x) ^ P(y) => P(z)": (4.0, 7.0)}.get(formula, (2.5, 5.0))
+            triple = round(rng.uniform(strength[0], strength[1]) / n**2, 9)
             pair = round(rng.uniform(0.0, 1.0) / n, 7) if "<=>" not in formula else 0.0
             yield _at_target(
                 rng, lambda b, n=n, f=formula, t=triple, p=pair: cubic(n, f, t, p, b), -30.0, 30.0

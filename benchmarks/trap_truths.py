@@ -12,7 +12,7 @@ from itertools import permutations, product
 from math import comb, exp, factorial, log
 
 import numpy as np
-from scipy.special import gammaln, logsumexp
+from scipy.special import gammaln
 
 Table = np.ndarray  # log weights of two neighbours
 
@@ -24,7 +24,8 @@ def choices(n: int) -> np.ndarray:
 
 
 def normalised(logs: np.ndarray) -> np.ndarray:
-    return np.exp(logs - logsumexp(logs))
+    p = np.exp(logs - logs.max())
+    return p / p.sum()
 
 
 def logistic(x: float) -> float:
@@ -56,7 +57,7 @@ def celled(n: int, energy: Callable[..., np.ndarray]) -> tuple[float, float]:
 
 def tuned(marginal: Callable[[float], float], target: float, low: float, high: float) -> float:
     """The field, rounded as it is written, at which an increasing marginal is about the target."""
-    for _ in range(40):
+    for _ in range(24):
         middle = (low + high) / 2
         low, high = (middle, high) if marginal(middle) < target else (low, middle)
     return round((low + high) / 2, 9)
@@ -102,7 +103,9 @@ def mean_field_potts(n: int, q: int, coupling: float, field: float) -> tuple[flo
 # --- lattices: transfer matrices -----------------------------------------------------------------------------------
 
 
+@lru_cache
 def rows_of(width: int, q: int) -> np.ndarray:
+    """All states of `width` sites."""
     return np.array(list(product(range(q), repeat=width)))
 
 
@@ -176,7 +179,7 @@ def ring_of_groups(size: int, inside: float, links: Sequence[float], fields: Seq
     for g in range(len(steps)):
         power = steps[g]
         for step in (*steps[g + 1 :], *steps[:g]):
-            power = logsumexp(power[:, :, None] + step[None], axis=1)
+            power = np.logaddexp.reduce(power[:, :, None] + step[None], axis=1)
         out.append(float(normalised(np.diag(power)) @ k) / size)
     return out
 
@@ -231,8 +234,8 @@ def graph_bounds(nodes: int, edge: float, mutual: float, triangle: float) -> tup
     triangles = np.minimum(m**1.5, np.minimum(m * (nodes - 2.0), most * (nodes - 2.0)))
     upper = edge_counts(nodes, mutual) + edge * m + triangle * triangles
     fields = np.linspace(edge - 1, edge + 3 * triangle * nodes + 1, 2000)
-    dyad = logsumexp([np.zeros(2000), fields + log(2.0), 2 * (fields + mutual)], axis=0)
-    p = np.exp(logsumexp([fields, 2 * (fields + mutual)], axis=0) - dyad)
+    dyad = np.logaddexp.reduce([np.zeros(2000), fields + log(2.0), 2 * (fields + mutual)], axis=0)
+    p = np.exp(np.logaddexp.reduce([fields, 2 * (fields + mutual)], axis=0) - dyad)
     lower = np.max(dyad * most / 2 + (edge - fields) * p * most + triangle * most * (nodes - 2) * p**3)
     share = np.exp(np.minimum(upper - lower, 1.0))
     below = np.cumsum(share)[:-1]  # at most so much has up to m edges
@@ -384,10 +387,10 @@ def parity_solutions(variables: int, equations: Sequence[tuple[tuple[int, ...], 
 def one_hot(n: int, values: int, penalty: float, first: float, pair: float) -> tuple[float, float]:
     """P(a group's first bit), P(its second bit): bits of a group that are not exactly one cost penalty · (sum − 1)²,
     a first bit weighs exp(first), a pair of them in two groups exp(pair)."""
-    bits = np.array(list(product((0, 1), repeat=values)))
+    bits = rows_of(values, 2)
     logs = -penalty * (bits.sum(axis=1) - 1.0) ** 2
     on = bits[:, 0] == 1
-    with_first, without = float(logsumexp(logs[on])), float(logsumexp(logs[~on]))
+    with_first, without = float(np.log(np.exp(logs[on]).sum())), float(np.log(np.exp(logs[~on]).sum()))
     k = np.arange(n + 1)
     p = normalised(choices(n) + (with_first + first) * k + without * (n - k) + pair * k * (k - 1) / 2)
     share = float(p @ k) / n
