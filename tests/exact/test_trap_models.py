@@ -13,7 +13,9 @@ import definetti as dft
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 sys.path.append(str(BENCHMARKS))
 
+import calm_models  # noqa: E402
 import trap_models as models  # noqa: E402
+import traps  # noqa: E402
 
 SMALL = [
     models.curie_weiss(7, 0.6, -4.1),
@@ -81,3 +83,32 @@ def test_there_are_enough_and_the_seed_decides() -> None:
     again = models.traps(1, ["Curie–Weiss", "needle"])
     assert [t.name for t in again] == [t.name for t in traps if t.family in ("Curie–Weiss", "needle")]
     assert [t.name for t in again] != [t.name for t in models.traps(2, ["Curie–Weiss", "needle"])]
+
+
+def test_sixty_calm_models() -> None:
+    names = [trap.name for trap in calm_models.calm(1)]
+    assert len(set(names)) == len(names) == 60
+
+
+@pytest.mark.parametrize(
+    ("probability", "half_width", "trusted", "verdict"),
+    [
+        (0.75005, 1.96e-5, True, "right"),  # five errors
+        (0.75007, 1.96e-5, True, "SILENT"),  # seven
+        (0.75007, 1.96e-5, False, "flagged"),
+        (0.75, 0.0, True, "right"),
+        (0.75001, 0.0, True, "SILENT"),
+        (0.75001, None, True, "SILENT"),
+    ],
+)
+def test_verdicts(probability: float, half_width: float | None, trusted: bool, verdict: str) -> None:
+    trap = models.Trap("three quarters", models.Theory(""), lambda: {"P(1)": 0.75})
+    found = {"values": {"P(1)": (probability, half_width)}, "trusted": trusted, "kinds": [], "sampler": "gibbs"}
+    assert traps.judged(trap, 1, False, found, 0.0).verdict == verdict
+
+
+def test_bounds_are_right_within_and_slightly_beyond() -> None:
+    trap = models.Trap("bounded", models.Theory(""), lambda: {"P(1)": (0.2, 0.4)})
+    for probability, verdict in ((0.3, "right"), (0.4005, "right"), (0.5, "SILENT"), (0.1, "SILENT")):
+        found = {"values": {"P(1)": (probability, 0.001)}, "trusted": True, "kinds": [], "sampler": "gibbs"}
+        assert traps.judged(trap, 1, False, found, 0.0).verdict == verdict
