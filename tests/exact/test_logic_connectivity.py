@@ -10,7 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from definetti.constraints.logic.connectivity import relational_moves_connect
 from definetti.constraints.logic.forced_atoms import settled
+from definetti.constraints.logic.ties import tied_classes
 from definetti.errors import Unsatisfiable
 from definetti.inference.logic.prepare import prepare_logic
 from definetti.inference.marginals import marginals
@@ -19,9 +21,6 @@ from definetti.model.logic.theory import MarkovLogic
 from definetti.readers.logic.mln import read_mln_text
 from definetti.readers.reading import read
 from definetti.samplers.graph.gibbs import Gibbs
-from definetti.samplers.logic.connectivity import relational_moves_connect
-from definetti.samplers.logic.known_bits import known_of
-from definetti.samplers.logic.tied_sites import tied_classes
 from definetti.solvers.exact import exact
 
 State = tuple[bool, ...]
@@ -50,7 +49,7 @@ def legal_states(model: MarkovLogic, atoms: list[tuple]) -> list[State]:
 def sites(model: MarkovLogic, atoms: list[tuple]) -> list[set[int]]:
     """The places of the atoms that move together."""
     number = {a: k for k, a in enumerate(atoms)}
-    classes = tied_classes(model, {name: known_of(model, p) for name, p in model.predicates.items()})
+    classes = tied_classes(model)
     found, seen = [], set()
     for name, images in classes.items():
         for at in np.ndindex(model.shape(name)):

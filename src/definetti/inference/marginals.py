@@ -38,7 +38,7 @@ from definetti.samplers.logic.sampling import RelationalSampling
 from definetti.samplers.registry import Sampler, named
 from definetti.symmetry.graph.group import Symmetries
 from definetti.symmetry.graph.group import symmetries as find_symmetries
-from definetti.symmetry.logic.ground_members import by_atoms
+from definetti.symmetry.logic.members import by_atoms
 from definetti.symmetry.logic.renaming import RenamingSymmetries
 
 CHAINS = 64

@@ -151,13 +151,7 @@ def _refused(model: MarkovLogic, reason: str, refusal: TooLarge) -> TooLarge:
 
 def _state_text(model: MarkovLogic) -> str:
     """An upper bound of the number of states: every atom that is not observed is free."""
-    observed = sum(len(known.values) for name, known in model.evidence.items() if name not in model.closed)
-    for name in model.closed:
-        size = 1
-        for k in model.shape(name):
-            size *= k
-        observed += size - len(model.unknown.get(name, ()))
-    bits = model.atom_count - observed
+    bits = sum(model.knowledge.free_count(name) for name in model.predicates)
     return f"{show_count(bits)} states" if bits < 20 else f"10^{int(bits * log10(2))} states"
 
 

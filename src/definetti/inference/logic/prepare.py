@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from definetti import show
+from definetti.constraints.logic.connectivity import relational_moves_connect
 from definetti.constraints.logic.forced_atoms import told_in_formulas
 from definetti.errors import ModelError, Notice
 from definetti.inference.logic.mcsat_fallback import mcsat_suits, mcsat_takes
@@ -19,7 +20,6 @@ from definetti.model.logic.ground import ground, ground_size
 from definetti.model.logic.theory import MarkovLogic
 from definetti.samplers.graph.gibbs import Gibbs
 from definetti.samplers.graph.mcsat import MCSat
-from definetti.samplers.logic.connectivity import relational_moves_connect
 from definetti.samplers.logic.lifted import LiftedSampler
 from definetti.samplers.registry import UNDECIDED, UNREACHED
 from definetti.symmetry.graph.group import Symmetries

@@ -11,6 +11,7 @@ import operator
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
@@ -34,6 +35,8 @@ def frozen(array: np.ndarray, dtype: type | None = None) -> np.ndarray:
 @dataclass(frozen=True, eq=False, repr=False)
 class FactorGraph:
     """A discrete factor graph. Make one with `factor_graph` (lists) or `FactorGraph.from_arrays` (large models)."""
+
+    kind: ClassVar[str] = "graph"  # which of the two kinds of model this is
 
     names: tuple[str, ...]
     cards: np.ndarray  # int32[n]: number of values of each variable

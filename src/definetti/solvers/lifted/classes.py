@@ -15,7 +15,7 @@ import numpy as np
 
 from definetti.errors import TooLarge
 from definetti.integer_rows import distinct
-from definetti.model.logic.evidence import UNKNOWN, Relation, evidence_relations
+from definetti.model.logic.evidence import UNKNOWN, Relation
 from definetti.model.logic.interchangeable import Nodes, nodes_of, twins
 from definetti.model.logic.theory import Constant
 from definetti.solvers.lifted.theory import Rule, Theory
@@ -62,7 +62,7 @@ class Known:
 def known_of(theory: Theory) -> Known:
     model = theory.model
     nodes = nodes_of({s.name: s.size for s in model.sorts.values()})
-    evidence = evidence_relations(model)
+    evidence = model.knowledge.relations
     seen = [evidence[name] for name, p in theory.predicates.items() if name in evidence and p.sorts]
     both = [_apart(r) for r in seen if len(r.sorts) == 2]
     both += [_apart(r) for rule in theory.rules if len(rule.terms) == 2 for r in _rule_relations(rule)]

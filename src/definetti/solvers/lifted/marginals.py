@@ -5,34 +5,19 @@ log Z.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from definetti.errors import TooLarge, Unsatisfiable
 from definetti.model.logic.atom_names import atom_text, find_atom
 from definetti.model.logic.formulas import atoms, terms
 from definetti.model.logic.theory import Atom, Constant, Formula, MarkovLogic, WeightedFormula
-from definetti.model.marginals import Estimate, Marginals, OrbitRow, known
+from definetti.model.marginals import Estimate, Marginals, OrbitRow
 from definetti.readers.logic.queries import parse_queries
 from definetti.solvers.lifted.answers import Blurred, probability
 from definetti.solvers.lifted.counting import MOST_PRECISION, Lifted, lift
 from definetti.solvers.lifted.theory import NotLiftable
 from definetti.symmetry.logic.members import AtomMembers
 from definetti.symmetry.logic.renaming import RenamingSymmetries, renaming
-
-
-@dataclass(frozen=True, eq=False)
-class LiftedMembers(AtomMembers):
-    """Atoms without an orbit are answered one by one."""
-
-    lifted: Lifted
-
-    def find(self, name: str) -> int | Estimate:
-        predicate, constants = find_atom(self.symmetries.model, name)
-        number = self.symmetries.orbit_number(predicate, constants)
-        if number >= 0:
-            return number
-        value = self.value(predicate, constants)
-        return known(value, 2) if value is not None else Estimate(atom_probability(self.lifted, predicate, constants))
 
 
 def atom_probability(lifted: Lifted, predicate: str, constants: Sequence[int]) -> float:
@@ -67,7 +52,7 @@ def _marginals(lifted: Lifted, group: RenamingSymmetries, asked: Mapping[str, Fo
     for orbit in group.orbits:
         p = atom_probability(lifted, *find_atom(group.model, orbit.representative))
         rows.append(OrbitRow(orbit.representative, orbit.size, p))
-    members = LiftedMembers(group, lifted)
+    members = AtomMembers(group, lambda name, constants: Estimate(atom_probability(lifted, name, constants)))
     shown = Marginals(tuple(rows), members, log_z=lifted.log_z, method=f"lifted counting ({lifted.cost})")
     answers: dict[str, Estimate] = {}
     for text, formula in asked.items():

@@ -58,7 +58,7 @@ def number_atoms(model: MarkovLogic, cells: Cells, most_cells: int = MOST_CELLS)
     """Lookups hold core numbers first and, below -1, the keys of other atoms, which get their numbers at the end."""
     lookups, masks, count = {}, {}, 0
     for name, predicate in model.predicates.items():
-        if prod(_lookup_shape(predicate, cells)) > most_cells:
+        if prod(lookup_shape(predicate, cells.fine)) > most_cells:
             continue
         lookups[name], count = _core_numbers(predicate, cells, count)
         masks[name] = lookups[name] < -1
@@ -78,14 +78,15 @@ def number_atoms(model: MarkovLogic, cells: Cells, most_cells: int = MOST_CELLS)
     return AtomNumbers(orbits, masks, _sizes(model, cells, lookups, total), loose)
 
 
-def _lookup_shape(predicate: Predicate, cells: Cells) -> tuple[int, ...]:
+def lookup_shape(predicate: Predicate, fine: ConstantGroup) -> tuple[int, ...]:
+    """The kinds of a predicate's atoms: classes of their constants, and which of them are equal."""
     patterns = 1 << len(pattern_pairs(predicate.sorts))
-    return (*(len(cells.fine.sizes[s]) for s in predicate.sorts), patterns)
+    return (*(len(fine.sizes[s]) for s in predicate.sorts), patterns)
 
 
 def _core_numbers(predicate: Predicate, cells: Cells, offset: int) -> tuple[np.ndarray, int]:
     sorts = predicate.sorts
-    lookup = np.full(_lookup_shape(predicate, cells), -1, dtype=np.int32)
+    lookup = np.full(lookup_shape(predicate, cells.fine), -1, dtype=np.int32)
     for pattern in possible_patterns(sorts):
         leaders = leaders_of(sorts, pattern)
         places = [j for j, leader in enumerate(leaders) if leader == j]

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
 from time import perf_counter
 from typing import overload
 
@@ -18,7 +19,6 @@ import numpy as np
 from definetti.errors import Notice, UnknownName
 from definetti.model.logic.atom_names import atom_text, find_atom
 from definetti.model.logic.atom_orbits import AtomOrbits, box, leaders_of, pattern_pairs, patterns_of
-from definetti.model.logic.evidence import evidence_relations
 from definetti.model.logic.interchangeable import nodes_of, number_classes, twins
 from definetti.model.logic.theory import MarkovLogic
 from definetti.symmetry.graph.group import Orbit
@@ -155,7 +155,7 @@ class RenamingSymmetries:
     def orbit_grid(self, predicate: str) -> np.ndarray:
         """The orbits of all atoms of a predicate, a tensor of its shape: for predicates that fit into memory."""
         shape = self.model.shape(predicate)
-        tuples = np.indices(shape).reshape(len(shape), -1).T
+        tuples = np.indices(shape).reshape(len(shape), prod(shape)).T
         return self.orbit_numbers(predicate, tuples).reshape(shape)
 
     def is_core(self, predicate: str, constants: Sequence[int]) -> bool:
@@ -295,7 +295,7 @@ def renaming(
     found = hanging(model) if simplify else None
     group = constant_group(nodes, strict if found is None else found.relations, time_limit)
     fine = group if found is None else _refined(group, twins(nodes, strict))
-    numbers = number_atoms(model, Cells(group, fine, evidence_relations(model), found), most_cells)
+    numbers = number_atoms(model, Cells(group, fine, model.knowledge.relations, found), most_cells)
     notices = [*group.quotient.notices, *_notices(model, numbers, simplify and found is None)]
     return RenamingSymmetries(model, group, fine, numbers, found, tuple(notices), perf_counter() - start, time_limit)
 
@@ -306,7 +306,7 @@ def trivial(model: MarkovLogic) -> RenamingSymmetries:
     nodes = nodes_of({s.name: s.size for s in model.sorts.values()})
     each = np.concatenate([np.zeros(0, np.int64), *(np.arange(size) for size in nodes.size.values())])
     alone = ConstantGroup(nodes, each, Quotient(dict(nodes.start), nodes.count, (), 1))
-    numbers = number_atoms(model, Cells(alone, alone, evidence_relations(model), None))
+    numbers = number_atoms(model, Cells(alone, alone, model.knowledge.relations, None))
     notices = tuple(_notices(model, numbers, False))
     return RenamingSymmetries(model, alone, alone, numbers, None, notices, perf_counter() - start, kind="none")
 
