@@ -11,10 +11,10 @@ import definetti as dft
 from definetti.inference.marginals import ask
 from definetti.samplers.graph.gibbs import Gibbs
 from definetti.samplers.graph.sampling import Plan, Sampling
-from definetti.symmetry.graph.group import Symmetries
+from definetti.symmetry.graph.group import GraphSymmetries
 
 
-def prepared(group: Symmetries, chains: int, sweeps: int, seed: int = 1, conditionals: bool = True) -> Sampling:
+def prepared(group: GraphSymmetries, chains: int, sweeps: int, seed: int = 1, conditionals: bool = True) -> Sampling:
     """What `marginals` sets up before it samples: F and G (or F alone) of every orbit row, on one worker."""
     question = ask(group, (), "conditional", seed)
     kernel = Gibbs()
@@ -25,7 +25,7 @@ def prepared(group: Symmetries, chains: int, sweeps: int, seed: int = 1, conditi
     return sampling
 
 
-def full_run(group: Symmetries, chains: int, sweeps: int) -> Callable[[], float]:
+def full_run(group: GraphSymmetries, chains: int, sweeps: int) -> Callable[[], float]:
     """CPU seconds per update of a whole run: scan orders, sweeps, folding and batches, all of it."""
 
     def run() -> float:
@@ -35,7 +35,7 @@ def full_run(group: Symmetries, chains: int, sweeps: int) -> Callable[[], float]
     return run
 
 
-def bare_and_folded(group: Symmetries, chains: int, sweeps: int) -> dict[str, Callable[[], float]]:
+def bare_and_folded(group: GraphSymmetries, chains: int, sweeps: int) -> dict[str, Callable[[], float]]:
     """CPU seconds of the same sweeps with nothing folded, with F alone, and with F and G."""
     both, alone = prepared(group, chains, sweeps), prepared(group, chains, sweeps, conditionals=False)
     free = np.ascontiguousarray(group.model.free)
@@ -47,5 +47,5 @@ def bare_and_folded(group: Symmetries, chains: int, sweeps: int) -> dict[str, Ca
     return {"bare": sweeps_with(both, 0), "F": sweeps_with(alone, 1), "F and G": sweeps_with(both, 2)}
 
 
-def no_symmetries(model: dft.FactorGraph) -> Symmetries:
+def no_symmetries(model: dft.FactorGraph) -> GraphSymmetries:
     return dft.symmetries(model, "none")

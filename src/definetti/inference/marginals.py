@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from definetti.constraints.logic.forced_atoms import told_in_formulas
+from definetti.constraints.logic.forced_atoms import explain_clashes
 from definetti.errors import INTERRUPTED, ModelError, Notice
 from definetti.estimators import choose
 from definetti.inference.graph.prepare import prepare
@@ -36,8 +36,8 @@ from definetti.samplers.graph.sampling import Plan, Progress, Sampling
 from definetti.samplers.logic.lifted import LiftedSampler, LiftedSampling
 from definetti.samplers.logic.sampling import RelationalSampling
 from definetti.samplers.registry import Sampler, named
-from definetti.symmetry.graph.group import Symmetries
-from definetti.symmetry.graph.group import symmetries as find_symmetries
+from definetti.symmetry.find import symmetries as find_symmetries
+from definetti.symmetry.graph.group import GraphSymmetries
 from definetti.symmetry.logic.members import by_atoms
 from definetti.symmetry.logic.renaming import RenamingSymmetries
 
@@ -139,7 +139,7 @@ def _ready(
         asked = ground_queries(source, queries)
     if isinstance(sampler, LiftedSampler):
         raise ModelError(f"the sampler {sampler.name!r} is for Markov logic with symmetries by renaming, or none")
-    with told_in_formulas(source) if isinstance(source, MarkovLogic) else nullcontext():
+    with explain_clashes(source) if isinstance(source, MarkovLogic) else nullcontext():
         core = prepare(source, group, sampler, scan, time_limit)  # type: ignore[arg-type]
     question = ask(core.group, asked, method, seed, core.untied, (*notices, *core.notices))
     return Ready(question, core.sampler, core.group.kind, None)
@@ -249,7 +249,7 @@ def check(model: FactorGraph | MarkovLogic, wanted: Any) -> Any:
     if isinstance(wanted, RenamingSymmetries):
         fits = isinstance(model, MarkovLogic) and _same_logic(model, wanted.source or wanted.model)
     else:
-        fits = not (isinstance(wanted, Symmetries) and isinstance(model, FactorGraph)) or _same(
+        fits = not (isinstance(wanted, GraphSymmetries) and isinstance(model, FactorGraph)) or _same(
             simplify(model), wanted.model
         )
     if not fits:
@@ -257,9 +257,9 @@ def check(model: FactorGraph | MarkovLogic, wanted: Any) -> Any:
     return wanted
 
 
-def resolve(model: FactorGraph | MarkovLogic, wanted: Any, time_limit: float) -> Symmetries | RenamingSymmetries:
+def resolve(model: FactorGraph | MarkovLogic, wanted: Any, time_limit: float) -> GraphSymmetries | RenamingSymmetries:
     """The group to average over: found, given, or none."""
-    if isinstance(check(model, wanted), RenamingSymmetries | Symmetries):
+    if isinstance(check(model, wanted), RenamingSymmetries | GraphSymmetries):
         return wanted
     return find_symmetries(model, "none" if wanted is None else wanted, None, time_limit)
 

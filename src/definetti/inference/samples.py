@@ -24,7 +24,7 @@ from definetti.model.graph.factors import FREE, FactorGraph
 from definetti.model.marginals import Marginals
 from definetti.samplers.draws import Draws
 from definetti.samplers.graph.frozen_watch import hard_parts, truly_frozen
-from definetti.symmetry.graph.group import Symmetries
+from definetti.symmetry.graph.group import GraphSymmetries
 
 BATCHES = 32
 MOST_LOOKED_UP = 1 << 22  # literals of joint events looked up at once: orbits of tuples may be large
@@ -53,7 +53,7 @@ def from_samples(
         raise ModelError(f"burn_in is {burn_in}, but a chain has {samples.shape[1]} draws")
     samples = samples[:, burn_in:]
     group = resolve(model, symmetries, time_limit)
-    assert isinstance(group, Symmetries)
+    assert isinstance(group, GraphSymmetries)
     question = ask(group, queries, method, 0 if seed is None else seed)
     _check_possible(samples, model)
     frozen, forced = _stuck(samples, group.model)

@@ -11,7 +11,7 @@ import numpy as np
 
 from definetti.constraints.graph.contract import Untied, untie
 from definetti.constraints.graph.legal_states import explain
-from definetti.constraints.logic.forced_atoms import told_in_formulas
+from definetti.constraints.logic.forced_atoms import explain_clashes
 from definetti.errors import ModelError, TooLarge, Unsatisfiable
 from definetti.model.graph.factors import FREE, FactorGraph
 from definetti.model.logic.theory import MarkovLogic
@@ -63,7 +63,7 @@ def exact(
     if cardinality:
         return _given(model, queries, method, cardinality)
     if isinstance(model, MarkovLogic):
-        with told_in_formulas(model):
+        with explain_clashes(model):
             return _of_logic(model, queries, method)
     if method == "lifted":
         raise ModelError("lifted counting is for Markov logic; a factor graph has no logical variables")
@@ -242,13 +242,13 @@ def _cheaper(simple: FactorGraph, queries: Sequence[Query]) -> tuple[Solution, s
 def _by_orbits(model: FactorGraph, queries: Sequence[Query]) -> Solution | None:
     """One state for each orbit; None where an event is asked for."""
     from definetti.solvers.graph.orbit_enumerate import orbit_solution
-    from definetti.symmetry.graph.group import Symmetries
-    from definetti.symmetry.graph.group import symmetries as find
+    from definetti.symmetry.find import symmetries as find
+    from definetti.symmetry.graph.group import GraphSymmetries
 
     if any(query.kind == "event" for query in queries):
         return None
     group = find(model, "literals")
-    assert isinstance(group, Symmetries)
+    assert isinstance(group, GraphSymmetries)
     return orbit_solution(group)
 
 

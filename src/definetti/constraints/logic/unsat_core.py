@@ -179,7 +179,8 @@ def _ways(model: MarkovLogic, ground: HardClauses, solver: Any, selectors: Mappi
     yield Way((), alone, FEW_CONFLICTS)
     used = ground.numbering.count + len(selectors)
     if len(known):
-        guards = add_shorter(solver, interchangeable(bare(model)), ground.choices, known[:0], used, selectors)
+        classes = interchangeable(without_evidence(model))
+        guards = add_shorter(solver, classes, ground.choices, known[:0], used, selectors)
         yield from (Way((guard,), {}, SOME_CONFLICTS, whole=False) for guard in guards)
         used += len(guards)
     classes, alike = interchangeable(model), {}
@@ -192,7 +193,7 @@ def _ways(model: MarkovLogic, ground: HardClauses, solver: Any, selectors: Mappi
     yield Way((), alone, MOST_CONFLICTS)
 
 
-def bare(model: MarkovLogic) -> MarkovLogic:
+def without_evidence(model: MarkovLogic) -> MarkovLogic:
     """The model without its evidence."""
     return replace(model, evidence={}, closed=frozenset(), unknown={})
 

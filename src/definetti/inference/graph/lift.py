@@ -21,7 +21,7 @@ from definetti.model.graph.factors import FactorGraph
 from definetti.samplers.draws import Draws
 from definetti.symmetry.graph.check import violation
 from definetti.symmetry.graph.factors_by_shape import layout
-from definetti.symmetry.graph.group import Symmetries
+from definetti.symmetry.graph.group import GraphSymmetries
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +99,7 @@ def lift(untied: Untied, core: Mapping[str, Any]) -> Lift:
 # --- groups that were given for the model ----------------------------------------------------------------------------
 
 
-def induced(untied: Untied, target: FactorGraph, group: Symmetries) -> Symmetries:
+def induced(untied: Untied, target: FactorGraph, group: GraphSymmetries) -> GraphSymmetries:
     """What a group of symmetries of the model does on the core, or on the model with more evidence."""
     carried = [_carried(untied, target, generator) for generator in group.group.generators]
     sorted_factors = layout(target)
@@ -109,7 +109,7 @@ def induced(untied: Untied, target: FactorGraph, group: Symmetries) -> Symmetrie
         text = f"{len(carried) - len(kept)} of {len(carried)} generators do not respect what hard factors hold together"
         notices = (*notices, Notice("fallback", f"{text}; they are not used"))
     made = PermutationGroup(int(target.literal_start[-1]), tuple(g for g in kept if len(g[0])))
-    return Symmetries(target, made, None if made.generators else 1, group.kind, notices, group.seconds)
+    return GraphSymmetries(target, made, None if made.generators else 1, group.kind, notices, group.seconds)
 
 
 def _carried(untied: Untied, target: FactorGraph, generator: Generator) -> Generator | None:

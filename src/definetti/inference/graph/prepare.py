@@ -19,8 +19,8 @@ from definetti.inference.graph.lift import induced
 from definetti.model.graph.factors import FactorGraph
 from definetti.samplers.graph.gibbs import Gibbs
 from definetti.samplers.registry import UNREACHED, Sampler, choose
-from definetti.symmetry.graph.group import Symmetries
-from definetti.symmetry.graph.group import symmetries as find_symmetries
+from definetti.symmetry.find import symmetries as find_symmetries
+from definetti.symmetry.graph.group import GraphSymmetries
 
 MOST_CHECKED = 20_000  # hard factors: a sampler that was named is told where it cannot get, if that is quickly known
 
@@ -29,7 +29,7 @@ MOST_CHECKED = 20_000  # hard factors: a sampler that was named is told where it
 class Prepared:
     """The group of the model that is sampled; `untied` if that is the core of a model that is asked about."""
 
-    group: Symmetries
+    group: GraphSymmetries
     untied: Untied | None
     sampler: Sampler
     notices: tuple[Notice, ...]
@@ -37,9 +37,9 @@ class Prepared:
 
 def prepare(model: FactorGraph, wanted: Any, sampler: Sampler | None, scan: str, time_limit: float) -> Prepared:
     """`wanted`: a group of the model, the kind of symmetries to look for, or None for none."""
-    untied = _untied(wanted.model if isinstance(wanted, Symmetries) else model, sampler is None)
+    untied = _untied(wanted.model if isinstance(wanted, GraphSymmetries) else model, sampler is None)
     target = untied.core if sampler is None else untied.model
-    if not isinstance(wanted, Symmetries):
+    if not isinstance(wanted, GraphSymmetries):
         group = find_symmetries(target, "none" if wanted is None else wanted, None, time_limit)
     elif target.n == wanted.model.n and (target.evidence == wanted.model.evidence).all():
         group = wanted

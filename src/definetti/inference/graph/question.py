@@ -30,7 +30,7 @@ from definetti.samplers.graph.mcsat import MCSat
 from definetti.samplers.graph.sampling import Plan, Sampling, Statistics
 from definetti.samplers.registry import Sampler
 from definetti.samplers.tracking import Members, pick
-from definetti.symmetry.graph.group import Symmetries, none
+from definetti.symmetry.graph.group import GraphSymmetries, none
 
 CONDITIONALS_MEMORY = 1 << 30  # bytes: conditionals that nobody asked for may take so much
 
@@ -55,7 +55,7 @@ class Question(Protocol):
 class GraphQuestion:
     """A `Question` about a factor graph. Its group is trivial for the standard estimator."""
 
-    group: Symmetries
+    group: GraphSymmetries
     queries: tuple[Query, ...]
     events: tuple[Event, ...]
     slots: Slots
@@ -142,7 +142,7 @@ def fallback_notices(fallback: np.ndarray, method: str) -> list[Notice]:
 
 
 def _members(
-    group: Symmetries, statistic_of: np.ndarray, sizes: np.ndarray, tied: np.ndarray, seed: int
+    group: GraphSymmetries, statistic_of: np.ndarray, sizes: np.ndarray, tied: np.ndarray, seed: int
 ) -> Members | None:
     """The literals to track. Of a binary variable one value is tracked: the other has the same spread."""
     model = group.model
@@ -168,7 +168,7 @@ def _tied(of_slot: np.ndarray, row: np.ndarray) -> np.ndarray:
     return components(count + int(row.max(initial=-1)) + 1, of_slot, count + row)[:count].astype(np.int64)
 
 
-def _variable_orbits(group: Symmetries) -> np.ndarray:
+def _variable_orbits(group: GraphSymmetries) -> np.ndarray:
     """int64[n]: variables that some element of the group carries into each other, with whatever values."""
     model = group.model
     linked = _tied(group.literal_orbit, np.repeat(np.arange(model.n), model.cards))
@@ -176,7 +176,7 @@ def _variable_orbits(group: Symmetries) -> np.ndarray:
 
 
 def ask(
-    group: Symmetries,
+    group: GraphSymmetries,
     queries: Sequence[str | Query],
     method: str,
     seed: int,

@@ -13,7 +13,7 @@ from typing import Any
 
 from definetti import show
 from definetti.constraints.logic.connectivity import relational_moves_connect
-from definetti.constraints.logic.forced_atoms import told_in_formulas
+from definetti.constraints.logic.forced_atoms import explain_clashes
 from definetti.errors import ModelError, Notice
 from definetti.inference.logic.mcsat_fallback import mcsat_suits, mcsat_takes
 from definetti.model.logic.ground import ground, ground_size
@@ -22,8 +22,8 @@ from definetti.samplers.graph.gibbs import Gibbs
 from definetti.samplers.graph.mcsat import MCSat
 from definetti.samplers.logic.lifted import LiftedSampler
 from definetti.samplers.registry import UNDECIDED, UNREACHED
-from definetti.symmetry.graph.group import Symmetries
-from definetti.symmetry.graph.group import symmetries as find_symmetries
+from definetti.symmetry.find import symmetries as find_symmetries
+from definetti.symmetry.graph.group import GraphSymmetries
 from definetti.symmetry.logic.renaming import RenamingSymmetries
 
 RELATIONAL = Gibbs | MCSat | LiftedSampler
@@ -34,7 +34,7 @@ MOST_GROUND, WIDEST_GROUND = 100_000, 10  # groundings, atoms of one: more are n
 class PreparedLogic:
     """`group` is of the ground model where that is sampled; its sampler, if None, is then still to be chosen."""
 
-    group: Symmetries | RenamingSymmetries
+    group: GraphSymmetries | RenamingSymmetries
     sampler: Any
     notices: tuple[Notice, ...] = ()
 
@@ -45,7 +45,7 @@ def prepare_logic(model: MarkovLogic, wanted: Any, sampler: Any, scan: str, time
         return _grounded(
             model, wanted or "none", sampler, f"the sampler {sampler.name!r} is for factor graphs", time_limit
         )
-    given = isinstance(wanted, RenamingSymmetries | Symmetries)
+    given = isinstance(wanted, RenamingSymmetries | GraphSymmetries)
     group = wanted if given else find_symmetries(model, wanted or "none", None, time_limit)
     if not isinstance(group, RenamingSymmetries):
         return PreparedLogic(group, sampler)
@@ -77,7 +77,7 @@ def _chosen(
 
 def _grounded(model: MarkovLogic, kind: str, sampler: Any, why: str, time_limit: float) -> PreparedLogic:
     size = ground_size(model)
-    with told_in_formulas(model):
+    with explain_clashes(model):
         group = find_symmetries(ground(model), "literals" if kind in ("auto", "renaming") else kind, None, time_limit)
     text = f"the model was grounded, because {why}: {show.count(size.variables)} variables"
     return PreparedLogic(group, sampler, (Notice("note", f"{text}, {show.count(size.factors)} ground formulas"),))

@@ -17,7 +17,7 @@ from definetti import groups
 from definetti.errors import TooLarge
 from definetti.model.graph.factors import FactorGraph
 from definetti.solvers.graph.solution import Solution, no_state, start_literals
-from definetti.symmetry.graph.group import Symmetries
+from definetti.symmetry.graph.group import GraphSymmetries
 
 MOST_ELEMENTS = 5_000
 MOST_REPRESENTATIVES = 1 << 21
@@ -40,7 +40,7 @@ class _Element:
     value: np.ndarray  # int8[place, value at the source]
 
 
-def orbit_solution(symmetries: Symmetries) -> Solution:
+def orbit_solution(symmetries: GraphSymmetries) -> Solution:
     """log Z and the marginals of all variables."""
     model, found = symmetries.model, orbits_of_states(symmetries)
     logs = np.concatenate([np.zeros(0), *(model.log_density(found.states[k : k + 65536].astype(np.int32))
@@ -60,7 +60,7 @@ def orbit_solution(symmetries: Symmetries) -> Solution:
     return Solution(float(logs.max() + np.log(total)), literals)
 
 
-def orbits_of_states(symmetries: Symmetries) -> Orbits:
+def orbits_of_states(symmetries: GraphSymmetries) -> Orbits:
     """All orbits of the states that agree with the evidence."""
     model = symmetries.model
     elements, free = _elements(symmetries), model.free
@@ -99,7 +99,7 @@ def _smaller(g: _Element, rows: np.ndarray, length: int) -> tuple[np.ndarray, np
     return smaller, left
 
 
-def _elements(symmetries: Symmetries) -> list[_Element]:
+def _elements(symmetries: GraphSymmetries) -> list[_Element]:
     """All elements of the group but the identity."""
     model, group = symmetries.model, symmetries.group
     if symmetries.order is None or symmetries.order > MOST_ELEMENTS:

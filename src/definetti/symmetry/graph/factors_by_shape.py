@@ -9,6 +9,7 @@ import numpy as np
 
 from definetti.errors import ModelError
 from definetti.groups import ranges
+from definetti.integer_rows import mix
 from definetti.model.graph.factors import FREE, FactorGraph
 
 
@@ -51,14 +52,6 @@ class Layout:
     def table(self, number: int, shape: tuple[int, ...]) -> np.ndarray:
         start = self.model.table_start
         return self.model.tables[start[number] : start[number + 1]].reshape(shape) + 0.0  # -0.0 equals 0.0
-
-
-def mix(x: np.ndarray) -> np.ndarray:
-    """splitmix64: a well-mixed uint64 for each integer. Sums of such are hashes of multisets."""
-    x = np.asarray(x).astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return x ^ (x >> np.uint64(31))
 
 
 def scope_key(scopes: np.ndarray) -> np.ndarray:

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from definetti.groups import Generator
-from definetti.symmetry.graph.factors_by_shape import Block, Layout, mix
+from definetti.integer_rows import mix
+from definetti.symmetry.graph.factors_by_shape import Block, Layout
 
 _TAG = np.uint64(0xD1B54A32D192ED03)
 

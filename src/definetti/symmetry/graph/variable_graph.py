@@ -14,8 +14,9 @@ from itertools import chain, permutations, product
 import numpy as np
 
 from definetti.groups import Generator
+from definetti.integer_rows import mix
 from definetti.symmetry.graph.coloured_graph import ColouredGraph, numbered, unary_values
-from definetti.symmetry.graph.factors_by_shape import Block, Layout, mix
+from definetti.symmetry.graph.factors_by_shape import Block, Layout
 from definetti.symmetry.graph.twins import Twins
 
 TRIES = 24  # orders of similar axes that are compared to find a table's normal form

@@ -16,17 +16,26 @@ from typing import overload
 
 import numpy as np
 
+from definetti import groups
 from definetti.errors import Notice, UnknownName
 from definetti.model.logic.atom_names import atom_text, find_atom
 from definetti.model.logic.atom_orbits import AtomOrbits, box, leaders_of, pattern_pairs, patterns_of
 from definetti.model.logic.interchangeable import nodes_of, number_classes, twins
 from definetti.model.logic.theory import MarkovLogic
-from definetti.symmetry.graph.group import Orbit
 from definetti.symmetry.logic.atom_numbers import MOST_CELLS, AtomNumbers, Cells, number_atoms
 from definetti.symmetry.logic.class_permutations import Quotient
-from definetti.symmetry.logic.constants import ConstantGroup, TupleOrbit, cell_members, constant_group, tuple_orbit
+from definetti.symmetry.logic.constants import (
+    ConstantGroup,
+    TupleOrbit,
+    cell_members,
+    constant_group,
+    node_generators,
+    random_renaming,
+    tuple_orbit,
+)
 from definetti.symmetry.logic.independent_atoms import Hanging, hanging
 from definetti.symmetry.logic.relations import relations
+from definetti.symmetry.protocol import Orbit
 
 CHUNK = 1 << 16  #: atoms whose orbits are looked up at once when they are listed
 
@@ -65,6 +74,15 @@ class RenamingSymmetries:
         """The swaps of neighbours within classes, and the permutations of whole classes."""
         swaps = sum(int((sizes - 1).sum()) for sizes in self.constants.sizes.values())
         return swaps + len(self.constants.quotient.generators)
+
+    @property
+    def generators(self) -> Iterator[groups.Generator]:
+        """Renamings that generate the group, one at a time; constants are numbered by `constants.nodes`."""
+        return map(groups.sparse, node_generators(self.constants))
+
+    def random_element(self, rng: np.random.Generator) -> np.ndarray:
+        """int64[constants]: a nearly uniform renaming."""
+        return random_renaming(self.constants, rng)
 
     @property
     def atom_orbits(self) -> Mapping[str, AtomOrbits]:
@@ -122,6 +140,10 @@ class RenamingSymmetries:
         """The orbit of a ground atom given as text; an observed atom is alone."""
         predicate, constants = find_atom(self.model, atom)
         return AtomOrbit(self, self.orbit_number(predicate, constants), (predicate, constants))
+
+    def row_number(self, name: str) -> int:
+        """The orbit of a ground atom given as text, -1 for an observed one."""
+        return self.orbit_number(*find_atom(self.model, name))
 
     def orbit_number(self, predicate: str, constants: Sequence[int]) -> int:
         return int(self.orbit_numbers(predicate, np.array([constants], dtype=np.int64).reshape(1, -1))[0])

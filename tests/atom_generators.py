@@ -10,6 +10,8 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterator
 from itertools import pairwise, product
 
+import numpy as np
+
 from definetti.model.logic.theory import MarkovLogic
 from definetti.symmetry.logic.constants import node_generators
 from definetti.symmetry.logic.independent_atoms import Hanging
@@ -20,19 +22,24 @@ GroundAtom = tuple[str, tuple[int, ...]]
 
 def atom_generators(symmetries: RenamingSymmetries) -> Iterator[dict[GroundAtom, GroundAtom]]:
     """Each generator as a map of the free ground atoms that it may move."""
+    for generator in node_generators(symmetries.constants):
+        yield atom_image(symmetries, generator)
+    for members in _sorted_out(symmetries)[1].values():
+        yield from ({a: b, b: a} for a, b in pairwise(members))
+
+
+def atom_image(symmetries: RenamingSymmetries, renaming: np.ndarray) -> dict[GroundAtom, GroundAtom]:
+    """What a permutation of constants in the group does to free ground atoms."""
     nodes = symmetries.constants.nodes
     core, heaps = _sorted_out(symmetries)
-    for generator in node_generators(symmetries.constants):
-        image: dict[GroundAtom, GroundAtom] = {}
-        for name, row in core:
-            starts = [nodes.start[s] for s in symmetries.model.predicates[name].sorts]
-            image[name, row] = name, tuple(int(generator[a + c]) - a for a, c in zip(starts, row, strict=True))
-        for (node, residual), members in heaps.items():
-            if node is not None:
-                image |= dict(zip(members, heaps[int(generator[node]), residual], strict=True))
-        yield image
-    for members in heaps.values():
-        yield from ({a: b, b: a} for a, b in pairwise(members))
+    image: dict[GroundAtom, GroundAtom] = {}
+    for name, row in core:
+        starts = [nodes.start[s] for s in symmetries.model.predicates[name].sorts]
+        image[name, row] = name, tuple(int(renaming[a + c]) - a for a, c in zip(starts, row, strict=True))
+    for (node, residual), members in heaps.items():
+        if node is not None:
+            image |= dict(zip(members, heaps[int(renaming[node]), residual], strict=True))
+    return image
 
 
 def _sorted_out(
