@@ -1,5 +1,4 @@
-"""Distinct rows of integer matrices, packed into one integer per row where they fit, which sorts ten times faster; and
-a hash of integers."""
+"""Distinct rows of integer matrices, packed into one integer per row where they fit, and hashes of integers."""
 
 from __future__ import annotations
 
@@ -33,8 +32,7 @@ def distinct(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def mix(x: np.ndarray) -> np.ndarray:
     """splitmix64: a well-mixed uint64 for each integer. Sums of such are hashes of multisets."""
-    with np.errstate(over="ignore"):
-        x = np.asarray(x).astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
-        x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        return x ^ (x >> np.uint64(31))
+    x = np.asarray(x).astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))

@@ -49,8 +49,9 @@ def nodes_of(sizes: Mapping[str, int]) -> Nodes:
 def mix(*parts: np.ndarray | int) -> np.ndarray:
     """A 64-bit hash of a few integers (splitmix64), broadcast over arrays."""
     h = np.asarray(0x9E3779B97F4A7C15, dtype=np.uint64)
-    for part in parts:
-        h = integer_rows.mix(h ^ np.asarray(part).astype(np.uint64))
+    with np.errstate(over="ignore"):  # of single numbers
+        for part in parts:
+            h = integer_rows.mix(h ^ np.asarray(part).astype(np.uint64))
     return h
 
 

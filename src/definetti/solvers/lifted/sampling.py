@@ -14,11 +14,11 @@ import numpy as np
 from definetti.errors import ModelError
 from definetti.model.logic.evidence import UNKNOWN
 from definetti.model.logic.theory import MarkovLogic
-from definetti.solvers.lifted.answers import inside, part_weights
 from definetti.solvers.lifted.count_vectors import Terms, _log_terms, _set_of
 from definetti.solvers.lifted.counting import Lifted, Part, _split, lift, precision
+from definetti.solvers.lifted.magnitudes import Scaled, correlate
+from definetti.solvers.lifted.marginals import inside, part_weights
 from definetti.solvers.lifted.polynomials import _power, _weights
-from definetti.solvers.lifted.scaled import Scaled, correlate
 from definetti.solvers.lifted.scene import Scene
 from definetti.solvers.lifted.supercells import Problem, find_blocks, term_count
 from definetti.solvers.lifted.tables import PairTable

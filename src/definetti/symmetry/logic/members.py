@@ -63,7 +63,7 @@ def by_atoms(model: MarkovLogic, answers: Marginals) -> Marginals:
     atoms, then a row for each value of its blocks.
     """
     variables = answers.members
-    if not isinstance(variables, Variables) or not any(p.exclusive for p in model.predicates.values()):
+    if not isinstance(variables, Variables):
         return answers
     boxes = layout(model)
     names = np.repeat(list(boxes), [box.count for box in boxes.values()])

@@ -2,7 +2,7 @@
 
 Nothing is grounded: atoms are numbered by the classes of their constants (`AtomOrbits`), orbits counted, named and
 tested for membership from those. Constants' relations: `relations.py`, interchangeable ones: `interchangeable.py`,
-the rest: `quotient.py`.
+the rest: `class_permutations.py`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from definetti.symmetry.logic.constants import (
     random_renaming,
     tuple_orbit,
 )
-from definetti.symmetry.logic.independent_atoms import Hanging, hanging
+from definetti.symmetry.logic.independent_atoms import IndependentAtoms, independent_atoms
 from definetti.symmetry.logic.relations import relations
 from definetti.symmetry.protocol import Orbit
 
@@ -51,7 +51,7 @@ class RenamingSymmetries:
     constants: ConstantGroup  # the group
     fine: ConstantGroup  # classes of constants that the evidence itself cannot tell apart: lookups are by these
     numbers: AtomNumbers
-    hanging: Hanging | None = None
+    independent: IndependentAtoms | None = None
     notices: tuple[Notice, ...] = ()
     seconds: float = 0.0
     time_limit: float = 10.0
@@ -60,7 +60,7 @@ class RenamingSymmetries:
 
     @property
     def order(self) -> int | None:
-        """The exact number of permutations of constants in the group (free permutations of hanging and loose atoms
+        """The exact number of permutations of constants in the group (free permutations of pendant and isolated atoms
         are not counted); None where the time was up."""
         return self.constants.order
 
@@ -90,7 +90,7 @@ class RenamingSymmetries:
 
     @property
     def deferred(self) -> Mapping[str, np.ndarray]:
-        """For each predicate, indexed like its lookup: True for hanging and loose atoms, to be updated after the
+        """For each predicate, indexed like its lookup: True for pendant and isolated atoms, to be updated after the
         others in each sweep. They are independent given the others, so that the sweep commutes with the group."""
         return self.numbers.deferred
 
@@ -181,7 +181,7 @@ class RenamingSymmetries:
         return self.orbit_numbers(predicate, tuples).reshape(shape)
 
     def is_core(self, predicate: str, constants: Sequence[int]) -> bool:
-        """Whether an atom is free and neither hanging nor loose: then the group moves it as it moves its constants."""
+        """Whether an atom is free and neither pendant nor isolated: then the group moves it as its constants."""
         if predicate not in self.atom_orbits:
             return False
         orbits, row = self.atom_orbits[predicate], np.array([constants], dtype=np.int64).reshape(1, -1)
@@ -205,7 +205,7 @@ class RenamingSymmetries:
         """The orbit of a tuple of (sort, constant), for queries that name several atoms.
 
         Where all free `atoms` of the query are core the whole group is used, else the renamings that preserve the
-        evidence itself: hanging and loose atoms do not move with their constants.
+        evidence itself: pendant and isolated atoms do not move with their constants.
         """
         core = atoms is not None and all(self.is_core(*atom) for atom in atoms)
         return tuple_orbit(self.constants if core else self.strict, constants, cap)
@@ -307,14 +307,14 @@ def renaming(
 ) -> RenamingSymmetries:
     """The renamings of constants that preserve the model, with the orbits of atoms under them.
 
-    With `simplify`, evidence is put into the formulas first: hanging and loose atoms (`hanging.py`) ask less of a
-    renaming, so that the group and the orbits are larger. Without, renamings preserve the evidence itself. A predicate
-    whose atoms are of more than `most_cells` kinds gets no orbits.
+    With `simplify`, evidence is put into the formulas first: pendant and isolated atoms (`independent_atoms.py`) ask
+    less of a renaming, so that the group and the orbits are larger. Without, renamings preserve the evidence itself. A
+    predicate whose atoms are of more than `most_cells` kinds gets no orbits.
     """
     start = perf_counter()
     nodes = nodes_of({s.name: s.size for s in model.sorts.values()})
     strict = relations(model)
-    found = hanging(model) if simplify else None
+    found = independent_atoms(model) if simplify else None
     group = constant_group(nodes, strict if found is None else found.relations, time_limit)
     fine = group if found is None else _refined(group, twins(nodes, strict))
     numbers = number_atoms(model, Cells(group, fine, model.knowledge.relations, found), most_cells)
