@@ -1,8 +1,7 @@
-"""The hard formulas of a Markov logic network as ground clauses: what a satisfiability solver reads. Soft formulas
-are not grounded.
+"""Ground clauses of the hard formulas of a Markov logic network, for a satisfiability solver.
 
-Every atom is one Boolean variable, numbered from 1 over the predicates' boxes, those of definitions
-(`definitions.py`) last; `!` blocks get their exactly-one clauses. The size is counted before anything is built.
+Soft formulas are not grounded. Every atom is one Boolean variable, numbered from 1 over the predicates' boxes, Tseitin
+variables (`tseitin.py`) last; `!` blocks get their exactly-one clauses. The size is counted before anything is built.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Witnesses cut short: the least number heuristic of finite model finders, as clauses.
+"""Symmetry breaking for existential formulas: the least number heuristic of finite model finders, as shorter clauses.
 
 Let T be a theory that renamings within classes of interchangeable constants leave alone. Its clauses that ask for
 witnesses (an existential formula, a value of each `!` block) have ground instances, *cells*; put all of them, or

@@ -1,7 +1,8 @@
-"""What clashes where a Markov logic network has no legal state: a small set of hard formulas and of evidence.
+"""A small unsatisfiable subset of the hard formulas and the evidence of a Markov logic network without legal states.
 
-Each formula's clauses hang on a selector and evidence enters as assumptions, so that a core of an unsatisfiable theory
-is a set of formulas and known atoms; it is made small by leaving out one after the other.
+Each formula's clauses have a selector literal and evidence enters as assumptions, so that an unsatisfiable core is a
+set of formulas and known atoms. It is shrunk by leaving out one element after the other: given enough time, to a
+minimal unsatisfiable subset.
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""Constants by what is said of them: classes (of one constant alone), roles (of pairs), and the kinds of pairs of
-roles.
+"""Constants that lifted counting need not distinguish: classes, roles (as far as pairs go), kinds of pairs of roles.
 
 Constants of one class are interchangeable. Constants of one role are so as far as atoms over two of them go:
 evidence on R(a,b), weights and named constants of rules over two terms. Everything else about a constant is a

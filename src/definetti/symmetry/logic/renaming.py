@@ -49,7 +49,7 @@ class RenamingSymmetries:
 
     model: MarkovLogic
     constants: ConstantGroup  # the group
-    fine: ConstantGroup  # classes of constants that the evidence itself cannot tell apart: lookups are by these
+    fine: ConstantGroup  # classes of constants that evidence does not distinguish: lookups are by these
     numbers: AtomNumbers
     independent: IndependentAtoms | None = None
     notices: tuple[Notice, ...] = ()
