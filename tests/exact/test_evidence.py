@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from definetti.cli.info import markov_logic_facts
 from definetti.constraints.logic.legal_states import legal
-from definetti.errors import ModelError, Unsatisfiable
+from definetti.errors import ModelError, TooLarge, Unsatisfiable
+from definetti.inference.logic.question import logic_question
 from definetti.model.graph.factors import FREE
 from definetti.model.logic.atom_literals import layout
 from definetti.model.logic.atom_names import atom_text
@@ -193,3 +194,15 @@ def test_a_closed_block_without_an_open_value_is_refused_whatever_its_size(kinds
         read_mln_text(text, {"Q(A,K)": False}, closed_world=["Q"])
     model = read_mln_text(text, {"Q(A,K)": False, "Q(A,L)": None}, closed_world=["Q"])
     assert exact(model)["Q(A,L)"].probability == 1.0
+
+
+def test_an_atom_without_a_number_is_asked_for_as_a_query() -> None:
+    """A predicate with too many kinds of atoms to number: the look-up says so, a query is counted by itself."""
+    model = read_mln_text("a = {A, B}\nS(a)\nR(a, a)\n1 S(x) ^ R(x,y)\n", {"S(A)": True})
+    group = renaming(model, most_cells=3)
+    assert "R" not in group.atom_orbits
+    assert AtomMembers(group).find("S(A)") == Estimate(1.0)
+    with pytest.raises(TooLarge, match=r"ask for R\(A,B\) as a query"):
+        AtomMembers(group).find("R(A,B)")
+    question = logic_question(group, ["R(A,B)", "S(B)"], "orbit")
+    assert list(question.cells) == ["R(A,B)"]

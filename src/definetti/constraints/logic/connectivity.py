@@ -10,18 +10,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 from math import prod
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from definetti.constraints.graph.connectivity import single_moves_connect
-from definetti.constraints.graph.contract import Class, merged
 from definetti.constraints.logic.ties import Literal, Tied, tied_classes, untied_clauses
 from definetti.errors import TooLarge
-from definetti.model.graph.factors import FREE, FactorGraph
-from definetti.model.graph.simplify import simplify
 from definetti.model.logic.atom_literals import layout
-from definetti.model.logic.ground import ground, ground_size
 from definetti.model.logic.theory import MarkovLogic
+
+if TYPE_CHECKING:
+    from definetti.constraints.graph.contract import Class
+    from definetti.model.graph.factors import FactorGraph
 
 MOST_GROUND = 20_000  # atoms, and groundings of hard formulas
 
@@ -33,14 +33,22 @@ def relational_moves_connect(model: MarkovLogic) -> bool | None:
         return True
     tied = tied_classes(model)
     try:
-        if _peeled(hard, tied):
-            return True
-        size = ground_size(hard)
-        if max(size.variables, size.factors) > MOST_GROUND:
-            return None
-        simple = simplify(ground(hard))
+        return True if _peeled(hard, tied) else _connected_ground(hard, tied)
     except TooLarge:
         return None
+
+
+def _connected_ground(hard: MarkovLogic, tied: Tied) -> bool | None:
+    """The same, decided on the ground hard formulas where they are few."""
+    from definetti.constraints.graph.connectivity import single_moves_connect
+    from definetti.constraints.graph.contract import merged
+    from definetti.model.graph.simplify import simplify
+    from definetti.model.logic.ground import ground, ground_size
+
+    size = ground_size(hard)
+    if max(size.variables, size.factors) > MOST_GROUND:
+        return None
+    simple = simplify(ground(hard))
     return single_moves_connect(merged(simple, _classes(hard, simple, tied)))
 
 
@@ -68,6 +76,8 @@ def _peeled(hard: MarkovLogic, tied: Tied) -> bool:
 
 def _classes(hard: MarkovLogic, simple: FactorGraph, tied: Tied) -> list[Class]:
     """The variables of the ground model that are one site of the relational engine."""
+    from definetti.model.graph.factors import FREE
+
     boxes, found = layout(hard), {}
     for name, images in tied.items():
         shape = hard.shape(name)
