@@ -20,7 +20,7 @@ from definetti.model.logic.formulas import holds
 from definetti.model.logic.theory import MarkovLogic
 from definetti.readers.logic.mln import read_mln_text
 from definetti.readers.reading import read
-from definetti.samplers.graph.gibbs import Gibbs
+from definetti.samplers.gibbs import Gibbs
 from definetti.solvers.exact import exact
 
 State = tuple[bool, ...]

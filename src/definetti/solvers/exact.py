@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import log10
 from typing import Any, Protocol
 
 import numpy as np
 
+from definetti import show
 from definetti.constraints.graph.contract import Untied, untie
 from definetti.constraints.graph.legal_states import explain
 from definetti.constraints.logic.forced_atoms import explain_clashes
@@ -18,12 +18,10 @@ from definetti.model.logic.theory import MarkovLogic
 from definetti.model.marginals import Estimate, Marginals, OrbitRow, Variables
 from definetti.model.queries import Query, parse_query
 from definetti.solvers.graph.eliminate import MOST_ENTRIES, eliminate
-from definetti.solvers.graph.elimination_order import Order, min_fill
-from definetti.solvers.graph.enumerate import MOST_STATES, enumerate_states, enumerated, show_count, state_bits
+from definetti.solvers.graph.elimination_order import CURE, Order, has_core, min_fill
+from definetti.solvers.graph.enumerate import MOST_STATES, enumerate_states, enumerated, state_bits
 from definetti.solvers.graph.solution import Solution, open_events
-from definetti.solvers.graph.width_bound import has_core
 
-CURE = "use sampling, or observe some variables"
 MOST_BITS = 33  #: of states that are enumerated over orbits, if the group is large enough
 MOST_FACTORS = 300_000  #: of a ground model that elimination is tried on
 METHODS = ("auto", "lifted", "enumerate", "eliminate", "orbits")
@@ -139,20 +137,20 @@ def _lifted(model: MarkovLogic, queries: Sequence[str | Query], method: str) -> 
     except TooLarge as refusal:
         if method == "lifted":
             raise
-        return None, f"{refusal.what} is {min(refusal.size, 1e300):.4g}"
+        return None, refusal.finding
 
 
 def _refused(model: MarkovLogic, reason: str, refusal: TooLarge) -> TooLarge:
     """Nothing fits: why not lifted, how many states, and what grounding would need."""
-    states = _state_text(model)
-    what = f"the exact answer ({reason}; {states}; grounded: {refusal.what})"
-    return TooLarge(what, refusal.size, refusal.limit, "sample it: `marginals` needs no ground model")
+    what = f"the exact answer ({reason}; {_state_text(model)})"
+    cure, unit = "sample it: `marginals` needs no ground model", refusal.unit or f"as {refusal.what}"
+    return TooLarge(what, refusal.size, refusal.limit, cure, unit=unit, at_least=refusal.at_least)
 
 
 def _state_text(model: MarkovLogic) -> str:
     """An upper bound of the number of states: every atom that is not observed is free."""
     bits = sum(model.knowledge.free_count(name) for name in model.predicates)
-    return f"{show_count(bits)} states" if bits < 20 else f"10^{int(bits * log10(2))} states"
+    return f"{show.power_of_two(bits)} states"
 
 
 def _ground(model: MarkovLogic, queries: Sequence[str | Query]) -> tuple[FactorGraph, list[Query], Rows | None]:
@@ -163,7 +161,7 @@ def _ground(model: MarkovLogic, queries: Sequence[str | Query]) -> tuple[FactorG
 
     size = ground_size(model)
     if size.factors > MOST_FACTORS:
-        raise TooLarge("the number of ground formulas", size.factors, MOST_FACTORS, "sample it instead")
+        raise TooLarge("the ground model", size.factors, MOST_FACTORS, "sample it instead", unit="ground formulas")
     graph = ground(model)
     asked = [*ground_queries(model, [q for q in queries if isinstance(q, str)])]
     asked += [q for q in queries if isinstance(q, Query)]
@@ -235,8 +233,8 @@ def _cheaper(simple: FactorGraph, queries: Sequence[Query]) -> tuple[Solution, s
             found = None
         if found is not None:
             return found, "orbits"
-    what = f"the exact answer (enumeration: {show_count(bits)} states, elimination: table entries, at least)"
-    raise TooLarge(what, order.size, order.limit, order.cure)
+    what = f"the exact answer ({show.power_of_two(bits)} states) by elimination"
+    raise TooLarge(what, order.size, order.limit, order.cure, unit=order.unit, at_least=True)
 
 
 def _by_orbits(model: FactorGraph, queries: Sequence[Query]) -> Solution | None:
@@ -255,7 +253,7 @@ def _by_orbits(model: FactorGraph, queries: Sequence[Query]) -> Solution | None:
 def _order(model: FactorGraph) -> Order | TooLarge:
     width = int(np.log2(MOST_ENTRIES))
     if has_core(model, width):  # then some table has more entries than allowed, whatever the order
-        return TooLarge("a table of elimination, in entries, at least", 2.0 ** (width + 1), MOST_ENTRIES, CURE)
+        return TooLarge("elimination", 2 ** (width + 1), MOST_ENTRIES, CURE, unit="table entries", at_least=True)
     try:
         return min_fill(model, MOST_ENTRIES)
     except TooLarge as refusal:

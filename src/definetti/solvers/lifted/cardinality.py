@@ -336,9 +336,7 @@ def _sum_vectors(known: Known, fields: list[list[Any]], tables: dict[int, Any], 
         return None
     vectors = prod(comb(n + len(some) - 1, len(some) - 1) for n, some in zip(sizes, inside, strict=True))
     if vectors > MOST_VECTORS:
-        raise TooLarge(
-            "counting by a predicate: the number of vectors of counts", vectors, MOST_VECTORS, "sample instead"
-        )
+        raise TooLarge("counting by a predicate", vectors, MOST_VECTORS, "sample instead", unit="vectors of counts")
     each = [count_vectors(n, len(some)) for n, some in zip(sizes, inside, strict=True)]
     memory: dict[tuple, Any] = {}
 

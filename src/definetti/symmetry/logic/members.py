@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -49,8 +50,9 @@ class AtomMembers:
             return known(value, 2)
         if self.answer is not None:
             return self.answer(predicate, constants)
-        size = np.prod(lookup_shape(self.symmetries.model.predicates[predicate], self.symmetries.fine), dtype=float)
-        raise TooLarge(f"the number of kinds of atoms of {predicate}", size, MOST_CELLS, f"ask for {name} as a query")
+        size = prod(lookup_shape(self.symmetries.model.predicates[predicate], self.symmetries.fine))
+        what, cure = f"the table of the orbits of {predicate}", f"ask for {name} as a query"
+        raise TooLarge(what, size, MOST_CELLS, cure, unit="entries")
 
 
 # --- ground models ---------------------------------------------------------------------------------------------------
