@@ -11,7 +11,7 @@ import relational_theories as th
 from plain_kernels import plain_model, start
 from relational_worlds import chances
 
-from definetti.constraints.logic.forced_atoms import settled
+from definetti.constraints.logic.forced_atoms import with_forced_atoms
 from definetti.constraints.logic.ties import Image, ties
 from definetti.errors import Unsatisfiable
 from definetti.readers.logic.mln import read_mln_text
@@ -38,7 +38,8 @@ THEORIES = {
 
 
 def theory(name: str, n: int = 4):
-    return settled(read_mln_text("node = {" + ",".join(f"N{i + 1}" for i in range(n)) + "}\n" + THEORIES[name]))
+    nodes = ",".join(f"N{i + 1}" for i in range(n))
+    return with_forced_atoms(read_mln_text("node = {" + nodes + "}\n" + THEORIES[name]))
 
 
 def soft(model):

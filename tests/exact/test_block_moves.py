@@ -36,7 +36,8 @@ from definetti.samplers.graph.tables import Stuck
 from definetti.samplers.graph.tempering import Tempering
 from definetti.samplers.kernels import block_gibbs as kernels
 from definetti.solvers.graph import join_tree
-from definetti.symmetry.graph.group import none, symmetries
+from definetti.symmetry.find import symmetries
+from definetti.symmetry.graph.group import none
 
 TOLERANCE = 1e-12
 SOFT = [[1.0, 2.0], [3.0, 1.5]]

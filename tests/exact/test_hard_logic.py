@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from plain_kernels import plain_model, start
 
-from definetti.constraints.logic.forced_atoms import settled
+from definetti.constraints.logic.forced_atoms import with_forced_atoms
 from definetti.constraints.logic.legal_states import legal
 from definetti.constraints.logic.unsat_core import explain
 from definetti.errors import Unsatisfiable
@@ -28,7 +28,7 @@ from definetti.samplers.logic.sampling import RelationalSampling
 from definetti.samplers.logic.starts import first_states, put, tried_start, wishes
 from definetti.samplers.protocol import Plan
 from definetti.samplers.run import Illegal
-from definetti.symmetry.graph.group import symmetries
+from definetti.symmetry.find import symmetries
 
 ASTHMA = """person={{{people}}}
 Smokes(person)
@@ -56,7 +56,7 @@ def test_a_hard_conjunction_gives_one():
 
 def test_propagation_sees_formulas_of_three_variables_and_constants():
     text = "n={A,B,C,D}\nF(n,n)\nP(n)\nF(x,y) ^ F(y,z) => F(x,z).\nF(A,x) => P(x).\nP(D) v P(B).\n!P(D).\n"
-    model = settled(read_mln_text(text, {"F(A,B)": True, "F(B,C)": True}))
+    model = with_forced_atoms(read_mln_text(text, {"F(A,B)": True, "F(B,C)": True}))
     known = {
         name: {tuple(row): int(v) for row, v in zip(e.tuples.tolist(), e.values, strict=True)}
         for name, e in model.evidence.items()
@@ -143,7 +143,7 @@ def test_the_solver_agrees_with_enumeration(clauses):
     if not possible:
         assert "clash" in str(explain(model))
         return
-    more = settled(model)
+    more = with_forced_atoms(model)
     assert legal(more).solve() is not None
     for f in model.formulas:
         for at in product(range(2), repeat=len(f.free)):

@@ -11,7 +11,7 @@ import numpy as np
 from definetti import show
 from definetti.constraints.graph.contract import Contracted, contract
 from definetti.constraints.graph.legal_states import explain
-from definetti.constraints.logic.forced_atoms import told_in_formulas
+from definetti.constraints.logic.forced_atoms import explain_clashes
 from definetti.errors import ModelError, TooLarge, Unsatisfiable
 from definetti.model.graph.factors import FREE, FactorGraph
 from definetti.model.logic.theory import MarkovLogic
@@ -61,7 +61,7 @@ def exact(
     if cardinality:
         return _given(model, queries, method, cardinality)
     if isinstance(model, MarkovLogic):
-        with told_in_formulas(model):
+        with explain_clashes(model):
             return _of_logic(model, queries, method)
     if method == "lifted":
         raise ModelError("lifted counting is for Markov logic; a factor graph has no logical variables")
@@ -149,13 +149,7 @@ def _refused(model: MarkovLogic, reason: str, refusal: TooLarge) -> TooLarge:
 
 def _state_text(model: MarkovLogic) -> str:
     """An upper bound of the number of states: every atom that is not observed is free."""
-    observed = sum(len(known.values) for name, known in model.evidence.items() if name not in model.closed)
-    for name in model.closed:
-        size = 1
-        for k in model.shape(name):
-            size *= k
-        observed += size - len(model.unknown.get(name, ()))
-    bits = model.atom_count - observed
+    bits = sum(model.knowledge.free_count(name) for name in model.predicates)
     return f"{show.power_of_two(bits)} states"
 
 
@@ -246,13 +240,13 @@ def _cheaper(simple: FactorGraph, queries: Sequence[Query]) -> tuple[Solution, s
 def _by_orbits(model: FactorGraph, queries: Sequence[Query]) -> Solution | None:
     """One state for each orbit; None where an event is asked for."""
     from definetti.solvers.graph.enumerate import orbit_solution
-    from definetti.symmetry.graph.group import Symmetries
-    from definetti.symmetry.graph.group import symmetries as find
+    from definetti.symmetry.find import symmetries as find
+    from definetti.symmetry.graph.group import GraphSymmetries
 
     if any(query.kind == "event" for query in queries):
         return None
     group = find(model, "literals")
-    assert isinstance(group, Symmetries)
+    assert isinstance(group, GraphSymmetries)
     return orbit_solution(group)
 
 

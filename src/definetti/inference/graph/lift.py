@@ -19,7 +19,7 @@ from definetti.inference.graph.assemble import Columns
 from definetti.model.graph.factors import FactorGraph
 from definetti.samplers.draws import Draws
 from definetti.symmetry.graph.check import scope_index, violation
-from definetti.symmetry.graph.group import Symmetries
+from definetti.symmetry.graph.group import GraphSymmetries
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +99,7 @@ def lift(untied: Contracted, core: Columns) -> Lift:
 # --- groups that were given for the model ----------------------------------------------------------------------------
 
 
-def induced(untied: Contracted, target: FactorGraph, group: Symmetries) -> Symmetries:
+def induced(untied: Contracted, target: FactorGraph, group: GraphSymmetries) -> GraphSymmetries:
     """What a group of symmetries of the model does on the core, or on the model with more evidence."""
     carried = [_carried(untied, target, generator) for generator in group.group.generators]
     index = scope_index(target)
@@ -109,7 +109,7 @@ def induced(untied: Contracted, target: FactorGraph, group: Symmetries) -> Symme
         text = f"{len(carried) - len(kept)} of {len(carried)} generators do not respect what hard factors hold together"
         notices = (*notices, Notice("fallback", f"{text}; they are not used"))
     made = PermutationGroup(int(target.literal_start[-1]), tuple(g for g in kept if len(g[0])))
-    return Symmetries(target, made, None if made.generators else 1, group.kind, notices, group.seconds)
+    return GraphSymmetries(target, made, None if made.generators else 1, group.kind, notices, group.seconds)
 
 
 def _carried(untied: Contracted, target: FactorGraph, generator: Generator) -> Generator | None:

@@ -29,8 +29,8 @@ from definetti.model.graph.simplify import simplify
 from definetti.model.queries import Query
 from definetti.samplers.gibbs import Gibbs
 from definetti.samplers.protocol import GraphSampler
-from definetti.symmetry.graph.group import Symmetries
-from definetti.symmetry.graph.group import symmetries as find_symmetries
+from definetti.symmetry.find import symmetries as find_symmetries
+from definetti.symmetry.graph.group import GraphSymmetries
 
 CHAINS = 64
 MOST_CHECKED = 20_000  # hard factors: a sampler that was named is told where it cannot get, if that is quickly known
@@ -40,7 +40,7 @@ MOST_CHECKED = 20_000  # hard factors: a sampler that was named is told where it
 class Prepared:
     """The group of the model that is sampled; `untied` if that is the core of a model that is asked about."""
 
-    group: Symmetries
+    group: GraphSymmetries
     untied: Contracted | None
     sampler: GraphSampler
     notices: tuple[Notice, ...]

@@ -29,7 +29,7 @@ from definetti.samplers.graph.sampling import GraphSampling, Statistics
 from definetti.samplers.graph.tracking import Members
 from definetti.samplers.protocol import GraphSampler, Plan
 from definetti.samplers.tracking import pick
-from definetti.symmetry.graph.group import Symmetries, none
+from definetti.symmetry.graph.group import GraphSymmetries, none
 
 if TYPE_CHECKING:
     from definetti.inference.graph.lift import Lift
@@ -41,7 +41,7 @@ CONDITIONALS_MEMORY = 1 << 30  # bytes: conditionals that nobody asked for may t
 class GraphQuestion:
     """A `Question` about a factor graph. Its group is trivial for the standard estimator."""
 
-    group: Symmetries
+    group: GraphSymmetries
     queries: tuple[Query, ...]
     events: tuple[Event, ...]
     slots: Slots
@@ -111,7 +111,7 @@ class GraphQuestion:
 
 
 def _members(
-    group: Symmetries, statistic_of: np.ndarray, sizes: np.ndarray, tied: np.ndarray, seed: int
+    group: GraphSymmetries, statistic_of: np.ndarray, sizes: np.ndarray, tied: np.ndarray, seed: int
 ) -> Members | None:
     """The literals to track. Of a binary variable one value is tracked: the other has the same spread."""
     model = group.model
@@ -137,7 +137,7 @@ def _tied(of_slot: np.ndarray, row: np.ndarray) -> np.ndarray:
     return components(count + int(row.max(initial=-1)) + 1, of_slot, count + row)[:count].astype(np.int64)
 
 
-def _variable_orbits(group: Symmetries) -> np.ndarray:
+def _variable_orbits(group: GraphSymmetries) -> np.ndarray:
     """int64[n]: variables that some element of the group carries into each other, with whatever values."""
     model = group.model
     linked = _tied(group.literal_orbit, np.repeat(np.arange(model.n), model.cards))
@@ -145,7 +145,7 @@ def _variable_orbits(group: Symmetries) -> np.ndarray:
 
 
 def ask(
-    group: Symmetries,
+    group: GraphSymmetries,
     queries: Sequence[str | Query],
     method: str,
     seed: int,

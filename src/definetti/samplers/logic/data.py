@@ -221,8 +221,6 @@ def orbit_arrays(
     """Classes by argument, the lookup, and the pairs of arguments whose equality it asks for."""
     if orbits is None:
         return [np.zeros(n, np.int32) for n in shape], np.full((1,) * len(shape), -1, np.int32), []
-    if orbits.explicit is not None:
-        return [np.arange(n, dtype=np.int32) for n in shape], np.asarray(orbits.explicit, np.int32), []
     if len(orbits.classes) != len(shape) or any(len(c) != n for c, n in zip(orbits.classes, shape, strict=True)):
         raise ModelError(f"classes of constants must have the lengths {shape}, one array per argument")
     pairs = [(i, j) for i in range(len(sorts)) for j in range(i + 1, len(sorts)) if sorts[i] == sorts[j]]

@@ -16,6 +16,7 @@ from typing import Literal
 
 import numpy as np
 
+from definetti.constraints.logic.ties import tied_classes
 from definetti.errors import ModelError, TooLarge, Unsatisfiable
 from definetti.memory import available_memory
 from definetti.model.logic.atom_orbits import AtomOrbits
@@ -38,7 +39,7 @@ from definetti.samplers.logic.data import (
 )
 from definetti.samplers.logic.known_bits import Known, Schedule, home_words, known_of, schedule_of, words_of
 from definetti.samplers.logic.queries import Query, confined, observed_of
-from definetti.samplers.logic.tied_sites import Tied, apart, tied_classes, with_ties
+from definetti.samplers.logic.tied_sites import Tied, apart, with_ties
 
 Scan = Literal["symmetric", "random", "fixed"]
 SCANS: tuple[Scan, ...] = ("symmetric", "random", "fixed")
@@ -142,7 +143,7 @@ def compile_model(
     if queries:
         model, rules = confined(model, queries)
     known = {name: known_of(model, p) for name, p in model.predicates.items()}
-    tied = tied_classes(model, known)
+    tied = tied_classes(model)
     known, repeated = with_ties(model, known, tied)
     observed, observations, places = observed_of(model, rules)
     theory, instances = theory_of(model, known, tied)

@@ -30,7 +30,7 @@ from definetti.solvers.graph.solution import (
 )
 
 if TYPE_CHECKING:
-    from definetti.symmetry.graph.group import Symmetries
+    from definetti.symmetry.graph.group import GraphSymmetries
 
 MOST_STATES = 2**24
 MOST_LISTED = 2**20
@@ -224,7 +224,7 @@ class _Element:
     value: np.ndarray  # int8[place, value at the source]
 
 
-def orbit_solution(symmetries: Symmetries) -> Solution:
+def orbit_solution(symmetries: GraphSymmetries) -> Solution:
     """log Z and the marginals of all variables."""
     model = replace(symmetries.model, log_constant=0.0)  # it may be so large that the tables are lost beside it
     refuse_cancelling(model)
@@ -246,7 +246,7 @@ def orbit_solution(symmetries: Symmetries) -> Solution:
     return Solution(float(symmetries.model.log_constant + logs.max() + np.log(total)), literals)
 
 
-def orbits_of_states(symmetries: Symmetries) -> Orbits:
+def orbits_of_states(symmetries: GraphSymmetries) -> Orbits:
     """All orbits of the states that agree with the evidence."""
     model = symmetries.model
     elements, free = _elements(symmetries), model.free
@@ -285,7 +285,7 @@ def _smaller(g: _Element, rows: np.ndarray, length: int) -> tuple[np.ndarray, np
     return smaller, left
 
 
-def _elements(symmetries: Symmetries) -> list[_Element]:
+def _elements(symmetries: GraphSymmetries) -> list[_Element]:
     """All elements of the group but the identity."""
     model, group = symmetries.model, symmetries.group
     if symmetries.order is None or symmetries.order > MOST_ELEMENTS:
