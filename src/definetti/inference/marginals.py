@@ -17,7 +17,7 @@ import numpy as np
 
 from definetti.errors import INTERRUPTED, ModelError, Notice
 from definetti.estimators import choose
-from definetti.inference.question import Question, is_group, is_stuck
+from definetti.inference.question import Question, Request, is_group, is_stuck
 from definetti.inference.stopping import MOST_SECONDS, Stopping
 from definetti.model.marginals import Marginals
 from definetti.samplers.draws import Draws
@@ -71,7 +71,8 @@ def marginals(
     _check_length(sweeps, seconds, until)
     seed = secrets.randbits(32) if seed is None else seed
     began = time.perf_counter()
-    ready = _prepare(source).ready(source, check(source, symmetries), wanted, scan, queries, method, seed, time_limit)
+    request = Request(check(source, symmetries), wanted, scan, queries, method, seed, time_limit)
+    ready = _prepare(source).ready(source, request)
     if not ready.sampler.warms_up:
         burn_in = 0
     plan = _plan(chains or ready.chains, sweeps, seconds, until, burn_in, seed, workers)

@@ -23,10 +23,9 @@ from definetti.constraints.graph.connectivity import single_moves_connect
 from definetti.constraints.graph.contract import Contracted, contract, forbid_literals
 from definetti.errors import ModelError, Notice, Unsatisfiable
 from definetti.inference.graph.question import ask
-from definetti.inference.question import UNDECIDED, UNREACHED, Ready, is_group
+from definetti.inference.question import UNDECIDED, UNREACHED, Ready, Request, is_group
 from definetti.model.graph.factors import FactorGraph
 from definetti.model.graph.simplify import simplify
-from definetti.model.queries import Query
 from definetti.samplers.gibbs import Gibbs
 from definetti.samplers.protocol import GraphSampler
 from definetti.symmetry.find import symmetries as find_symmetries
@@ -55,22 +54,14 @@ def fits(model: FactorGraph, group: Any) -> bool:
     return simple.names == group.model.names and all(same)
 
 
-def ready(
-    model: FactorGraph | None,
-    wanted: Any,
-    sampler: Any,
-    scan: str,
-    queries: Sequence[str | Query],
-    method: str,
-    seed: int,
-    time_limit: float,
-    notices: Sequence[Notice] = (),
-) -> Ready:
+def ready(model: FactorGraph | None, request: Request, notices: Sequence[Notice] = ()) -> Ready:
     """Finds the group, chooses the sampler and lays out what is to be counted; the model may be that of a group."""
+    wanted, sampler = request.symmetries, request.sampler
     if sampler is not None and "graph" not in sampler.kinds:
         raise ModelError(f"the sampler {sampler.name!r} is for Markov logic with symmetries by renaming, or none")
-    core = prepare(wanted.model if model is None else model, wanted, sampler, scan, time_limit)
-    question = ask(core.group, queries, method, seed, core.untied, (*notices, *core.notices))
+    core = prepare(wanted.model if model is None else model, wanted, sampler, request.scan, request.time_limit)
+    notices = (*notices, *core.notices)
+    question = ask(core.group, request.queries, request.method, request.seed, core.untied, notices)
     return Ready(question, core.sampler, core.group.kind, CHAINS)
 
 

@@ -8,7 +8,6 @@ for factor graphs that are asked for by name run on the ground model too.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -20,7 +19,7 @@ from definetti.constraints.logic.connectivity import relational_moves_connect
 from definetti.constraints.logic.forced_atoms import explain_clashes
 from definetti.errors import ModelError, Notice
 from definetti.inference.logic.mcsat_fallback import by_choice, mcsat_suits, mcsat_takes
-from definetti.inference.question import UNDECIDED, UNREACHED, Ready, is_group
+from definetti.inference.question import UNDECIDED, UNREACHED, Ready, Request, is_group
 from definetti.model.logic.ground import ground, ground_size
 from definetti.model.logic.theory import MarkovLogic
 from definetti.samplers.gibbs import Gibbs
@@ -56,32 +55,23 @@ def fits(model: MarkovLogic, group: Any) -> bool:
     return all(np.array_equal(x.tuples, y.tuples) and np.array_equal(x.values, y.values) for x, y in pairs)
 
 
-def ready(
-    model: MarkovLogic,
-    wanted: Any,
-    sampler: Any,
-    scan: str,
-    queries: Sequence[str],
-    method: str,
-    seed: int,
-    time_limit: float,
-) -> Ready:
+def ready(model: MarkovLogic, request: Request) -> Ready:
     """Finds the group, chooses the sampler and lays out what is to be counted."""
-    made = prepare_logic(model, wanted, sampler, scan, time_limit)
-    group = made.group
+    made = prepare_logic(model, request.symmetries, request.sampler, request.scan, request.time_limit)
+    group, queries = made.group, request.queries
     if group.model.kind == "logic":
         from definetti.inference.logic.question import logic_question
 
-        question = logic_question(group, queries, method, made.notices)
-        strategy = partial(by_choice, group.model) if sampler is None else None
+        question = logic_question(group, queries, request.method, made.notices)
+        strategy = partial(by_choice, group.model) if request.sampler is None else None
         return Ready(question, made.sampler, group.kind, CHAINS, strategy=strategy)
     from definetti.inference.graph import prepare as graph
     from definetti.readers.logic.queries import ground_queries
     from definetti.symmetry.logic.members import by_atoms
 
-    asked = ground_queries(model, queries)
+    asked = replace(request, symmetries=group, sampler=made.sampler, queries=ground_queries(model, queries))
     with explain_clashes(model):
-        found = graph.ready(None, group, made.sampler, scan, asked, method, seed, time_limit, made.notices)
+        found = graph.ready(None, asked, made.notices)
     return replace(found, in_names_of_source=partial(by_atoms, model))
 
 
