@@ -35,7 +35,7 @@ def judge(estimates: Estimates, draws: Draws, certain: np.ndarray) -> Diagnosis:
     g = np.full_like(still, np.nan) if draws.g is None else weighted_mean(draws.g, draws.lengths)
     exact = found.constant & (np.abs(still - certain) < 1e-12)
     frozen = found.constant & ~exact & (np.abs(g - still) < 1e-12)
-    rare = np.where(np.isnan(found.mcse), np.nan, np.sqrt(g * (1 - g) / (draws.sweeps * draws.chains)))
+    rare = np.where(np.isnan(found.mcse), np.nan, np.sqrt(np.maximum(g * (1 - g), 0.0) / (draws.sweeps * draws.chains)))
     rare = np.where(estimates.method <= ORBIT, rare, found.mcse)  # the conditionals have an error of their own
     mcse = np.where(found.constant, np.where(frozen, np.nan, rare), found.mcse)
     known = exact | (np.abs(estimates.value - certain) < 1e-12)  # a conditional that depends on nothing is the answer
@@ -43,7 +43,7 @@ def judge(estimates: Estimates, draws: Draws, certain: np.ndarray) -> Diagnosis:
     unmet = ~known & (mcse < ROUNDING)
     mcse = np.where(known, 0.0, np.where(unmet, 1.0 / (draws.sweeps * draws.chains), mcse))
     ess = np.where(known | unmet | found.constant, np.nan, found.ess)  # no spread to compare the error with
-    return replace(found, mcse=mcse, ess=ess, frozen=frozen)
+    return replace(found, mcse=np.minimum(mcse, 1.0), ess=ess, frozen=frozen)  # of a probability
 
 
 def answer(estimates: Estimates, found: Diagnosis, half_width: np.ndarray, columns: np.ndarray) -> dict[str, Any]:
