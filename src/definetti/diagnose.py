@@ -11,12 +11,14 @@ batch means correlate negatively and short batches overstate it.
 Rare events. Where a mean comes from k events and is constant otherwise, the sum of squares S2 of its centred batch
 means comes from k of them, and with S4 the sum of their fourth powers S4 / S2² ≈ 1/k; of m normal batch means it is
 3/m. The excess r = S4 / S2² − 3/m, at least 0, is the `rarity`: about 1/k, and 0 where batch means look normal. It
-enters twice:
+enters in three ways:
 
+- k events and their variance k are too small together: half an event more is counted in the variance (`HALF`), which
+  gets r/2 larger.
 - The variance of S2, relative to S2², is 2/(m−1) for normal batch means and r more for others (it is S4 / S2² − 1/m).
   An error has 2 over that relative variance degrees of freedom: about 2k where k events made it. A count of k events
-  then has the half-width t(2k)·√k: 4.3 for one event, 3.9 for two, 6.4 for eight, while the exact upper limits of a
-  Poisson mean lie 4.6, 5.2 and 7.8 above. Counts of 30 and more are hardly changed.
+  then has the half-width t(2k)·√(k + ½): 5.3 for one event, 4.4 for two, 6.2 for eight, while the exact upper limits
+  of a Poisson mean lie 4.6, 5.2 and 7.8 above. Counts of 30 and more are hardly changed.
 - What a control variate leaves can be so quiet because the events that would disturb it were not met. An event that
   was not met in N draws has a probability of the order of 1/N. Where it happens the residual is off by the order of
   the estimate's own size p(1−p) (conditionals change by factors), and the chance that such kinds exist beside the k
@@ -40,6 +42,7 @@ FEWEST_MEANS = 8  # means (chains, or batches of all chains) below which no stan
 FEWEST_MERGED = 4  # means that merging may leave
 CORRELATION = 0.15  # of neighbouring batch means, either sign, that is corrected for and not merged away
 CONFIDENCE = 0.95
+HALF = 0.5  # of an event
 UNMET = 1.5  # events of a kind that was not met, by which the mean may be off
 EXACT = 1e-9  # of the spread of F: a residual with less has not been disturbed by any event
 BLOCK = 1 << 22  # numbers worked on at once
@@ -112,7 +115,9 @@ def standard_error(batches: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray
         if chains >= MANY_CHAINS:
             means = chain_means(batches[:, :, part], lengths)
             error[part], dof[part] = _spread(means)
-            dof[part] = np.where(dof[part] > 0, 2.0 / (2.0 / np.maximum(dof[part], 1.0) + rarity(means)), 0.0)
+            rare = rarity(means)
+            error[part] *= np.sqrt(1.0 + HALF * rare)
+            dof[part] = np.where(dof[part] > 0, 2.0 / (2.0 / np.maximum(dof[part], 1.0) + rare), 0.0)
         else:
             error[part], dof[part] = _merged_error(batches[:, :, part], lengths)
     return error, dof
@@ -145,10 +150,10 @@ def _merged_error(batches: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray,
         take = undecided & (last | (np.abs(rho) <= CORRELATION))
         both = 2.0 * (1.0 - 1.0 / count)  # neighbours of a batch
         noise = 2.0 / np.maximum(known - 1.0, 1.0) + (0.0 if last else both**2 / ((count - 1) * chains))
-        noise = noise + rarity(batches)
+        rare = rarity(batches)
         with np.errstate(invalid="ignore", divide="ignore"):
-            error = np.where(take, np.sqrt(variance * (1.0 + both * rho) / known), error)
-        dof = np.where(take, 2.0 / noise, dof)
+            error = np.where(take, np.sqrt(variance * (1.0 + both * rho + HALF * rare) / known), error)
+        dof = np.where(take, 2.0 / (noise + rare), dof)
         undecided &= ~take
         batches, lengths = merged(batches, lengths)
     return error, dof
