@@ -164,7 +164,7 @@ def test_closed_world_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     got = json.loads(capsys.readouterr().out)
     assert got["run"]["world"] == "closed: Friends"
     assert got["queries"]["Friends(Dora,Anna)"] == {
-        "probability": 0.0, "mcse": 0.0, "rhat": None, "ess": None, "orbit_size": 1,
+        "probability": 0.0, "mcse": 0.0, "half_width": 0.0, "rhat": None, "ess": None, "orbit_size": 1,
     }  # fmt: skip
 
 

@@ -19,6 +19,7 @@ from definetti.inference.assemble import cut_notices, fallback_notices, judge
 from definetti.inference.graph.assemble import Columns, alarms, assemble, once, with_events, with_forced
 from definetti.inference.graph.certain import certain_statistics
 from definetti.inference.graph.events import Event, build_event, observer, settled
+from definetti.inference.graph.rare_neighbours import least_variance
 from definetti.inference.stopping import Look, worst
 from definetti.model.graph.factors import FREE, FactorGraph
 from definetti.model.marginals import Marginals
@@ -73,11 +74,11 @@ class GraphQuestion:
         draws = with_events(draws, self.events, self.columns.singles)
         estimates = ESTIMATORS[method](draws)
         certain = with_forced(self.columns.certain, self.columns.statistic_of, self.group.model, draws.forced)
+        least = least_variance(self.group.model, self.columns.statistic_of, estimates.value, draws)
         if self.lift is not None:
-            estimates, draws, certain = (
-                self.lift.estimates(estimates), self.lift.draws(draws), self.lift.columns(certain)
-            )  # fmt: skip
-        return estimates, judge(estimates, draws, certain), draws
+            estimates, draws = self.lift.estimates(estimates), self.lift.draws(draws)
+            certain, least = self.lift.columns(certain), self.lift.columns(least)
+        return estimates, judge(estimates, draws, certain, least), draws
 
     def _asked(self) -> np.ndarray:
         """The statistics that the queries, or all rows, are made of."""
