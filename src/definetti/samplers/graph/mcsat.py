@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from definetti import show
 from definetti.errors import ModelError, Notice, TooLarge
 from definetti.model.graph.factors import FactorGraph
 from definetti.samplers.graph.gibbs import Orders
@@ -222,7 +223,7 @@ def doubts(clocks: Iterable[np.ndarray]) -> list[Notice]:
         return []
     share = walked / max(1, int(seen[:, SAMPLE].sum()))
     largest = int(seen[:, LARGEST].max())
-    text = f"{share:.2g} components a sample were too large to be drawn exactly (up to {largest} variables)"
+    text = f"{show.number(share, 2)} components a sample were too large to be drawn exactly (up to {largest} variables)"
     out = [Notice("note", f"{text}; SampleSAT's solutions of these are only nearly uniform")]
     if 2 * failed > walked:
         text = f"{failed} of {walked} times SampleSAT found no solution and the variables stayed as they were"
