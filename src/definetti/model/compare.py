@@ -83,17 +83,17 @@ class Comparison:
     def __repr__(self) -> str:
         names = [_short(row.name) for row in self.worst]
         width = max(len(name) for name in names)
+        kl_ab, kl_ba, mse = (show.number(value, 3) for value in (self.kl_ab, self.kl_ba, self.mse))
         lines = [
-            f"Comparison({len(self.names)} names, KL {show.number(self.kl_ab, 3)} and {show.number(self.kl_ba, 3)}, MSE {show.number(self.mse, 3)})",
+            f"Comparison({len(self.names)} names, KL {kl_ab} and {kl_ba}, MSE {mse})",
             self.verdict,
             *(f"NOT TRUSTED: {notice.kind}: {notice.message}" for notice in self.notices),
             f"{'':{width}}  {'a':>12}  {'b':>12}  {'difference':>11}  {'z':>8}",
         ]
         for name, row in zip(names, self.worst, strict=True):
             z = "–" if row.z is None else "∞" if math.isinf(row.z) else f"{row.z:.2f}"
-            lines.append(
-                f"{name:{width}}  {show.number(row.a, 6):>12}  {show.number(row.b, 6):>12}  {show.number(row.difference, 3):>11}  {z:>8}"
-            )
+            a, b, difference = show.number(row.a, 6), show.number(row.b, 6), show.number(row.difference, 3)
+            lines.append(f"{name:{width}}  {a:>12}  {b:>12}  {difference:>11}  {z:>8}")
         return "\n".join(lines)
 
 
@@ -268,7 +268,8 @@ def _verdict(rows: tuple[Row, ...], strongest: Row | None, threshold: float | No
         return "not judged: neither answer has error bars"
     silent = sum(row.z is None for row in rows)
     rest = f"; {silent} rows have no error bars" if silent else ""
-    rule = f"the limit for {tests} numbers is {threshold:.2f} (false alarms: 1 in {show.count(round(1 / FALSE_ALARM))}){rest}"
+    once = show.count(round(1 / FALSE_ALARM))
+    rule = f"the limit for {tests} numbers is {threshold:.2f} (false alarms: 1 in {once}){rest}"
     if strongest.z is not None and math.isinf(strongest.z):
         return f"they differ: {strongest.name} by {show.number(strongest.difference, 3)}, both without error{rest}"
     return (
