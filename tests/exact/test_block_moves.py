@@ -22,18 +22,19 @@ from uncompiled import uncompiled
 import definetti as dft
 from definetti.constraints.graph.connectivity import regions, single_moves_connect
 from definetti.errors import ModelError, TooLarge, Unsatisfiable
+from definetti.inference.graph.prepare import choose
+from definetti.inference.question import UNDECIDED
 from definetti.model.graph.factors import FactorGraph, factor_graph
 from definetti.model.graph.simplify import simplify
+from definetti.samplers.gibbs import Gibbs
 from definetti.samplers.graph import block_arrays
 from definetti.samplers.graph import block_gibbs as joint
 from definetti.samplers.graph.block_gibbs import Blocks
-from definetti.samplers.graph.gibbs import Gibbs
 from definetti.samplers.graph.lanes import slots_of
 from definetti.samplers.graph.starts import starts
 from definetti.samplers.graph.tables import Stuck
 from definetti.samplers.graph.tempering import Tempering
 from definetti.samplers.kernels import block_gibbs as kernels
-from definetti.samplers.registry import UNDECIDED, choose
 from definetti.solvers.graph import join_tree
 from definetti.symmetry.graph.group import none, symmetries
 

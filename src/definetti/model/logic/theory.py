@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
@@ -157,6 +158,8 @@ class Evidence:
 @dataclass(frozen=True, eq=False)
 class MarkovLogic:
     """A Markov logic network. Predicates in `closed` are false wherever the evidence does not speak of them."""
+
+    kind: ClassVar[str] = "logic"  # which of the two kinds of model this is
 
     sorts: Mapping[str, Sort]
     predicates: Mapping[str, Predicate]

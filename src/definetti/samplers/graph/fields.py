@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from definetti.model.graph.factors import FactorGraph
-from definetti.samplers.graph.lanes import Harvest, Seeds, Slots, words
+from definetti.samplers.graph.lanes import Engine, Harvest, Seeds, Slots, words
+from definetti.samplers.protocol import prefixed
 
 CODES = 16  # as in kernels/fields.py, which is loaded only when needed
 WHOLE = 1 << 48
@@ -21,7 +22,7 @@ NARROW = 6  # up to so many chains are advanced one by one
 
 
 @dataclass(frozen=True, eq=False)
-class FieldsEngine:
+class FieldsEngine(Engine):
     model: Any  # kernels.fields.Fields
     chance: np.ndarray  # float64[T, CODES]: P(value 1) of code 0, then by how much that of the other codes differs
     cells: Any  # kernels.fields.Cells
@@ -296,6 +297,11 @@ class FieldsBlock:
         planes = np.zeros((int(sizes.max(initial=0)).bit_length(), len(sizes), self._state.shape[1]), np.uint64)
         self._counting.count_up(self._state, site, cell, planes)
         return self._collected(planes, sizes, False)[0]
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        own = {"state": self._state, "single": self._single_streams, "ahead": self._ahead, "used": self._used}
+        parts = {"streams": self._streams, "drawn": self._drawn, "final": self._final}
+        return own | {k: a for name, part in parts.items() for k, a in prefixed(name, part._asdict()).items()}
 
     def _take(self, counts: Any, conditional: bool) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
         """Sums of values and of conditionals by slot, and visits; the counts are cleared."""

@@ -11,7 +11,8 @@ import numpy as np
 
 from definetti.errors import DefinettiError, TooLarge
 from definetti.model.graph.factors import FactorGraph
-from definetti.samplers.graph.lanes import Harvest, Seeds, Slots, words
+from definetti.samplers.graph.lanes import Engine, Harvest, Seeds, Slots, words
+from definetti.samplers.protocol import prefixed
 
 RANGE = 600.0  # a product of rows stays a normal double while its logarithms add up to no less than -RANGE
 MOST_WEIGHTS = 2**31 - 1  # places are 32-bit integers
@@ -23,7 +24,7 @@ class Stuck(DefinettiError):
 
 
 @dataclass(frozen=True, eq=False)
-class TablesEngine:
+class TablesEngine(Engine):
     model: Any  # kernels.tables.Tables
     slots: Slots
     names: tuple[str, ...]
@@ -213,6 +214,10 @@ class TablesBlock:
         counts = _counts(self._kernels, self._engine.slots.count, self.lanes)
         self._kernels.fold(self.state, self._engine.model.card, self._cells, counts)
         return self._take(counts)
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        own = {"state": self.state, "streams": self._streams, "conditional": self._conditional}
+        return own | prefixed("drawn", self._drawn._asdict()) | prefixed("final", self._final._asdict())
 
     def _take(self, counts: Any) -> np.ndarray:
         """Counts by slot and lane; they are cleared."""
