@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from logic_worlds import at
 from renaming_theories import theories
 
+from definetti import show
 from definetti.errors import TooLarge, UnknownName
 from definetti.model.logic.atom_names import atom_text
 from definetti.model.logic.theory import And, Evidence, Implies, MarkovLogic, Predicate
@@ -19,7 +20,7 @@ from definetti.readers.logic.mln import read_mln_text
 from definetti.symmetry.logic.constants import node_generators
 from definetti.symmetry.logic.members import AtomMembers
 from definetti.symmetry.logic.relations import formula_shape
-from definetti.symmetry.logic.renaming import decimal_text, renaming
+from definetti.symmetry.logic.renaming import renaming
 
 # --- independent definitions ---------------------------------------------------------------------------------
 
@@ -261,7 +262,7 @@ def test_too_many_kinds_of_pairs_leave_the_renamings():
 def test_the_order_has_all_its_digits():
     group = renaming(lw.smokers(3000))
     assert len(group.order_text) == 9131 and group.order_text.endswith("000") and group.generator_count == 2999
-    assert decimal_text(10**9999 + 7) == "1" + "0" * 9998 + "7"
+    assert show.digits(10**9999 + 7) == "1" + "0" * 9998 + "7"
 
 
 def test_late_atoms_are_those_that_hang_or_are_loose():

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any
 
+from definetti import show
 from definetti.errors import ModelError, Notice, UnknownName
-from definetti.model.marginals import Estimate, Marginals, Number, Saved, show
+from definetti.model.marginals import Estimate, Marginals, Number, Saved
 
 FLOOR = 1e-9  # stands for a probability of 0 in the denominator of a Kullback-Leibler divergence
 Z95 = NormalDist().inv_cdf(0.975)
@@ -82,15 +83,17 @@ class Comparison:
     def __repr__(self) -> str:
         names = [_short(row.name) for row in self.worst]
         width = max(len(name) for name in names)
+        kl_ab, kl_ba, mse = (show.number(value, 3) for value in (self.kl_ab, self.kl_ba, self.mse))
         lines = [
-            f"Comparison({len(self.names)} names, KL {self.kl_ab:.3g} and {self.kl_ba:.3g}, MSE {self.mse:.3g})",
+            f"Comparison({len(self.names)} names, KL {kl_ab} and {kl_ba}, MSE {mse})",
             self.verdict,
             *(f"NOT TRUSTED: {notice.kind}: {notice.message}" for notice in self.notices),
             f"{'':{width}}  {'a':>12}  {'b':>12}  {'difference':>11}  {'z':>8}",
         ]
         for name, row in zip(names, self.worst, strict=True):
             z = "–" if row.z is None else "∞" if math.isinf(row.z) else f"{row.z:.2f}"
-            lines.append(f"{name:{width}}  {show(row.a):>12}  {show(row.b):>12}  {row.difference:>11.3g}  {z:>8}")
+            a, b, difference = show.number(row.a, 6), show.number(row.b, 6), show.number(row.difference, 3)
+            lines.append(f"{name:{width}}  {a:>12}  {b:>12}  {difference:>11}  {z:>8}")
         return "\n".join(lines)
 
 
@@ -265,9 +268,10 @@ def _verdict(rows: tuple[Row, ...], strongest: Row | None, threshold: float | No
         return "not judged: neither answer has error bars"
     silent = sum(row.z is None for row in rows)
     rest = f"; {silent} rows have no error bars" if silent else ""
-    rule = f"the limit for {tests} numbers is {threshold:.2f} (false alarms: 1 in {1 / FALSE_ALARM:,.0f}){rest}"
+    once = show.count(round(1 / FALSE_ALARM))
+    rule = f"the limit for {tests} numbers is {threshold:.2f} (false alarms: 1 in {once}){rest}"
     if strongest.z is not None and math.isinf(strongest.z):
-        return f"they differ: {strongest.name} by {strongest.difference:.3g}, both without error{rest}"
+        return f"they differ: {strongest.name} by {show.number(strongest.difference, 3)}, both without error{rest}"
     return (
         f"they {'agree' if agrees else 'differ'}: largest |z| {abs(strongest.z or 0):.2f} at {strongest.name}, {rule}"
     )

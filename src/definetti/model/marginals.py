@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from definetti import show
 from definetti.errors import Notice
 
 Number = float | list[float] | None
@@ -34,7 +35,8 @@ class Estimate:
     constant: bool | list[bool] = False  # no draw differed from another: R-hat and effective size do not exist
 
     def __repr__(self) -> str:
-        return f"Estimate({show(self.probability)} ± {show(width(self))}, orbit of {self.orbit_size})"
+        value, half = show.number(self.probability, 6), show.number(width(self), 6)
+        return f"Estimate({value} ± {half}, orbit of {self.orbit_size})"
 
 
 @dataclass(frozen=True)
@@ -164,7 +166,7 @@ class Marginals(Mapping[str, Estimate]):
     def __repr__(self) -> str:
         head = f"Marginals({len(self.members)} variables in {len(self.orbits)} orbits"
         worst = max((w for row in self.orbits for w in _numbers(width(row))), default=0.0)
-        tail = f", exact by {self.method}" if self.method else f", largest half-width {worst:.2g}"
+        tail = f", exact by {self.method}" if self.method else f", largest half-width {show.number(worst, 2)}"
         doubt = "" if self.trusted else ", NOT TRUSTED: " + ", ".join(sorted({n.kind for n in self.notices if n.fails}))
         return f"{head}{tail}{doubt})"
 
@@ -211,10 +213,3 @@ def _finite(value: Any) -> Any:
 def _numbers(value: Number) -> list[float]:
     values = value if isinstance(value, list) else [value]
     return [v for v in values if v is not None and math.isfinite(v)]
-
-
-def show(value: Number) -> str:
-    """A number, or a list of numbers, with the digits that matter."""
-    if isinstance(value, list):
-        return "[" + ", ".join(show(v) for v in value) + "]"
-    return "–" if value is None else f"{value:.6g}"

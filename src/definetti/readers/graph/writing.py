@@ -9,6 +9,7 @@ from os import PathLike
 
 import numpy as np
 
+from definetti import show
 from definetti.errors import ModelError
 from definetti.files import write_atomically
 from definetti.model.graph.factors import FREE, FactorGraph
@@ -56,7 +57,9 @@ def _tables(model: FactorGraph) -> tuple[np.ndarray, list[str]]:
             if np.abs(finite - shifts[t]).max() > SPAN:
                 factor = int(np.flatnonzero(model.table_of == t)[0])
                 span = finite.max() - finite.min()
-                raise ModelError(f"factor {factor} has weights that differ by exp({span:.4g}): no double holds that")
+                raise ModelError(
+                    f"factor {factor} has weights that differ by exp({show.number(span)}): no double holds that"
+                )
         texts.append(f"\n{hi - lo}\n{' '.join(map(repr, np.exp(table - shifts[t]).tolist()))}\n")
     return shifts, texts
 

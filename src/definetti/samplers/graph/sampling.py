@@ -260,4 +260,4 @@ def _check_memory(count: int, plan: Plan, blocks: int) -> None:
     need = 2 * 24 * count * plan.chains * kept + blocks  # twice: while they are stacked
     have = available_memory()
     if need > 0.8 * have:
-        raise TooLarge("the memory for statistics (bytes)", need, 0.8 * have, "use fewer chains")
+        raise TooLarge("the record of all statistics", need, 0.8 * have, "use fewer chains", unit="bytes")

@@ -16,7 +16,7 @@ from typing import overload
 
 import numpy as np
 
-from definetti import groups
+from definetti import groups, show
 from definetti.errors import Notice, UnknownName
 from definetti.model.logic.atom_names import atom_text, find_atom
 from definetti.model.logic.atom_orbits import AtomOrbits, box, leaders_of, pattern_pairs, patterns_of
@@ -67,7 +67,7 @@ class RenamingSymmetries:
     @cached_property
     def order_text(self) -> str:
         """The order in decimal digits, however many."""
-        return "unknown" if self.order is None else decimal_text(self.order)
+        return "unknown" if self.order is None else show.digits(self.order)
 
     @property
     def generator_count(self) -> int:
@@ -211,7 +211,8 @@ class RenamingSymmetries:
         return tuple_orbit(self.constants if core else self.strict, constants, cap)
 
     def __repr__(self) -> str:
-        return f"RenamingSymmetries(order {_short(self.order)}, {self.orbit_count} orbits, {self.seconds:.3g} s)"
+        order = "unknown" if self.order is None else show.large(self.order)
+        return f"RenamingSymmetries(order {order}, {self.orbit_count} orbits, {show.seconds(self.seconds)})"
 
 
 @dataclass(frozen=True, eq=False)
@@ -346,20 +347,3 @@ def _refined(group: ConstantGroup, classes: np.ndarray) -> ConstantGroup:
     """The classes that are in one class of both, without permutations of whole classes."""
     fine = number_classes(group.nodes, classes.astype(np.int64) * group.nodes.count + group.classes)
     return ConstantGroup(group.nodes, fine, Quotient(group.quotient.start, 0, (), 1))
-
-
-def decimal_text(number: int) -> str:
-    """All digits of an integer: `str` refuses more than a few thousand."""
-    if number < 10**4000:
-        return str(number)
-    half = int(number.bit_length() * 0.15)  # about half its digits
-    high, low = divmod(number, 10**half)
-    return decimal_text(high) + decimal_text(low).zfill(half)
-
-
-def _short(order: int | None) -> str:
-    from math import log10
-
-    if order is None:
-        return "unknown"
-    return str(order) if order < 10**12 else f"about 10^{log10(order):.1f}"
