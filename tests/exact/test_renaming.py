@@ -8,7 +8,7 @@ from itertools import permutations, product
 import logic_worlds as lw
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from logic_worlds import at
 from renaming_theories import theories
 
@@ -97,8 +97,7 @@ def test_renamings_are_sound_and_complete(model):
 def test_generators_preserve_every_world_and_orbits_share_marginals(model):
     group = renaming(model, simplify=False)
     free, state, log = lw.worlds(model)
-    if not np.isfinite(log).any():
-        return
+    assume(np.isfinite(log).any())
     place = {a: k for k, a in enumerate(free)}
     for nodes in node_generators(group.constants):
         image = lift(model, group.constants, nodes)
@@ -207,10 +206,10 @@ def test_names_that_need_quotes():
     assert renaming(model, simplify=False).orbit_of(text).contains(text)
 
 
-def test_large_models_are_fast_and_small():
+def test_large_models_are_fast_and_small(cpu_limit):
     n = 1000
-    group = renaming(lw.smokers(n, lw.paper_evidence(n, 20), transitivity=True))
-    assert group.seconds < 1.0
+    with cpu_limit(1.0):
+        group = renaming(lw.smokers(n, lw.paper_evidence(n, 20), transitivity=True))
     assert int(group.sizes.sum()) == n * (n + 2) - sum(len(e.values) for e in group.model.evidence.values())
 
 
