@@ -9,9 +9,9 @@ from itertools import combinations
 import logic_worlds as lw
 import numpy as np
 import pytest
-from evidence_theories import theories
 from hypothesis import given, reject, settings
 from logic_worlds import at
+from small_theories import evidence_theories
 
 from definetti.errors import Unsatisfiable
 from definetti.model.logic.ground import ground
@@ -68,7 +68,7 @@ def connected(count, edges):
     return sum(find(i) == i for i in range(count))
 
 
-@given(theories())
+@given(evidence_theories())
 @settings(max_examples=150, deadline=None, derandomize=True)
 def test_random_theories(model):
     check(model)
@@ -169,7 +169,7 @@ def test_joint_queries_move_with_their_constants_only_where_core():
     assert group.tuple_orbit([("person", a), ("person", 13)], atoms=hanging).size < 45
 
 
-@given(theories(most_free=14))
+@given(evidence_theories(most_free=14))
 @settings(max_examples=40, deadline=None, derandomize=True)
 def test_orbits_refine_those_of_the_ground_model(model):
     group = renaming(model)

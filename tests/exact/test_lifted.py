@@ -5,14 +5,13 @@ from __future__ import annotations
 from fractions import Fraction
 from math import comb, exp, log
 
-import evidence_theories
-import lifted_theories
 import logic_worlds as lw
 import numpy as np
 import pytest
 from hypothesis import assume, given, reject, settings
 from hypothesis import strategies as st
 from logic_worlds import at
+from small_theories import evidence_theory, two_variable_theory
 
 from definetti.errors import ModelError, TooLarge, Unsatisfiable
 from definetti.model.logic.theory import And, Exist, Iff, Implies, MarkovLogic, Not, Or, Predicate
@@ -72,18 +71,18 @@ def agrees(model: MarkovLogic, method: str = "lifted") -> str:
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 2**32 - 1))
 def test_random_theories(seed: int) -> None:
-    agrees(lifted_theories.theory(seed))
+    agrees(two_variable_theory(seed))
 
 
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 2**32 - 1))
 def test_random_theories_with_much_evidence(seed: int) -> None:
-    agrees(evidence_theories.theory(seed, hard=True))
+    agrees(evidence_theory(seed, hard=True))
 
 
 def test_most_random_theories_are_counted() -> None:
     """Else the two tests above say little."""
-    outcomes = [agrees(lifted_theories.theory(seed)) for seed in range(25)]
+    outcomes = [agrees(two_variable_theory(seed)) for seed in range(25)]
     assert outcomes.count("counted") >= 15
 
 
@@ -91,7 +90,7 @@ def test_most_random_theories_are_counted() -> None:
 @given(st.integers(0, 2**32 - 1))
 def test_what_says_nothing_changes_nothing(seed: int) -> None:
     """Formulas permuted, one split in two halves of its weight, a vacuous one added."""
-    model = lifted_theories.theory(seed)
+    model = two_variable_theory(seed)
     rng = np.random.default_rng(seed)
     given_ = [(f.weight, f.body, f.plus) for f in model.formulas]
     changed = []

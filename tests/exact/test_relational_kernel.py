@@ -6,15 +6,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import relational_theories as th
+import small_theories as th
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from relational_worlds import chances, expected_chances, put_world, random_state, world_of
+from relational_worlds import World, atoms_of, chances, conditional, expected_chances, put_world, random_state, world_of
 
 from definetti.samplers.logic.engine import Relational, blank, compile_model
 
 
-def conditionals(r: Relational, world: th.World) -> dict[tuple, float | None]:
+def conditionals(r: Relational, world: World) -> dict[tuple, float | None]:
     """Every atom's conditional as the plain kernel computes it, the state staying as it is."""
     chain = blank(r)
     found: dict[tuple, float | None] = {}
@@ -38,10 +38,10 @@ def conditionals(r: Relational, world: th.World) -> dict[tuple, float | None]:
 
 def assert_conditionals(model, bits: int, short: int = 4) -> None:
     r = compile_model(model, {}, plain=True, short=short)
-    atoms = th.atoms_of(model)
+    atoms = atoms_of(model)
     world = {a: bool(bits >> i & 1) for i, a in enumerate(atoms)}
     for a, found in conditionals(r, world).items():
-        expected = th.conditional(model, world, a)
+        expected = conditional(model, world, a)
         if expected is None or found is None:
             assert expected == found, a
         else:
@@ -49,19 +49,19 @@ def assert_conditionals(model, bits: int, short: int = 4) -> None:
 
 
 @settings(max_examples=120, suppress_health_check=list(HealthCheck))
-@given(th.theories(), st.integers(0, 2**60))
+@given(th.kernel_theories(), st.integers(0, 2**60))
 def test_conditionals_of_random_theories(model, bits):
     assert_conditionals(model, bits)
 
 
 @settings(max_examples=60, suppress_health_check=list(HealthCheck))
-@given(th.theories(hard=True), st.integers(0, 2**60))
+@given(th.kernel_theories(hard=True), st.integers(0, 2**60))
 def test_conditionals_with_hard_formulas(model, bits):
     assert_conditionals(model, bits)
 
 
 @settings(max_examples=60, suppress_health_check=list(HealthCheck))
-@given(th.theories(), st.integers(0, 2**60))
+@given(th.kernel_theories(), st.integers(0, 2**60))
 def test_conditionals_with_the_number_of_words_as_data(model, bits):
     assert_conditionals(model, bits, short=0)
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from logic_worlds import at
-from renaming_theories import theories
+from small_theories import renaming_theories
 
 from definetti.errors import TooLarge, UnknownName
 from definetti.model.logic.atom_names import atom_text
@@ -71,7 +71,7 @@ def lift(model: MarkovLogic, group, nodes: np.ndarray):
 # --- the tests -----------------------------------------------------------------------------------------------
 
 
-@given(theories())
+@given(renaming_theories())
 @settings(max_examples=150, deadline=None, derandomize=True)
 def test_renamings_are_sound_and_complete(model):
     group = renaming(model, simplify=False)
@@ -92,7 +92,7 @@ def test_renamings_are_sound_and_complete(model):
     assert all(len(members) == group.sizes[number] for number, members in orbits.items())
 
 
-@given(theories(most_free=9))
+@given(renaming_theories(most_free=9))
 @settings(max_examples=60, deadline=None, derandomize=True)
 def test_generators_preserve_every_world_and_orbits_share_marginals(model):
     group = renaming(model, simplify=False)
@@ -178,7 +178,7 @@ def test_mutual_friends_are_one_class():
     assert len(group.constants.quotient.generators) == 0
 
 
-@given(theories())
+@given(renaming_theories())
 @settings(max_examples=40, deadline=None, derandomize=True)
 def test_tuple_orbits_are_those_of_the_group(model):
     group = renaming(model, simplify=False)
@@ -224,7 +224,7 @@ def test_evidence_objects_are_read_as_rows():
     assert renaming(empty).order == 6
 
 
-@given(theories())
+@given(renaming_theories())
 @settings(max_examples=30, deadline=None, derandomize=True)
 def test_members_say_rows_or_known_values(model):
     members = AtomMembers(renaming(model))

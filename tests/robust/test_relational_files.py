@@ -6,7 +6,7 @@ from dataclasses import replace
 from hashlib import sha256
 
 import pytest
-import relational_theories as th
+import small_theories as th
 
 from definetti.errors import TooLarge
 from definetti.samplers.codegen import module as relational_module
