@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -11,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from relational_worlds import World, atoms_of, chances, conditional, expected_chances, put_world, random_state, world_of
 
+from definetti.samplers.codegen.module import module_text
 from definetti.samplers.logic.engine import Relational, blank, compile_model
 
 
@@ -64,6 +66,59 @@ def test_conditionals_with_hard_formulas(model, bits):
 @given(th.kernel_theories(), st.integers(0, 2**60))
 def test_conditionals_with_the_number_of_words_as_data(model, bits):
     assert_conditionals(model, bits, short=0)
+
+
+# The generated text is changed, from the first update on: (pattern, what takes its place).
+MUTANTS = {
+    "groundings that are lost count as won": (r"(\bc\d+) -= ", r"\1 += "),
+    "the atom's own bit is not set": (r"\| \(ONE << U\((a\d+)\)\)", "| ZERO"),
+    "bits past the last constant count": (r" & t0\b", ""),
+    "a quantifier looks at one constant": (r"if (q\d+) == FULL: break", "break"),
+    "arguments the wrong way round": (r"test\(bits, (g\d+) \+ (a\d), (a\d)\)", r"test(bits, \1 + \3, \2)"),
+    "equal arguments are not noticed": (r"U\((a\d) == (\w+)\)", "ZERO"),
+    "the first weight of many for all": (r"peek\(reals, (g\d+) \+ j\)", r"peek(reals, \1)"),
+    "one bit of a word is looked at": (r"(b\d+) &= (b\d+) - ONE", r"\1 = ZERO"),
+}  # fmt: skip
+
+
+def largest_error(r: Relational, model) -> float:
+    """Of the conditionals of a few sites of the model with every structure."""
+    error = 0.0
+    for seed in range(3):
+        tensors = random_state(model, seed)
+        for name, at in sites_to_try(model.shape("s")[0]):
+            found = chances(r, tensors, name, at)
+            error = max(error, float(np.abs(found - expected_chances(model, tensors, name, at)).max()))
+    return error
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_planted_bug_is_seen(name: str) -> None:
+    model = th.zoo(5)
+    r = compile_model(model, {}, plain=True)
+    assert largest_error(r, model) < 1e-9
+    fixed, marker, updates = module_text(r.written, plain=True).partition("def update_0")
+    changed, places = re.subn(*MUTANTS[name], updates)
+    assert places, "the generated text no longer contains this: give the mutant its new place"
+    exec(compile(fixed + marker + changed, "<planted>", "exec"), vars(r.kernel))
+    try:
+        error = largest_error(r, model)
+    except (AssertionError, IndexError):  # no value is possible, or a place outside its array
+        error = 1.0
+    assert error > 1e-4
+
+
+@pytest.mark.parametrize("change", [(r"\by1 \+= ", "y0 += "), (r"\by0 \+= ", "y0 += 0 * ")])
+def test_a_planted_bug_in_hard_formulas_is_seen(change: tuple[str, str]) -> None:
+    """What makes an atom impossible counts for the other value, or not at all."""
+    model = th.smokers(3, hard=True)
+    r = compile_model(model, {}, plain=True)
+    text, places = re.subn(*change, module_text(r.written, plain=True))
+    assert places
+    exec(compile(text, "<planted>", "exec"), vars(r.kernel))
+    world = {a: a in (("friends", 0, 1), ("friends", 1, 2), ("friends", 0, 2)) for a in atoms_of(model)}
+    found = conditionals(r, world)
+    assert any(found[a] != conditional(model, world, a) for a in world if a[0] == "friends")
 
 
 def sites_to_try(n: int) -> list[tuple[str, tuple[int, ...]]]:
