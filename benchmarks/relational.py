@@ -6,13 +6,12 @@
 from __future__ import annotations
 
 import json
-import resource
 import subprocess
 import sys
 import time
 
 import numpy as np
-from measuring import Row
+from measuring import Row, peak_megabytes
 
 from definetti.constraints.logic.forced_atoms import settled
 from definetti.model.logic.atom_orbits import AtomOrbits
@@ -189,7 +188,7 @@ def measure(name: str) -> dict[str, float]:
         done = advance(r, chain, updates)
         rate = max(rate, done / (time.process_time() - cpu) / 1e6)
     true = sum(int(r.atoms(chain, name).sum()) for name in model.predicates) / model.atom_count
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    peak = peak_megabytes()
     return {"rate": rate, "compile": compiled, "memory": peak, "groundings": float(model.ground_count), "true": true}
 
 
