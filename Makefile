@@ -34,7 +34,7 @@ test: lint
 	@$(MAKE) --no-print-directory suite
 
 suite: $(VENV)/dev.stamp
-	DEFINETTI_INSTALLED=1 $(BIN)/python -P -m pytest -q -n 2
+	DEFINETTI_INSTALLED=1 $(BIN)/python -P -m pytest -q -n 2 --dist worksteal
 
 # Each in a place of its own: .venv-3.12 and so on. Fails if one fails, after all have run.
 test-all:
@@ -43,7 +43,7 @@ test-all:
 	test -z "$$failed" || { echo "failed on Python$$failed" >&2; exit 1; }
 
 check-slow: $(VENV)/dev.stamp
-	DEFINETTI_INSTALLED=1 DEFINETTI_SEED=$${DEFINETTI_SEED:-fresh} $(BIN)/python -P -m pytest -q -n 2 -m "slow or timed" -s
+	DEFINETTI_INSTALLED=1 DEFINETTI_SEED=$${DEFINETTI_SEED:-fresh} $(BIN)/python -P -m pytest -q -n 2 --dist worksteal -m "slow or timed" -s
 
 lint: $(VENV)/dev.stamp
 	$(BIN)/ruff check .
