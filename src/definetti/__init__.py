@@ -14,7 +14,7 @@ __version__ = "0.1.0"
 #: replace the function.
 _HOMES = {
     "read": "definetti.readers.reading",
-    "symmetries": "definetti.symmetry.graph.group",
+    "symmetries": "definetti.symmetry.find",
     "marginals": "definetti.inference.marginals",
     "exact": "definetti.solvers.exact",
     "count_distribution": "definetti.solvers.lifted.cardinality",
@@ -24,11 +24,11 @@ _HOMES = {
     "MarkovLogic": "definetti.model.logic.theory",
     "Marginals": "definetti.model.marginals",
     "Estimate": "definetti.model.marginals",
-    "Gibbs": "definetti.samplers.graph.gibbs",
+    "Gibbs": "definetti.samplers.gibbs",
     "Blocks": "definetti.samplers.graph.block_gibbs",
     "SwendsenWang": "definetti.samplers.graph.swendsen_wang",
     "Tempering": "definetti.samplers.graph.tempering",
-    "MCSat": "definetti.samplers.graph.mcsat",
+    "MCSat": "definetti.samplers.mcsat",
     "DefinettiError": "definetti.errors",
     "ModelError": "definetti.errors",
     "Notice": "definetti.errors",
@@ -59,14 +59,14 @@ if TYPE_CHECKING:
     from definetti.model.marginals import Estimate as Estimate
     from definetti.model.marginals import Marginals as Marginals
     from definetti.readers.reading import read as read
+    from definetti.samplers.gibbs import Gibbs as Gibbs
     from definetti.samplers.graph.block_gibbs import Blocks as Blocks
-    from definetti.samplers.graph.gibbs import Gibbs as Gibbs
-    from definetti.samplers.graph.mcsat import MCSat as MCSat
     from definetti.samplers.graph.swendsen_wang import SwendsenWang as SwendsenWang
     from definetti.samplers.graph.tempering import Tempering as Tempering
+    from definetti.samplers.mcsat import MCSat as MCSat
     from definetti.solvers.exact import exact as exact
     from definetti.solvers.lifted.cardinality import count_distribution as count_distribution
-    from definetti.symmetry.graph.group import symmetries as symmetries
+    from definetti.symmetry.find import symmetries as symmetries
 
 
 def __getattr__(name: str) -> Any:
