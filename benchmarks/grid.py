@@ -9,7 +9,7 @@ from models import paper_grid
 from sampling import bare_and_folded, full_run
 
 import definetti as dft
-from definetti.symmetry.graph.group import Symmetries
+from definetti.symmetry.graph.group import GraphSymmetries
 
 SIDE = 100
 
@@ -43,7 +43,7 @@ def rows(quick: bool) -> list[Row]:
     ]  # fmt: skip
 
 
-def folding(group: Symmetries, rounds: int, quick: bool) -> list[Row]:
+def folding(group: GraphSymmetries, rounds: int, quick: bool) -> list[Row]:
     out = []
     for chains, sweeps, judged in ((512, 50, True), (64, 200, False), (1, 2000, False)):
         more = more_time(bare_and_folded(group, chains, sweeps // (4 if quick else 1)), 4 * rounds + 1)

@@ -29,7 +29,8 @@ from definetti.model.logic.theory import (
     Variable,
     WeightedFormula,
 )
-from definetti.samplers.logic.engine import advance, compile_model, start
+from definetti.samplers.logic.engine import advance, compile_model
+from definetti.samplers.logic.starts import first_state
 
 SORT = "person"
 
@@ -180,7 +181,7 @@ def measure(name: str) -> dict[str, float]:
     cpu = time.process_time()
     r = compile_model(model, orbits_of(model))
     compiled = time.process_time() - cpu
-    chain = start(r, 1)
+    chain = first_state(r, 1, 0, None)
     advance(r, chain, min(updates, 2 * r.free_sites))
     rate = 0.0
     for _ in range(3):
