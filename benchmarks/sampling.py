@@ -38,16 +38,21 @@ def full_run(group: GraphSymmetries, chains: int, sweeps: int) -> Callable[[], f
     return run
 
 
-def bare_and_folded(group: GraphSymmetries, chains: int, sweeps: int) -> dict[str, Callable[[], float]]:
-    """CPU seconds of the same sweeps with nothing folded, with F alone, and with F and G."""
+Timed = Callable[[], float]
+
+
+def bare_and_folded(group: GraphSymmetries, chains: int, sweeps: int) -> dict[str, tuple[Timed, Timed]]:
+    """CPU seconds of the same sweeps with nothing folded, and with F alone or with F and G; the two of a pair run on
+    the same chains and arrays."""
     both, alone = prepared(group, chains, sweeps), prepared(group, chains, sweeps, conditionals=False)
     free = np.ascontiguousarray(group.model.free)
     orders = Gibbs().orders(free, np.random.SeedSequence(3), both.statistics.orbit_of).next(sweeps)
 
-    def sweeps_with(sampling: GraphSampling, folded: int) -> Callable[[], float]:
+    def sweeps_with(sampling: GraphSampling, folded: int) -> Timed:
         return lambda: cpu_seconds(lambda: [block.run(orders, folded) for block in sampling.blocks])
 
-    return {"bare": sweeps_with(both, 0), "F": sweeps_with(alone, 1), "F and G": sweeps_with(both, 2)}
+    kinds = {"F": (alone, 1), "F and G": (both, 2)}
+    return {what: (sweeps_with(one, 0), sweeps_with(one, folded)) for what, (one, folded) in kinds.items()}
 
 
 def no_symmetries(model: dft.FactorGraph) -> GraphSymmetries:

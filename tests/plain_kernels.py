@@ -5,6 +5,7 @@ Slow, and open to tests that put a chooser in place of the draw.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
@@ -78,6 +79,19 @@ def plain_model(
     """`compile_model` without compiling. Rows of at most `short` words have their number of words in the text."""
     with patch.object(engine, "load_kernel", plain_kernel), patch.object(engine, "SHORT_ROW", short):
         return engine.compile_model(model, orbits, **options)
+
+
+def planted_model(model: MarkovLogic, pattern: str, new: str) -> engine.Relational:
+    """`plain_model` with a bug: `new` for what a pattern matches in the generated updates."""
+
+    def kernel(text: str) -> ModuleType:
+        fixed, marker, updates = text.partition("def update_0")
+        changed, places = re.subn(pattern, new, updates)
+        assert places, f"nothing of the generated text matches {pattern!r}: give the mutant its new place"
+        return plain_kernel(fixed + marker + changed)
+
+    with patch.object(engine, "load_kernel", kernel):
+        return engine.compile_model(model, {})
 
 
 def start(r: engine.Relational, seed: int, chain: int = 0, atoms: Mapping[str, np.ndarray] | None = None) -> Chain:

@@ -6,6 +6,8 @@ import itertools
 import subprocess
 import sys
 
+import dimod
+import networkx
 import numpy as np
 import pytest
 
@@ -35,7 +37,6 @@ def energies(bqm, model: FactorGraph, levels: tuple[int, int]) -> np.ndarray:
 
 
 def test_dimod_spin_and_binary() -> None:
-    dimod = pytest.importorskip("dimod")
     bqm = dimod.BinaryQuadraticModel(
         {"b": 0.5, "a": -1.0, 3: 0.0}, {("b", "a"): 0.7, ("a", 3): -0.7, (3, "b"): 0.0}, 0.25, "SPIN"
     )
@@ -54,7 +55,6 @@ def test_dimod_spin_and_binary() -> None:
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, object])
 def test_dimod_number_types(dtype) -> None:
-    dimod = pytest.importorskip("dimod")
     bqm = dimod.BinaryQuadraticModel({0: 0.5, 1: 0.0}, {(0, 1): -0.25}, 1.0, "BINARY", dtype=dtype)
     model = read(bqm)
     assert isinstance(model, FactorGraph)
@@ -62,7 +62,6 @@ def test_dimod_number_types(dtype) -> None:
 
 
 def test_networkx_fields_and_couplings() -> None:
-    networkx = pytest.importorskip("networkx")
     graph = networkx.Graph()
     graph.add_node("a", field=0.3)
     graph.add_edge("a", "b", coupling=0.5)
@@ -83,7 +82,6 @@ def test_networkx_fields_and_couplings() -> None:
 
 
 def test_networkx_parallel_edges_add_up() -> None:
-    networkx = pytest.importorskip("networkx")
     graph = networkx.MultiGraph([(0, 1), (0, 1)])
     one, two = networkx.Graph([(0, 1)]), adapt(graph, coupling=0.25)
     assert same(two, adapt(one, coupling=0.5))
@@ -141,7 +139,6 @@ def test_networks_of_tables() -> None:
 
 
 def test_pgmpy_bayesian_network() -> None:
-    pytest.importorskip("pgmpy")
     from pgmpy.factors.discrete import TabularCPD
     from pgmpy.models import DiscreteBayesianNetwork
 
@@ -164,7 +161,6 @@ def test_pgmpy_bayesian_network() -> None:
 
 
 def test_pgmpy_markov_network() -> None:
-    pytest.importorskip("pgmpy")
     from pgmpy.factors.discrete import DiscreteFactor
     from pgmpy.models import DiscreteMarkovNetwork
 

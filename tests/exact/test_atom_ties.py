@@ -7,9 +7,8 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-import relational_theories as th
 from plain_kernels import plain_model, start
-from relational_worlds import chances
+from relational_worlds import chances, dense_log_density
 
 from definetti.constraints.logic.forced_atoms import with_forced_atoms
 from definetti.constraints.logic.ties import Image, ties
@@ -92,7 +91,7 @@ def test_conditionals_of_classes(name, short):
             known = r.known[p].mask
             barred = np.zeros(model.shape(p), bool) if known is None else unpack(known, model.shape(p))
             for at in np.argwhere(~barred).tolist():
-                fields = [th.dense_log_density(soft(model), flipped(r, state, p, tuple(at), v)) for v in (False, True)]
+                fields = [dense_log_density(soft(model), flipped(r, state, p, tuple(at), v)) for v in (False, True)]
                 expected = 1 / (1 + np.exp(fields[0] - fields[1]))
                 assert chances(r, state, p, tuple(at))[0] == pytest.approx(expected, abs=1e-12)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import logic_worlds as lw
 import numpy as np
 import pytest
-from evidence_theories import theories
 from hypothesis import given, settings
 from logic_worlds import at
+from small_theories import evidence_theories
 
 from definetti.constraints.logic.forced_atoms import propagate_lifted
 from definetti.errors import Unsatisfiable
@@ -47,7 +47,7 @@ def test_atoms_over_pairs():
     assert more["Friends", (0, 1)] == 0 == more["Friends", (0, 2)] and ("Friends", (1, 0)) not in more
 
 
-@given(theories(hard=True))
+@given(evidence_theories(hard=True))
 @settings(max_examples=60, deadline=None, derandomize=True)
 def test_what_is_forced_is_forced(model):
     free, state, log = lw.worlds(model)

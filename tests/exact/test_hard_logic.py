@@ -4,7 +4,6 @@ when they are stuck.
 
 from __future__ import annotations
 
-import time
 from itertools import product
 
 import numpy as np
@@ -107,12 +106,10 @@ def test_clashes_are_named():
     assert "F(C,C)" not in message and "Q(x) v F(x,x) v P(x)" not in message
 
 
-def test_a_clash_at_a_hundred_constants_is_told_at_once():
+def test_a_clash_at_a_hundred_constants_is_told_at_once(cpu_limit):
     text = "n={1,...,100}\nP(n)\nQ(n)\nF(n,n)\nP(x) v Q(x).\n!P(x) v Q(x).\nP(x) v !Q(x).\n!P(x) v !Q(x).\n"
-    began = time.process_time()
-    with pytest.raises(Unsatisfiable, match="clash"):
+    with cpu_limit(10), pytest.raises(Unsatisfiable, match="clash"):
         marginals(read_mln_text(text + "F(x,y) ^ F(y,z) => F(x,z).\n"), seed=1)
-    assert time.process_time() - began < 10
 
 
 def test_existential_clashes():

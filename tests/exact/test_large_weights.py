@@ -162,7 +162,8 @@ def test_the_same_model_with_smaller_weights_is_answered() -> None:
 
 
 def test_a_penalised_qubo_is_refused_by_every_route() -> None:
-    dimod = pytest.importorskip("dimod")
+    import dimod
+
     bqm = dimod.BinaryQuadraticModel("BINARY")
     for i, bias in enumerate([0.3, -0.2, 0.7]):
         bqm.add_linear(f"x{i}", bias)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
 from definetti.constraints.logic.connectivity import relational_moves_connect
@@ -101,7 +101,7 @@ def test_connectivity_agrees_with_enumeration(clauses, ties, facts):
     try:
         model = with_forced_atoms(read_mln_text(text, facts))
     except Unsatisfiable:
-        return
+        reject()
     atoms = [(p, at) for p in model.predicates for at in np.ndindex(model.shape(p))]
     states = legal_states(model, atoms)
     if states:

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import relational_theories as th
+import small_theories as th
 from plain_kernels import plain_model, start
-from relational_worlds import chances, expected_chances, put_world, random_state, world_of
+from relational_worlds import atoms_of, chances, expected_chances, log_density, put_world, random_state, world_of
 
 from definetti.errors import Unsatisfiable
 from definetti.model.logic.atom_orbits import AtomOrbits
@@ -21,7 +21,7 @@ from definetti.samplers.logic.queries import Query
 
 def matrices(r: Relational, order: tuple[int, ...]) -> list[np.ndarray]:
     """One matrix per update of a sweep that visits the constants in this order, by following both branches."""
-    atoms = th.atoms_of(r.model)
+    atoms = atoms_of(r.model)
     states = [{a: bool(i >> k & 1) for k, a in enumerate(atoms)} for i in range(2 ** len(atoms))]
     number = {tuple(w.values()): i for i, w in enumerate(states)}
 
@@ -48,8 +48,8 @@ def matrices(r: Relational, order: tuple[int, ...]) -> list[np.ndarray]:
 @pytest.fixture(scope="module")
 def two_smokers():
     model = th.smokers(2)
-    atoms = th.atoms_of(model)
-    log = [th.log_density(model, {a: bool(i >> k & 1) for k, a in enumerate(atoms)}) for i in range(2 ** len(atoms))]
+    atoms = atoms_of(model)
+    log = [log_density(model, {a: bool(i >> k & 1) for k, a in enumerate(atoms)}) for i in range(2 ** len(atoms))]
     pi = np.exp(np.array(log) - max(log))
     sites = {order: matrices(plain_model(model, {}), order) for order in ((0, 1), (1, 0))}
     return model, atoms, pi / pi.sum(), sites
@@ -111,7 +111,7 @@ def test_the_random_scan_draws_free_sites_uniformly():
             atom = (list(model.predicates)[p], *map(int, c.coords[: len(model.shape(list(model.predicates)[p])), 0]))
             hits[atom] = hits.get(atom, 0) + 1
     known = {("friends", 0, 1), ("friends", 2, 2), ("smokes", 1)}
-    assert set(hits) == set(th.atoms_of(model)) - known
+    assert set(hits) == set(atoms_of(model)) - known
     extra = hits.pop(("smokes", 0))  # a known site draws again; here the second draw is site 0
     assert extra == 1 + len(known) and set(hits.values()) == {1}
 
@@ -123,7 +123,7 @@ def visited(r: Relational, sweeps: int = 1) -> list[tuple]:
     """The sites of a sweep in the order of their updates."""
     chain, names, seen = blank(r), list(r.model.predicates), []
     state.seed_chain(chain, 5, 0)
-    put_world(r, chain, dict.fromkeys(th.atoms_of(r.model), False))
+    put_world(r, chain, dict.fromkeys(atoms_of(r.model), False))
     original = r.kernel.update
 
     def record(*args):
@@ -147,7 +147,7 @@ def test_each_free_atom_is_visited_once_a_sweep(scan):
     found = visited(r)
     known = {("friends", 0, 1), ("friends", 3, 3)} | {("cancer", i) for i in range(4)}
     known |= {("smokes", i) for i in range(5) if i != 2}
-    assert sorted(found) == sorted(set(th.atoms_of(model)) - known)
+    assert sorted(found) == sorted(set(atoms_of(model)) - known)
     assert r.free_sites == len(found)
     second = visited(r, 2)[len(found) :]
     assert sorted(second) == sorted(found)
@@ -333,7 +333,7 @@ def test_a_state_without_a_legal_value_is_an_error():
     with pytest.raises(Unsatisfiable, match="given start"):
         start(r, 1, atoms={p: np.zeros(model.shape(p), bool) for p in model.predicates})
     chain = blank(r)
-    put_world(r, chain, {a: a[0] == "cancer" for a in th.atoms_of(model)})
+    put_world(r, chain, {a: a[0] == "cancer" for a in atoms_of(model)})
     with pytest.raises(Unsatisfiable, match="probability zero"):
         advance(r, chain, 1)
     contradiction = th.And((th.atom("smokes", "x"), th.Not(th.atom("smokes", "x"))))

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 import pytest
 from hard_models import DIFFER, hard_grid, independent_sets, one_of, parity
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from random_models import brute_force, models
 
 from definetti.constraints.graph.arc_consistency import hard_factors
@@ -72,24 +70,23 @@ def _satisfiable(model: FactorGraph, factors: list[int], seen: list[int]) -> boo
 
 
 @pytest.mark.parametrize("side", [100, 101])
-def test_colouring_grid_starts_in_both_states_and_quickly(side: int) -> None:
+def test_colouring_grid_starts_in_both_states_and_quickly(side: int, cpu_limit) -> None:
     model = simplify(hard_grid(side, side))
-    began = time.process_time()
-    states = starts(model, 64, np.random.default_rng(3))
-    assert time.process_time() - began < 5
+    with cpu_limit(5):
+        states = starts(model, 64, np.random.default_rng(3))
     assert not violated(model, states).any()
     assert set(states[:, 0].tolist()) == {0, 1}
 
 
-def test_large_clash_is_told_quickly_and_names_evidence() -> None:
+def test_large_clash_is_told_quickly_and_names_evidence(cpu_limit) -> None:
     model = hard_grid(100, 100).condition({0: 0, 1: 0, 9999: 1})
-    began = time.process_time()
-    factors, seen = unsat_core(model)
+    with cpu_limit(10):
+        factors, seen = unsat_core(model)
+        message = str(explain(model))
     assert (len(factors), seen) == (1, [0, 1])
-    assert str(explain(model)) == (
+    assert message == (
         "no state has positive probability: the factor over (X0, X1) and the evidence X0=0, X1=0 contradict each other"
     )
-    assert time.process_time() - began < 10
 
 
 def test_an_odd_ring_has_no_colouring() -> None:
@@ -128,8 +125,7 @@ def test_soft_models_have_no_hard_factors() -> None:
 @given(models())
 def test_impossible_literals_are_those_of_brute_force(model: FactorGraph) -> None:
     states, weights = brute_force(model)
-    if not weights.any():
-        return
+    assume(weights.any())
     simple = simplify(model)
     met = {(i, int(v)) for state in states[weights > 0] for i, v in enumerate(state)}
     never = [

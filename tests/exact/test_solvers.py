@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import time
 from dataclasses import dataclass
 
 import numpy as np
@@ -184,11 +183,9 @@ def grid(side: int) -> FactorGraph:
     return FactorGraph.from_arrays(np.full(side * side, 2), starts, scope.ravel(), which, [table])
 
 
-def test_refusals_come_first_and_carry_sizes() -> None:
-    begin = time.process_time()
-    with pytest.raises(TooLarge, match=r"10\^3010 states.*table entries") as caught:
+def test_refusals_come_first_and_carry_sizes(cpu_limit) -> None:
+    with cpu_limit(4), pytest.raises(TooLarge, match=r"10\^3010 states.*table entries") as caught:
         exact(grid(100))
-    assert time.process_time() - begin < 4  # stated: 2 s
     assert caught.value.size > caught.value.limit == elimination.MOST_ENTRIES
     with pytest.raises(TooLarge, match="33,554,432 states") as caught:
         exact(grid(5), method="enumerate")
@@ -213,7 +210,7 @@ def test_a_grid_against_transfer_matrices() -> None:
     assert max(abs(row.probability - 0.5) for row in answer.orbits) < 1e-12
 
 
-def test_min_fill_orders() -> None:
+def test_min_fill_orders(cpu_limit) -> None:
     rng = np.random.default_rng(3)
     n = 10_000
     trees = {
@@ -222,13 +219,12 @@ def test_min_fill_orders() -> None:
         "tree": [(int(rng.integers(i)), i) for i in range(1, n)],
     }
     table = np.array([[1.0, 0], [0, 1]])
-    begin = time.process_time()
-    for edges in trees.values():
-        starts = 2 * np.arange(n)
-        model = FactorGraph.from_arrays(np.full(n, 2), starts, np.array(edges).ravel(), np.zeros(n - 1, int), [table])
-        order = min_fill(simplify(model), 2**26)
-        assert order.largest == 4 and len(order.cliques) == n
-    assert time.process_time() - begin < 6  # stated: about a second for each
+    with cpu_limit(6):
+        for edges in trees.values():
+            scope, which = np.array(edges).ravel(), np.zeros(n - 1, int)
+            model = FactorGraph.from_arrays(np.full(n, 2), 2 * np.arange(n), scope, which, [table])
+            order = min_fill(simplify(model), 2**26)
+            assert order.largest == 4 and len(order.cliques) == n
     ring = factor_graph([2] * 50, [((i, (i + 1) % 50), table) for i in range(50)])
     assert min_fill(ring, 2**26).largest == 8
     assert min_fill(simplify(grid(8)), 2**26).largest <= 2**11  # the treewidth is 8

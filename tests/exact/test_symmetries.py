@@ -13,7 +13,7 @@ import time
 import igraph
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, reject, settings
 from hypothesis import strategies as st
 from random_models import brute_force, models
 
@@ -180,9 +180,8 @@ def test_find_is_the_group_of_all_permutations_that_pass_the_check(model: Factor
     try:
         model = simplify(model)
     except Unsatisfiable:
-        return
-    if not small_enough(model):
-        return
+        reject()
+    assume(small_enough(model))
     index = scope_index(model)
     passing = [p for p in literal_permutations(model) if violation(index, [groups.sparse(p)]) is None]
     assert find(model).order == len(passing)
@@ -212,7 +211,7 @@ def test_a_relabelled_model_has_relabelled_orbits(model: FactorGraph, random) ->
     try:
         model = simplify(model)
     except Unsatisfiable:
-        return
+        reject()
     to = list(range(model.n))
     random.shuffle(to)
     values = [random.sample(range(c), c) for c in model.cards.tolist()]
@@ -334,10 +333,9 @@ def hard_model() -> FactorGraph:
     return factor_graph([2] * 302, [(scope, PARITY) for scope in sorted(scopes)], log=True)
 
 
-def test_the_time_limit_really_stops_the_search() -> None:
-    started = time.monotonic()
-    found = find(hard_model(), time_limit=1.0)
-    assert time.monotonic() - started < 30.0  # the search itself takes minutes; the rest is a busy machine's start-up
+def test_the_time_limit_really_stops_the_search(cpu_limit) -> None:
+    with cpu_limit(5):
+        found = find(hard_model(), time_limit=1.0)
     (notice,) = found.notices
     assert notice.kind == "time-limit"
     assert not notice.fails

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 import pytest
 from hard_models import DIFFER, NOT_BOTH, SAME, hard_grid, independent_sets, one_of, parity
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from random_models import brute_force, models
 
@@ -76,8 +74,7 @@ def test_random_models_keep_their_distribution(model: FactorGraph) -> None:
 @given(hard_models())
 def test_events_keep_their_probability(model: FactorGraph) -> None:
     states, weights = brute_force(model)
-    if not weights.any() or model.n < 2:
-        return
+    assume(weights.any() and model.n >= 2)
     found = contract(model)
     query = parse_query(f"X0=1 v X{model.n - 1}=0", model)
     carried = found.query(query)
@@ -90,10 +87,9 @@ def test_events_keep_their_probability(model: FactorGraph) -> None:
 
 
 @pytest.mark.parametrize("side", [100, 101])
-def test_the_colouring_grid_is_one_variable(side: int) -> None:
-    began = time.process_time()
-    found = contract(hard_grid(side, side))
-    assert time.process_time() - began < 5
+def test_the_colouring_grid_is_one_variable(side: int, cpu_limit) -> None:
+    with cpu_limit(5):
+        found = contract(hard_grid(side, side))
     assert (found.core.n, found.core.factor_count, found.merged) == (1, 0, True)
     board = np.indices((side, side)).sum(axis=0).ravel() % 2
     np.testing.assert_array_equal(found.states(np.array([[0], [1]])), [board, 1 - board])

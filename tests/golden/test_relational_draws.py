@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import relational_theories as th
+import small_theories as th
 from plain_kernels import start
 
 import definetti as dft

@@ -106,10 +106,14 @@ DEEP = [
 @pytest.mark.parametrize("weights", ["formula", "alchemy"])
 def test_allowed_nesting_goes_all_the_way(text: str, weights: str) -> None:
     """Reading, printing, splitting and grounding are recursive: what may be read must not overflow them."""
-    with contextlib.suppress(TooLarge):
+    try:
         model = read_mln_text(HEAD + "1 " + text, weights=weights)
-        if weights == "formula":
-            assert read_mln_text(format_mln(model)).formulas[0].body == model.formulas[0].body
+    except TooLarge:  # clauses may be too many
+        assert weights == "alchemy"
+        return
+    if weights == "formula":
+        assert read_mln_text(format_mln(model)).formulas[0].body == model.formulas[0].body
+    with contextlib.suppress(TooLarge):
         ground(model)
 
 

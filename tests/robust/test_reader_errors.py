@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import dimod
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -270,7 +271,6 @@ def test_objects_that_are_no_models(source) -> None:
 
 
 def test_adapter_options() -> None:
-    dimod = pytest.importorskip("dimod")
     bqm = dimod.BinaryQuadraticModel({"a": 1.0}, {}, 0.0, "SPIN")
     with pytest.raises(ModelError, match="takes beta, not coupling"):
         adapt(bqm, coupling=1.0)

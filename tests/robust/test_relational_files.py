@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 
 import pytest
-import relational_theories as th
+import small_theories as th
 from plain_kernels import plain_model
 
 from definetti.errors import TooLarge

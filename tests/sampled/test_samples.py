@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
+import dimod
 import numpy as np
 import pytest
 from folding import values_of
@@ -70,7 +71,6 @@ def test_the_whole_population_gives_the_marginals() -> None:
 
 
 def test_dimod_sample_set() -> None:
-    dimod = pytest.importorskip("dimod")
     names = [f"X{i}" for i in range(4)]
     model = ising_ring(4, 0.5, 0.3)
     rows = np.array([[-1, 1, 1, -1], [1, 1, 1, 1], [-1, -1, 1, -1]])

@@ -8,7 +8,7 @@ from itertools import product
 
 import numpy as np
 
-from definetti.model.logic.formulas import substitute
+from definetti.model.logic.formulas import atoms, substitute
 from definetti.model.logic.theory import (
     And,
     Atom,
@@ -26,16 +26,18 @@ from definetti.model.logic.theory import (
     Sort,
     Term,
     Truth,
+    Variable,
     WeightedFormula,
 )
 
 PLAIN = re.compile(r"[^\W\d_]\w*(-\w+)*|[0-9]+")
+KEYWORDS = {"exist", "exists", "forall"}  # in any case
 ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
 def quote(name: str) -> str:
     """A constant as it is written: bare where it reads as a constant, in quotes elsewhere."""
-    if PLAIN.fullmatch(name) and (name[0].isupper() or name.isdecimal()):
+    if PLAIN.fullmatch(name) and (name[0].isupper() or name.isdecimal()) and name.lower() not in KEYWORDS:
         return name
     return '"' + "".join(ESCAPES.get(character, character) for character in name) + '"'
 
@@ -127,14 +129,20 @@ def format_weighted(formula: WeightedFormula, sorts: Mapping[str, Sort]) -> str:
 
 
 def _formula_lines(formula: WeightedFormula, sorts: Mapping[str, Sort]) -> list[str]:
+    """One line; several where weights differ (a line has one number) or where a variable stands in equalities alone:
+    its sort could not be read back, so its constants are spelled out."""
     weights = np.asarray(0.0 if formula.weight is None else formula.weight)
-    if weights.size == 1 or (weights == weights.flat[0]).all():
+    in_atoms = {term for atom in atoms(formula.body) for term in atom.args}
+    spelled = [name for name in formula.free if Variable(name) not in in_atoms]
+    if not spelled and (weights == weights.flat[0]).all():
         return [format_weighted(formula, sorts)]
+    spelled = [*formula.plus, *(name for name in spelled if name not in formula.plus)]
     lines = []
-    for index in product(*map(range, weights.shape)):  # the language has one number per line
-        chosen = {n: Constant(formula.sorts[n], i) for n, i in zip(formula.plus, index, strict=True)}
-        body = substitute(formula.body, chosen)
-        lines.append(f"{float(weights[index])!r} {format_formula(body, sorts)}")
+    for index in product(*(range(sorts[formula.sorts[name]].size) for name in spelled)):
+        chosen = {n: Constant(formula.sorts[n], i) for n, i in zip(spelled, index, strict=True)}
+        text = format_formula(substitute(formula.body, chosen), sorts)
+        weight = float(weights[index[: len(formula.plus)]])
+        lines.append(f"{text}." if formula.weight is None else f"{weight!r} {text}")
     return lines
 
 
