@@ -7,7 +7,10 @@ What leaves an answer in doubt is not an error but a `Notice`, kept beside the a
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterable
 from dataclasses import dataclass
+from difflib import get_close_matches
+from itertools import islice
 from pathlib import Path
 
 #: Set by Ctrl-C on the command line. An exception raised in a callback of the compiler is lost: loops look here too.
@@ -27,6 +30,22 @@ class Notice:
     @property
     def fails(self) -> bool:
         return self.kind in FAILURES
+
+
+MOST_COMPARED = 10_000  # names that are compared with one that is not known
+
+
+def suggestion(name: str, known: Iterable[str], otherwise: str | None = None) -> str:
+    """The end of a message about an unknown name: the names that were probably meant; else the first that there are,
+    or `otherwise`."""
+    names = list(islice(known, MOST_COMPARED))
+    same = [other for other in names if other.lower() == name.lower()]
+    close = list(dict.fromkeys([*same, *get_close_matches(name, names, 3, 0.6)]))[:3]
+    if close:
+        return f"; did you mean {' or '.join(close)}?"
+    if otherwise is not None:
+        return otherwise
+    return f"; known are {', '.join(names[:8])}" if names else ""
 
 
 class DefinettiError(Exception):

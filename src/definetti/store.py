@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from definetti.errors import FAILURES, DefinettiError, ModelError, Notice, ParseError
-from definetti.files import write_atomically
+from definetti.files import read_text, write_atomically
 from definetti.model.marginals import Estimate, Marginals, Saved
 
 COLUMNS = ("variable", "value", "probability", "mcse", "rhat", "ess", "orbit_size")
@@ -115,12 +115,7 @@ def read_result(path: str | Path) -> Saved:
     path = Path(path)
     if path.suffix == ".parquet":
         return _from_parquet(path)
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise ModelError(f"cannot read {path}: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise ParseError("not a text file (UTF-8)", path=path) from None
+    text = read_text(path)
     if path.suffix == ".json":
         found = _from_json(text, path)
     elif path.suffix == ".csv":

@@ -125,7 +125,7 @@ def test_mistakes(name: str, text: str, says: str, tmp_path: Path) -> None:
 
 
 def test_missing_and_binary_files(tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match="cannot read"):
+    with pytest.raises(ParseError, match="there is no such file"):
         read_result(tmp_path / "none.csv")
     (tmp_path / "bad.csv").write_bytes(b"\xff\xfe\x00")
     (tmp_path / "bad.parquet").write_bytes(b"PAR1")

@@ -12,10 +12,9 @@ from statistics import NormalDist
 from typing import Any
 
 from definetti.errors import ModelError, Notice, UnknownName
-from definetti.model.marginals import Estimate, Marginals, Number, Saved, show
+from definetti.model.marginals import Z95, Estimate, Marginals, Number, Saved, show
 
 FLOOR = 1e-9  # stands for a probability of 0 in the denominator of a Kullback-Leibler divergence
-Z95 = NormalDist().inv_cdf(0.975)
 SAME = 1e-9  # two numbers without error that are this close are equal
 FALSE_ALARM = 1e-4  # how often two answers from correct programs are said to disagree, all rows together
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from statistics import NormalDist
 from typing import Any, Protocol
 
 import numpy as np
@@ -17,6 +18,7 @@ import numpy as np
 from definetti.errors import Notice
 
 Number = float | list[float] | None
+Z95 = NormalDist().inv_cdf(0.975)
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,27 @@ class Estimate:
     estimator: str | None = None  # which one made it
     half_width: Number = None  # of a 95 % interval, by Student's t
     constant: bool | list[bool] = False  # no draw differed from another: R-hat and effective size do not exist
+
+    @property
+    def array(self) -> np.ndarray:
+        """float64[values]: the probability of every value, also of a variable with two."""
+        return np.array(
+            self.probability if isinstance(self.probability, list) else [1 - self.probability, self.probability]
+        )
+
+    @property
+    def interval(self) -> tuple[float, float] | tuple[np.ndarray, np.ndarray]:
+        """The ends of a 95 % interval, within [0, 1]: numbers, or vectors over the values where `probability` is a list.
+
+        An exact answer is both ends of its interval; an answer without an error bar has the interval [0, 1].
+        """
+        half = self.half_width
+        if half is None:
+            half = [_width(e) for e in self.mcse] if isinstance(self.mcse, list) else _width(self.mcse)
+        middle, width = np.array(self.probability), np.array(half, dtype=float)  # None: not a number
+        width = np.where(np.isnan(width), 1.0, width)
+        low, high = np.clip(middle - width, 0.0, 1.0), np.clip(middle + width, 0.0, 1.0)
+        return (low, high) if isinstance(self.probability, list) else (float(low), float(high))
 
     def __repr__(self) -> str:
         return f"Estimate({show(self.probability)} ± {show(self.mcse)}, orbit of {self.orbit_size})"
@@ -90,6 +113,11 @@ class Variables:
         if self.row_of[i] >= 0:
             return int(self.row_of[i])
         return known(int(self.evidence[i]), int(self.cards[i]))
+
+
+def _width(mcse: float | None) -> float | None:
+    """The half-width where only a standard error is known, and as many degrees of freedom as it needs."""
+    return None if mcse is None else Z95 * mcse
 
 
 def known(value: int, card: int) -> Estimate:

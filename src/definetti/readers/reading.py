@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from definetti.errors import ModelError, ParseError
+from definetti.files import require_file
 from definetti.model.graph.factors import FactorGraph
 from definetti.model.logic.theory import MarkovLogic
 from definetti.readers.graph.adapters import adapt
@@ -82,19 +83,12 @@ def _suffix(path: Path) -> str:
         raise ParseError(f"a {suffix} file holds evidence; give the model first and this file as evidence", path=path)
     if suffix in (".gz", ".bz2", ".xz", ".zip", ".zst"):
         raise ParseError(f"the file is compressed; decompress it first (models are {known})", path=path)
-    try:
-        what = "this is a directory; give the file in it" if path.is_dir() else None
-        what = what or (None if path.exists() else "there is no such file")
-    except (OSError, ValueError) as error:
-        what = f"the file cannot be read: {error}"
-    raise ParseError(what or f"unknown kind of file; the name of a model ends in one of {known}", path=path)
+    require_file(path)
+    raise ParseError(f"unknown kind of file; the name of a model ends in one of {known}", path=path)
 
 
 def _read_mln(path: Path, evidence: Evidence | None, logic: dict[str, Any]) -> MarkovLogic:
-    if path.is_dir():
-        raise ParseError("this is a directory; give the file in it", path=path)
-    if not path.exists():
-        raise ParseError("there is no such file", path=path)
+    require_file(path)
     from definetti.readers.logic.mln import read_mln  # lark is loaded only for Markov logic
 
     return read_mln(path, evidence=evidence, **logic)

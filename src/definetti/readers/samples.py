@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from definetti.errors import ModelError, ParseError, UnknownName
+from definetti.files import read_text
 from definetti.model.graph.factors import FREE, FactorGraph
 
 CHAIN = "chain"
@@ -24,7 +25,7 @@ def read_samples(path: str | Path, model: FactorGraph) -> np.ndarray:
     """int32[chains, draws, variables], the variables in the model's order."""
     if not isinstance(model, FactorGraph):
         raise ModelError(f"draws in CSV belong to a factor graph; {path} was given for a {type(model).__name__}")
-    text = _text(path)
+    text = read_text(path)
     first = next(_records(text, path), (1, []))[1]
     if not any(field.strip() for field in first):
         raise ParseError("no draws: the first line is empty", path=path, line=1)
@@ -36,13 +37,6 @@ def read_samples(path: str | Path, model: FactorGraph) -> np.ndarray:
     values, chains = found or _from_texts(_rows(text, named, fields, path), columns, chain, model, path)
     _agree(values, model, path)
     return _by_chain(values, chains, path)
-
-
-def _text(path: str | Path) -> str:
-    try:
-        return Path(path).read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ParseError(f"not a text file: byte {error.start} is no UTF-8", path=path) from None
 
 
 def _records(text: str, path: str | Path) -> Iterator[tuple[int, list[str]]]:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import math
 import operator
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
 
-from definetti.errors import ModelError, TooLarge, UnknownName
+from definetti.errors import ModelError, TooLarge, UnknownName, suggestion
 
 FREE = -1  # in `evidence`: the variable is not observed
 LARGEST_LOG = 1e100  # of a weight: sums of them must stay finite
@@ -117,18 +118,24 @@ class FactorGraph:
         try:
             return self._index[name]
         except KeyError:
-            raise UnknownName(f"no variable is named {name!r}; the first are {', '.join(self.names[:5])}") from None
+            first = f"; the first are {', '.join(self.names[:5])}"
+            raise UnknownName(f"no variable is named {name!r}{suggestion(str(name), self.names, first)}") from None
 
-    def value(self, variable: int, text: str) -> int:
-        """The number of a value given by its name, or by its number where values have no names."""
-        labels = self.value_names.get(variable)
-        if labels is not None and text in labels:
+    def value(self, variable: int, given: str | int) -> int:
+        """The number of a value that is given by its name, or by its number (from 0) where it has no name.
+
+        Names win: where values are named by whole numbers, a number is always a name.
+        """
+        labels, card, name = self.value_names.get(variable, ()), int(self.cards[variable]), self.names[variable]
+        text = str(given)
+        if text in labels:
             return labels.index(text)
-        card = int(self.cards[variable])
-        if text.isdecimal() and int(text) < card:
+        if not isinstance(given, str):
+            text = str(_integer(given, f"a value of {name} is"))
+        if text.isdecimal() and int(text) < card and not any(re.fullmatch("-?[0-9]+", label) for label in labels):
             return int(text)
         known = ", ".join(labels) if labels else f"0 to {card - 1}"
-        raise UnknownName(f"{self.names[variable]} has no value {text!r}; its values are {known}")
+        raise UnknownName(f"{name} has no value {text!r}; its values are {known}")
 
     def shape(self, factor: int) -> tuple[int, ...]:
         return tuple(int(c) for c in self.cards[self.variables(factor)])
@@ -185,17 +192,46 @@ class FactorGraph:
             out[places[:, -2::-1]] = np.cumprod(later, axis=1)
         return frozen(out)
 
-    def condition(self, evidence: Mapping[str | int, int | str]) -> FactorGraph:
-        """The same model with more variables observed (names or numbers → values)."""
-        seen = self.evidence.copy()
+    def condition(self, evidence: Mapping[str, int | str] | Mapping[int, int | str]) -> FactorGraph:
+        """The same model with more variables observed.
+
+        Parameters
+        ----------
+        evidence : mapping
+            Variables (names or numbers) to values. A value is given by its name where values have names (those of a
+            pgmpy network, or -1 and 1 for spins), and by its number from 0 on elsewhere, as in a query.
+
+        Returns
+        -------
+        FactorGraph
+            A new model; this one is unchanged.
+
+        Raises
+        ------
+        UnknownName
+            For a variable or value that the model does not have.
+        ModelError
+            Where the evidence contradicts what is observed already.
+
+        Examples
+        --------
+        >>> import definetti as dft
+        >>> model = dft.factor_graph({"rain": 2, "wet": 2}, [(["rain", "wet"], [[9, 1], [1, 4]])])
+        >>> dft.exact(model.condition({"wet": 1}))["rain"].probability
+        0.8
+        """
+        found: dict[int, int] = {}
         for key, value in evidence.items():
             i = self.index(key) if isinstance(key, str) else _integer(key, "evidence names a variable by")
             if not 0 <= i < self.n:
                 raise UnknownName(f"evidence names variable {i}, but the model has {self.n} variables")
-            v = self.value(i, value) if isinstance(value, str) else _integer(value, f"evidence on {self.names[i]} is")
-            if not 0 <= v < self.cards[i]:
-                named = f" (give one of the names {self.value_names[i]} as text)" if i in self.value_names else ""
-                raise ModelError(f"evidence {self.names[i]}={v}, but {self.names[i]} has {self.cards[i]} values{named}")
+            found[i] = self.value(i, value)
+        return self.observe(found)
+
+    def observe(self, values: Mapping[int, int]) -> FactorGraph:
+        """`condition` by numbers of variables and of values, which names do not enter."""
+        seen = self.evidence.copy()
+        for i, v in values.items():
             if seen[i] not in (FREE, v):
                 raise ModelError(f"contradicting evidence on {self.names[i]}: {seen[i]} and {v}")
             seen[i] = v

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from definetti.errors import ParseError
+from definetti.errors import ParseError, suggestion
 from definetti.model.logic.theory import Predicate
-from definetti.readers.logic.meaning import UnknownPlace, suggestion
+from definetti.readers.logic.meaning import UnknownPlace
 from definetti.readers.logic.syntax import Source
 
 FALSE, TRUE, UNKNOWN = 0, 1, 2

@@ -7,11 +7,11 @@ from math import prod
 
 import numpy as np
 
-from definetti.errors import ModelError
+from definetti.errors import ModelError, suggestion
 from definetti.model.logic.text import atom_name, block_name
 from definetti.model.logic.theory import Evidence, Predicate, Sort
 from definetti.readers.logic.db import FALSE, TRUE, UNKNOWN, Facts
-from definetti.readers.logic.meaning import UnknownPlace, suggestion
+from definetti.readers.logic.meaning import UnknownPlace
 
 
 def number_facts(

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 
 from lark import Token
 
-from definetti.errors import ParseError, UnknownName
+from definetti.errors import ParseError, UnknownName, suggestion
 from definetti.model.logic.theory import (
     And,
     Atom,
@@ -66,14 +65,6 @@ class Annotated:
     @property
     def free(self) -> list[Binder]:
         return [binder for binder in self.binders if not binder.quantified]
-
-
-def suggestion(name: str, known: Mapping[str, object]) -> str:
-    """A closing half sentence: the names that were probably meant."""
-    close = get_close_matches(name, known, 3, 0.6) or [k for k in known if k.lower() == name.lower()]
-    if close:
-        return f"; did you mean {' or '.join(close)}?"
-    return f"; known are {', '.join(list(known)[:8])}" if known else ""
 
 
 # --- variables and sorts ----------------------------------------------------------------------------------------------

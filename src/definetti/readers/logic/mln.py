@@ -16,12 +16,13 @@ from typing import cast
 import numpy as np
 from lark import Token
 
-from definetti.errors import ModelError, ParseError, TooLarge, UnknownName
+from definetti.errors import ModelError, ParseError, TooLarge, UnknownName, suggestion
+from definetti.files import read_text
 from definetti.model.logic.normal_forms import split_weights
 from definetti.model.logic.theory import MarkovLogic, Predicate, Sort, WeightedFormula
 from definetti.readers.logic.db import Facts, mapping_source, read_facts
 from definetti.readers.logic.facts import check_closed_blocks, number_facts
-from definetti.readers.logic.meaning import Annotated, annotate, lower_all, suggestion
+from definetti.readers.logic.meaning import Annotated, annotate, lower_all
 from definetti.readers.logic.syntax import FormulaLine, Include, Misplaced, SortLine, Source, constant_name, parse
 
 PathText = str | PathLike[str]
@@ -92,6 +93,8 @@ def _read(
         raise ModelError(f"weights must be 'formula' or 'alchemy', not {weights!r}")
     draft = Draft()
     _collect(source, path, draft, ())
+    if not draft.predicates and not draft.lines:
+        raise ParseError("no predicate is declared; a model has at least one, as in Smokes(person)", path=source.path)
     closed = _worlds(draft.predicates, *worlds)
     annotated = [(line, annotate(where, line.formula, draft.predicates)) for where, line in draft.lines]
     facts = read_facts(_evidence_sources(evidence), draft.predicates)
@@ -108,13 +111,7 @@ def _read(
 
 def read_source(path: PathText) -> Source:
     """A text file, with errors that name it."""
-    path = Path(path)
-    try:
-        return Source(path, path.read_text(encoding="utf-8-sig"))
-    except OSError as error:
-        raise ParseError(f"cannot be read: {error.strerror or error}", path=path) from None
-    except (UnicodeDecodeError, ValueError) as error:
-        raise ParseError(f"is not UTF-8 text: {error}", path=path) from None
+    return Source(Path(path), read_text(path))
 
 
 def _evidence_sources(evidence: EvidenceText | None) -> list[Source]:
