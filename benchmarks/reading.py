@@ -9,7 +9,7 @@ from measuring import Row, best_of, cpu_seconds
 from models import paper_grid
 
 import definetti as dft
-from definetti.readers.graph.writing import write_uai
+from definetti.readers.writing import write_uai
 
 LARGE = 316  # 10 times the variables of 100×100
 

@@ -1,8 +1,8 @@
 """Result files: written by suffix (.json, .csv, .parquet), and read back with those that other programs write.
 
-A `.json` is the object of the command line's `--json` with every orbit; `.csv` and `.parquet` have one row per
-variable, and one per value for variables with more than two. An answer that failed a diagnostic has a last column
-that says which, beside every number. Files appear whole or not at all.
+A `.json` is the object of the command line's `--json` with every orbit; `.csv` and `.parquet` have one row per query
+and one per variable (the column `kind` says which), and one per value for variables with more than two. An answer
+that failed a diagnostic has a last column that says which, beside every number. Files appear whole or not at all.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from definetti.errors import FAILURES, DefinettiError, ModelError, Notice, Parse
 from definetti.files import read_text, write_atomically
 from definetti.model.marginals import Estimate, Marginals, Saved
 
-COLUMNS = ("variable", "value", "probability", "mcse", "rhat", "ess", "orbit_size")
+COLUMNS = ("kind", "variable", "value", "probability", "mcse", "rhat", "ess", "orbit_size")
 DOUBTFUL = (*COLUMNS, "warnings")  # where a diagnostic failed: numbers go nowhere without their warning
 FIELDS = ("probability", "mcse", "rhat", "ess")
 SUFFIXES = (".json", ".csv", ".parquet")
@@ -49,7 +50,7 @@ def check_suffix(path: str | Path) -> None:
 
 
 def write_csv(marginals: Marginals, path: str | Path) -> None:
-    """Columns variable, value, probability, mcse, rhat, ess, orbit_size; empty where there is no number."""
+    """The `COLUMNS`; empty where there is no number."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(_columns(marginals))
@@ -62,8 +63,9 @@ def write_parquet(marginals: Marginals, path: str | Path) -> None:
     pyarrow, parquet = _pyarrow()
     heads = _columns(marginals)
     columns = list(zip(*_rows(marginals), strict=True)) or [()] * len(heads)
-    kinds = [pyarrow.string(), pyarrow.int32(), *[pyarrow.float64()] * 4, pyarrow.int64(), pyarrow.string()]
-    arrays = [pyarrow.array(column, type=kind) for column, kind in zip(columns, kinds[: len(heads)], strict=True)]
+    text, numbers = pyarrow.string(), [pyarrow.float64()] * len(FIELDS)
+    types = [text, text, pyarrow.int32(), *numbers, pyarrow.int64(), text]
+    arrays = [pyarrow.array(column, type=kind) for column, kind in zip(columns, types[: len(heads)], strict=True)]
     table = pyarrow.table(dict(zip(heads, arrays, strict=True)))
     sink = io.BytesIO()
     parquet.write_table(table, sink)
@@ -75,15 +77,19 @@ def _columns(marginals: Marginals) -> tuple[str, ...]:
 
 
 def _rows(marginals: Marginals) -> Iterator[tuple[Any, ...]]:
+    """Queries first, as the terminal shows them."""
     kinds = " ".join(sorted({notice.kind for notice in marginals.notices if notice.fails}))
     doubt = (kinds,) if kinds else ()
-    for name, estimate in marginals.variables():
+    asked = (("query", text, estimate) for text, estimate in marginals.queries.items())
+    every = (("variable", name, estimate) for name, estimate in marginals.variables())
+    for kind, name, estimate in chain(asked, every):
         if isinstance(estimate.probability, list):
             for value, probability in enumerate(estimate.probability):
                 rest = (_number(_at(getattr(estimate, field), value)) for field in FIELDS[1:])
-                yield name, value, probability, *rest, estimate.orbit_size, *doubt
+                yield kind, name, value, probability, *rest, estimate.orbit_size, *doubt
         else:
-            yield name, None, *(_number(getattr(estimate, field)) for field in FIELDS), estimate.orbit_size, *doubt
+            numbers = (_number(getattr(estimate, field)) for field in FIELDS)
+            yield kind, name, None, *numbers, estimate.orbit_size, *doubt
 
 
 def _at(value: Any, place: int) -> Any:
@@ -106,7 +112,7 @@ def _pyarrow() -> tuple[Any, Any]:
 # --- reading -------------------------------------------------------------------------------------------------
 
 
-def read_result(path: str | Path) -> Saved:
+def load(path: str | Path) -> Saved:
     """Names → estimates, from our .json, .csv and .parquet, a UAI .MAR file, or an Alchemy result file.
 
     A .json gives its queries, and each orbit under the name of its representative. Files of other programs carry no
@@ -188,10 +194,10 @@ def _from_csv(text: str, path: Path) -> Saved:
                 raise ParseError(message, path=path, line=reader.line_num)
             doubts.update(row[len(COLUMNS) :])
             try:
-                value, *numbers = (None if field == "" else _checked(float(field)) for field in row[1 : len(COLUMNS)])
+                value, *numbers = (None if field == "" else _checked(float(field)) for field in row[2 : len(COLUMNS)])
                 if numbers[0] is None or not 0 <= numbers[0] <= 1 or numbers[-1] is None:
                     raise ValueError
-                rows.append((row[0], value, *numbers))
+                rows.append((row[0], row[1], value, *numbers))
             except ValueError:
                 message = "expected numbers, with a probability between 0 and 1"
                 raise ParseError(message, path=path, line=reader.line_num, column=1, source=",".join(row)) from None
@@ -220,16 +226,16 @@ def _from_parquet(path: Path) -> Saved:
 
 
 def _from_rows(rows: Iterable[tuple[Any, ...]]) -> dict[str, Estimate]:
-    """Rows with a value belong together, one list per variable."""
+    """Rows with a value belong together, one list per variable. A query that is a variable has its answer."""
     found: dict[str, Estimate] = {}
-    several: dict[str, list[tuple[Any, ...]]] = {}
-    for name, value, *numbers, size in rows:
+    several: dict[tuple[str, str], list[tuple[Any, ...]]] = {}
+    for kind, name, value, *numbers, size in rows:
         if value is None:
             found[name] = Estimate(*numbers, orbit_size=int(size))
         else:
-            several.setdefault(name, []).append((value, *numbers, size))
+            several.setdefault((kind, name), []).append((value, *numbers, size))
             found.setdefault(name, Estimate(0.0))  # keeps the place
-    for name, parts in several.items():
+    for (_, name), parts in several.items():
         values, *lists, sizes = (list(column) for column in zip(*sorted(parts, key=lambda part: part[0]), strict=True))
         if values != list(range(len(values))):
             raise ModelError(f"{name} needs one row for each of its values 0, 1, …; found {values}")

@@ -13,8 +13,8 @@ from definetti.errors import ModelError, UnknownName
 from definetti.model.graph.factors import CHUNK, FREE, FactorGraph, factor_graph
 from definetti.readers.graph.fg import read_fg
 from definetti.readers.graph.uai import read_evid, read_uai
-from definetti.readers.graph.writing import write_uai
 from definetti.readers.reading import read
+from definetti.readers.writing import write_uai
 
 UAI = """MARKOV
 3

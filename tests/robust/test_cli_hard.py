@@ -15,8 +15,8 @@ from definetti.cli.main import run
 from definetti.constraints.graph.connectivity import single_moves_connect
 from definetti.constraints.graph.contract import untie
 from definetti.model.graph.factors import factor_graph
-from definetti.readers.graph.writing import write_uai
 from definetti.readers.reading import read
+from definetti.readers.writing import write_uai
 
 EDGE = "X0=1 ^ X1=0 v X0=0 ^ X1=1"
 

@@ -43,7 +43,7 @@ class Estimate:
 
     @property
     def interval(self) -> tuple[float, float] | tuple[np.ndarray, np.ndarray]:
-        """The ends of a 95 % interval, within [0, 1]: numbers, or vectors over the values where `probability` is a list.
+        """The ends of a 95 % interval, within [0, 1]: numbers, or vectors over values where `probability` is a list.
 
         An exact answer is both ends of its interval; an answer without an error bar has the interval [0, 1].
         """

@@ -247,7 +247,4 @@ def _term(term: RawTerm, found: Annotated, sorts: Mapping[str, Sort]) -> Term:
     try:
         return Constant(sort.name, sort.index(term.text))
     except UnknownName as error:
-        names = dict.fromkeys(sort.constants) if sort.size <= 1000 else {}
-        close = suggestion(term.text, names)
-        message = f"sort {sort.name} has no constant {term.text!r}{close}" if "did" in close[:6] else str(error)
-        raise found.source.error_at(message, term.token, UnknownPlace) from None
+        raise found.source.error_at(str(error), term.token, UnknownPlace) from None

@@ -18,6 +18,7 @@ from lark.exceptions import UnexpectedToken
 
 from definetti.errors import ParseError
 from definetti.model.graph.factors import LARGEST_LOG
+from definetti.model.logic.text import unescaped
 from definetti.model.queries import foreign_sign
 
 DEEPEST = 200  # nesting of a formula: the walks over formulas are recursive
@@ -110,8 +111,7 @@ class Misplaced(Exception):
 
 def unquote(token: Token) -> str:
     """The name that a quoted word stands for."""
-    escapes = {"n": "\n", "t": "\t", "r": "\r"}
-    return re.sub(r"\\(.)", lambda m: escapes.get(m[1], m[1]), str(token)[1:-1])
+    return unescaped(str(token)[1:-1])
 
 
 def constant_name(token: Token) -> str:
