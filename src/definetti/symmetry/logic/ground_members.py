@@ -18,7 +18,7 @@ from definetti.model.marginals import Estimate, Marginals, OrbitRow, Variables
 def by_atoms(model: MarkovLogic, answers: Marginals) -> Marginals:
     """The same answers in the names that engines which do not ground give them."""
     variables = answers.members
-    if not isinstance(variables, Variables) or not any(p.exclusive for p in model.predicates.values()):
+    if not isinstance(variables, Variables):
         return answers
     boxes, rows, first = layout(model), [], []
     for row in answers.orbits:
