@@ -23,6 +23,7 @@ from definetti.inference.graph.question import Question, ask
 from definetti.inference.logic.mcsat_fallback import crossing_plan, may_cross, prefer, stuck
 from definetti.inference.logic.prepare import prepare_logic
 from definetti.inference.logic.question import logic_question
+from definetti.inference.progress import reports
 from definetti.inference.stopping import MOST_SECONDS, Stopping
 from definetti.model.graph.factors import FactorGraph
 from definetti.model.graph.simplify import simplify
@@ -81,7 +82,7 @@ def marginals(
 
         return from_samples(source, queries, model, symmetries, estimator, burn_in or 0, time_limit, seed)
     method = choose(estimator)
-    wanted = named(sampler, scan) if isinstance(sampler, str) else sampler
+    wanted = named(sampler, scan)
     _check_length(sweeps, seconds, until)
     seed = secrets.randbits(32) if seed is None else seed
     began = time.perf_counter()
@@ -104,9 +105,10 @@ def marginals(
         said = (*result.notices, *taken.notices, *_fallen_back(method, how, kernel))
         return replace(result, notices=said), taken.left
 
-    if wanted is None and ready.logic is not None:
-        return _by_choice(answer, ready.sampler, ready.logic, plan, sweeps is None, seconds)
-    return answer(ready.sampler, plan, seconds)[0]
+    with reports(progress) as progress:
+        if wanted is None and ready.logic is not None:
+            return _by_choice(answer, ready.sampler, ready.logic, plan, sweeps is None, seconds)
+        return answer(ready.sampler, plan, seconds)[0]
 
 
 @dataclass(frozen=True, eq=False)

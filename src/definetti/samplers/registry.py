@@ -14,7 +14,7 @@ from typing import Protocol
 import numpy as np
 
 from definetti.constraints.graph.connectivity import single_moves_connect
-from definetti.errors import ModelError, Notice
+from definetti.errors import ModelError, Notice, suggestion
 from definetti.model.graph.factors import FactorGraph
 from definetti.samplers.graph.block_gibbs import Blocks
 from definetti.samplers.graph.gibbs import Gibbs, Orders
@@ -59,8 +59,14 @@ UNREACHED = Notice(
 )
 
 
-def named(name: str, scan: str) -> Sampler | LiftedSampler | None:
-    """The sampler of this name; None for `auto`."""
+def named(name: str | Sampler | LiftedSampler, scan: str) -> Sampler | LiftedSampler | None:
+    """The sampler of this name, or one that was given; None for `auto`."""
+    if isinstance(name, type):
+        raise ModelError(f"sampler={name.__name__} is a class; give a value of it: dft.{name.__name__}()")
+    if not isinstance(name, str):
+        if not (hasattr(name, "name") and hasattr(name, "scan")):
+            raise ModelError(f"sampler is one of {', '.join(NAMES)}, or a value such as dft.Gibbs(); got {name!r}")
+        return name
     if name == "auto":
         return None
     if name == "gibbs":
@@ -75,7 +81,8 @@ def named(name: str, scan: str) -> Sampler | LiftedSampler | None:
         return MCSat()
     if name == "lifted":
         return LiftedSampler()
-    raise ModelError(f"sampler {name!r} is not known; choose one of {', '.join(NAMES)}")
+    close = suggestion(name, NAMES, f"; choose one of {', '.join(NAMES)}")
+    raise ModelError(f"sampler {name!r} is not known{close}")
 
 
 def choose(core: FactorGraph, scan: str) -> tuple[Sampler, list[Notice]]:
