@@ -22,7 +22,21 @@ FAILURES = frozenset({"not-mixed", "divided", "frozen", "few-samples"})
 
 @dataclass(frozen=True)
 class Notice:
-    """A warning that belongs to a result: `kind` is one of the words of the JSON contract."""
+    """A warning that belongs to a result.
+
+    Attributes
+    ----------
+    kind : str
+        One word, such as "not-mixed" or "time-limit"; `fails` says whether the numbers cannot be trusted.
+    message : str
+        What happened, and what to do.
+
+    Examples
+    --------
+    >>> import definetti as dft
+    >>> dft.Notice("not-mixed", "the chains disagree").fails
+    True
+    """
 
     kind: str
     message: str

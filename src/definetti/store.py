@@ -28,7 +28,33 @@ SUFFIXES = (".json", ".csv", ".parquet")
 
 
 def save(marginals: Marginals, path: str | Path) -> Path:
-    """Write the answer in the format that the suffix names."""
+    """Write an answer in the format that the suffix names. The file appears whole or not at all.
+
+    Parameters
+    ----------
+    marginals : Marginals
+        The answer.
+    path : path
+        A .json (every orbit and query), .csv or .parquet file (every variable and query).
+
+    Returns
+    -------
+    Path
+        The file.
+
+    Raises
+    ------
+    ModelError
+        For another suffix, or a place that cannot be written to.
+
+    Examples
+    --------
+    >>> import tempfile, definetti as dft
+    >>> p = dft.exact(dft.factor_graph([2, 2], [([0, 1], [[3, 1], [1, 2]])]))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     print(dft.save(p, f"{folder}/p.csv").read_text().splitlines()[0])
+    kind,variable,value,probability,mcse,rhat,ess,orbit_size
+    """
     path = Path(path)
     check_suffix(path)
     if path.suffix == ".json":
@@ -113,10 +139,33 @@ def _pyarrow() -> tuple[Any, Any]:
 
 
 def load(path: str | Path) -> Saved:
-    """Names → estimates, from our .json, .csv and .parquet, a UAI .MAR file, or an Alchemy result file.
+    """An answer from a file that `save` wrote, a UAI .MAR file, or an Alchemy result file.
 
     A .json gives its queries, and each orbit under the name of its representative. Files of other programs carry no
-    error bars: their mcse is None. The diagnostics that failed come with the answer.
+    error bars: their mcse is None.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+
+    Returns
+    -------
+    Saved
+        A mapping from names to estimates, with the diagnostics that failed.
+
+    Raises
+    ------
+    ParseError
+        For a file that is none of these, with its place.
+
+    Examples
+    --------
+    >>> import tempfile, definetti as dft
+    >>> p = dft.exact(dft.factor_graph([2, 2], [([0, 1], [[3, 1], [1, 2]])]))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     p.compare(dft.load(dft.save(p, f"{folder}/p.json"))).agrees
+    True
     """
     path = Path(path)
     if path.suffix == ".parquet":

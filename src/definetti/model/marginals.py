@@ -8,14 +8,17 @@ it.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import NormalDist
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from definetti.errors import Notice
+
+if TYPE_CHECKING:
+    from definetti.model.compare import Comparison
 
 Number = float | list[float] | None
 Z95 = NormalDist().inv_cdf(0.975)
@@ -23,7 +26,32 @@ Z95 = NormalDist().inv_cdf(0.975)
 
 @dataclass(frozen=True)
 class Estimate:
-    """One answer. Two values: numbers, probability = P(true) = P(value 1). More values: lists, one entry per value."""
+    """One answer. Two values: numbers, probability = P(true) = P(value 1). More values: lists, one entry per value.
+
+    Attributes
+    ----------
+    probability : float or list of float
+        The estimate.
+    mcse : float, list or None
+        Its standard error; 0 for an exact answer.
+    half_width : float, list or None
+        Of a 95 % interval, by Student's t.
+    rhat, ess : float, list or None
+        Diagnostics of the chains.
+    orbit_size : int
+        How many variables share this answer.
+    estimator : str or None
+        The estimator that made it.
+    constant : bool or list of bool
+        No draw differed from another: R-hat and effective size do not exist.
+
+    Examples
+    --------
+    >>> import definetti as dft
+    >>> e = dft.Estimate(0.25, mcse=0.01, half_width=0.02)
+    >>> e.array, e.interval
+    (array([0.75, 0.25]), (0.23, 0.27))
+    """
 
     probability: float | list[float]
     mcse: Number = 0.0
@@ -61,7 +89,24 @@ class Estimate:
 
 @dataclass(frozen=True)
 class OrbitRow:
-    """The variables of one orbit: a name that stands for them, how many they are, and their common marginal."""
+    """The variables of one orbit: a name that stands for them, how many they are, and their common marginal.
+
+    Attributes
+    ----------
+    representative : str
+        One of the variables.
+    size : int
+        Their number.
+    probability, mcse, rhat, ess, estimator, half_width, constant
+        As in `Estimate`.
+
+    Examples
+    --------
+    >>> import definetti as dft
+    >>> p = dft.exact(dft.factor_graph([2, 2], [([0, 1], [[3, 1], [1, 3]])]))
+    >>> [(row.representative, row.size) for row in p.orbits]
+    [('X0', 2)]
+    """
 
     representative: str
     size: int
@@ -100,7 +145,7 @@ class Variables:
     row_of: np.ndarray
     evidence: np.ndarray
     cards: np.ndarray
-    index: Any  # name → number, `FactorGraph.index`
+    index: Callable[[str], int]  # `FactorGraph.index`
 
     def __len__(self) -> int:
         return len(self.names)
@@ -129,7 +174,32 @@ def known(value: int, card: int) -> Estimate:
 
 @dataclass(frozen=True, eq=False)
 class Marginals(Mapping[str, Estimate]):
-    """Name or query → `Estimate`. Iterates over the queries if any were asked, else over all variables."""
+    """Name or query → `Estimate`. Iterates over the queries if any were asked, else over all variables.
+
+    Attributes
+    ----------
+    orbits : sequence of OrbitRow
+        One row for each set of variables with equal marginals.
+    queries : mapping
+        The answers to what was asked.
+    run : mapping
+        How the numbers came about.
+    notices : tuple of Notice
+        Warnings; `trusted` is False where one of them fails.
+    log_z : float or None
+        Of an exact answer.
+    method : str or None
+        The engine of an exact answer.
+    interrupted : bool
+        The run was ended early.
+
+    Examples
+    --------
+    >>> import definetti as dft
+    >>> p = dft.exact(dft.factor_graph({"rain": 2, "wet": 2}, [(["rain", "wet"], [[9, 1], [1, 4]])]))
+    >>> {name: round(e.probability, 3) for name, e in p.items()}
+    {'rain': 0.333, 'wet': 0.333}
+    """
 
     orbits: Sequence[OrbitRow]  # in the order that `members` numbers them
     members: Members
@@ -181,7 +251,7 @@ class Marginals(Mapping[str, Estimate]):
             out["interrupted"] = True
         return out
 
-    def compare(self, truth: Mapping[str, Estimate]) -> Any:
+    def compare(self, truth: Mapping[str, Estimate]) -> Comparison:
         """Differences, z-scores, KL and MSE against another answer (see `definetti.model.compare`)."""
         from definetti.model.compare import compare
 

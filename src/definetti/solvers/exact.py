@@ -93,7 +93,7 @@ def exact(
     >>> p
     Marginals(5 variables in 1 orbits, exact by eliminate)
     >>> round(p["X0=1 ^ X1=1"].probability, 4)
-    0.168
+    0.1694
     """
     if method not in METHODS:
         raise ModelError(f"no exact method is called {method!r}; there are {', '.join(METHODS)}")

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 
 from definetti.errors import ModelError, TooLarge, UnknownName, suggestion
 
@@ -34,7 +35,30 @@ def frozen(array: np.ndarray, dtype: type | None = None) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FactorGraph:
-    """A discrete factor graph. Make one with `factor_graph` (lists) or `FactorGraph.from_arrays` (large models)."""
+    """A discrete factor graph. Make one with `factor_graph` (lists) or `FactorGraph.from_arrays` (large models).
+
+    Attributes
+    ----------
+    names : tuple of str
+        The variables.
+    cards : numpy.ndarray
+        The number of values of each.
+    scope_start, scope, table_of, table_start, tables : numpy.ndarray
+        Factors and their log tables, flat.
+    evidence : numpy.ndarray
+        The observed value of each variable, or -1.
+    log_constant : float
+        What is added to every log density.
+    value_names : mapping
+        The names of values, of variables that have any.
+
+    Examples
+    --------
+    >>> import definetti as dft
+    >>> model = dft.factor_graph([2, 3], [([0, 1], [[1, 2, 3], [4, 5, 6]])])
+    >>> model.n, model.factor_count, float(model.log_density([0, 0]))
+    (2, 1, 0.0)
+    """
 
     names: tuple[str, ...]
     cards: np.ndarray  # int32[n]: number of values of each variable
@@ -150,7 +174,7 @@ class FactorGraph:
 
     # --- the distribution ------------------------------------------------------------------------------------
 
-    def log_density(self, states: np.ndarray) -> np.ndarray:
+    def log_density(self, states: npt.ArrayLike) -> np.ndarray:
         """Unnormalised log density of states[..., n]; -inf where a state contradicts the evidence."""
         states = np.asarray(states)
         if states.shape[-1:] != (self.n,):
@@ -253,15 +277,40 @@ def _integer(number: object, what: str) -> int:
 
 def factor_graph(
     cards: Sequence[int] | Mapping[str, int],
-    factors: Iterable[tuple[Sequence[int | str], np.ndarray]],
+    factors: Iterable[tuple[Sequence[int | str], npt.ArrayLike]],
     *,
     log: bool = False,
     names: Sequence[str] | None = None,
 ) -> FactorGraph:
-    """From plain lists of (scope, table).
+    """A factor graph from plain lists of (scope, table).
 
-    `cards` is the number of values of each variable, by position or by name. A table holds nonnegative weights
-    (logarithms with `log=True`), one axis per variable of its scope, or flat with the last variable fastest.
+    Parameters
+    ----------
+    cards : sequence or mapping
+        The number of values of each variable, by position or by name.
+    factors : iterable of (scope, table)
+        A scope lists variables (names or positions). A table holds nonnegative weights, one axis per variable of its
+        scope, or flat with the last variable fastest.
+    log : bool
+        Tables hold logarithms of weights; -inf is impossible.
+    names : sequence of str, optional
+        The names of the variables where `cards` has none; X0, X1, … by default.
+
+    Returns
+    -------
+    FactorGraph
+        The model, frozen.
+
+    Raises
+    ------
+    ModelError
+        For a table that does not fit its scope, or holds what is no weight.
+
+    Examples
+    --------
+    >>> import definetti as dft
+    >>> dft.factor_graph({"rain": 2, "wet": 2}, [(["rain"], [4, 1]), (["rain", "wet"], [[9, 1], [1, 4]])])
+    FactorGraph(2 variables, 2 factors, 2 tables)
     """
     if isinstance(cards, Mapping):
         names, cards = list(cards), list(cards.values())

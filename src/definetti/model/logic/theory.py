@@ -157,7 +157,28 @@ class Evidence:
 
 @dataclass(frozen=True, eq=False)
 class MarkovLogic:
-    """A Markov logic network. Predicates in `closed` are false wherever the evidence does not speak of them."""
+    """A Markov logic network. `read` and `markov_logic` make one.
+
+    Attributes
+    ----------
+    sorts, predicates : mapping
+        By name.
+    formulas : tuple of WeightedFormula
+        Soft and hard ones.
+    evidence : mapping
+        What is known of each predicate.
+    closed : frozenset of str
+        Predicates that are false wherever the evidence does not speak of them.
+    unknown : mapping
+        Atoms of closed predicates that are left open.
+
+    Examples
+    --------
+    >>> import definetti as dft
+    >>> model = dft.markov_logic("Smokes(person)\\n1.5 Smokes(Anna)", domain={"person": 2})
+    >>> model.atom_count, model.sorts["person"].constants
+    (2, ('Anna', 'Person1'))
+    """
 
     sorts: Mapping[str, Sort]
     predicates: Mapping[str, Predicate]

@@ -28,7 +28,15 @@ STRETCH = 0.1  # seconds between two looks at the clock
 
 @dataclass(frozen=True)
 class LiftedSampler:
-    """Draw counts, then who, then the rest. No warm-up, no scan."""
+    """Independent exact samples of a Markov logic network: counts, then who, then the rest. No warm-up, no scan.
+
+    Examples
+    --------
+    >>> import definetti as dft
+    >>> model = dft.markov_logic("Smokes(person)\\n1.5 Smokes(x)", domain={"person": 10})
+    >>> dft.marginals(model, sampler=dft.LiftedSampler(), chains=2, sweeps=10, seed=7).run["sampler"]
+    'lifted'
+    """
 
     name: str = "lifted"
     scan: str | None = None

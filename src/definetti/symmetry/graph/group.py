@@ -10,7 +10,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from numbers import Real
-from typing import Any
+from os import PathLike
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,6 +27,9 @@ from definetti.symmetry.graph.factors_by_shape import Layout, layout
 from definetti.symmetry.graph.generator_text import read_generators
 from definetti.symmetry.graph.twins import Twins, twins
 from definetti.symmetry.graph.variable_graph import variable_graph
+
+if TYPE_CHECKING:
+    from definetti.symmetry.logic.renaming import RenamingSymmetries
 
 MOST_NODES = 4_000_000  # of the graph over literals
 TUPLE_CAP = 2_000_000  # members of a tuple's orbit
@@ -43,7 +47,29 @@ class Orbit:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Symmetries:
-    """A group of symmetries of `model`, acting on literals. `order` is None where it is not known."""
+    """A group of symmetries of a factor graph, acting on literals; `symmetries` finds it.
+
+    Attributes
+    ----------
+    model : FactorGraph
+        The simplified model.
+    group : PermutationGroup
+        Its generators.
+    order : int or None
+        The number of its elements; None where it is not known.
+    kind : {"literals", "variables", "given", "none"}
+        Where it comes from.
+    notices : tuple of Notice
+        What limits it.
+    seconds : float
+        What the search took.
+
+    Examples
+    --------
+    >>> import definetti as dft
+    >>> dft.symmetries(dft.factor_graph([2, 2], [([0, 1], [[1, 2], [2, 1]])]))
+    Symmetries(order 4, 1 orbits of 2 variables, literals)
+    """
 
     model: FactorGraph
     group: PermutationGroup
@@ -126,11 +152,44 @@ class Symmetries:
 # --- verbs -------------------------------------------------------------------------------------------------------
 
 
-def symmetries(model: Model, kind: str = "auto", generators: Any = None, time_limit: float = 10.0) -> Any:
-    """The symmetries of a model after evidence and simplification: found (`kind`), or given by `generators`.
+def symmetries(
+    model: Model,
+    kind: str = "auto",
+    generators: str | PathLike[str] | PermutationGroup | Sequence[str | Sequence[int] | np.ndarray] | None = None,
+    time_limit: float = 10.0,
+) -> Symmetries | RenamingSymmetries:
+    """The symmetries of a model after evidence and simplification: found, or given by generators.
 
-    Of a factor graph `Symmetries`; of a Markov logic network `RenamingSymmetries`, unless `kind` is `variables` or
-    `literals`, which ground it and ask for the symmetries of the ground model.
+    Parameters
+    ----------
+    model : FactorGraph or MarkovLogic
+        The model.
+    kind : {"auto", "literals", "variables", "renaming", "none"}
+        What to look for. "auto" means permutations of literals (variable, value) for a factor graph and renamings of
+        constants for Markov logic; "literals" and "variables" ground a Markov logic network.
+    generators : str, path, sequence or PermutationGroup, optional
+        The group instead: permutations in cycle notation, `(X0 X1)(X2 X3)` or `(X0=0 X0=1)`, one in a line; the path
+        of a file of them; or arrays of images. Each is checked against the model.
+    time_limit : float
+        Seconds for the search. What is known by then is returned, with a notice.
+
+    Returns
+    -------
+    Symmetries or RenamingSymmetries
+        The group: `order`, `orbits`, `orbit_of(name)`.
+
+    Raises
+    ------
+    SymmetryError
+        For a given permutation that is no symmetry; the message names the factor that breaks.
+
+    Examples
+    --------
+    >>> import definetti as dft
+    >>> ring = dft.factor_graph([2] * 4, [([i, (i + 1) % 4], [[3, 1], [1, 2]]) for i in range(4)])
+    >>> group = dft.symmetries(ring)
+    >>> group.order, group.orbit_of("X0")
+    (8, ['X0', 'X1', 'X2', 'X3'])
     """
     from definetti.model.graph.simplify import simplify
 
