@@ -145,7 +145,7 @@ def marginals(
 
     def answer(kernel: Any, plan: Plan, seconds: float | None, watched: bool = False) -> tuple[Marginals, float]:
         how = method if isinstance(kernel, Gibbs) else without_conditionals(method, kernel)
-        taken = _take(ready.question, kernel, plan, how, seconds, until, progress, watched)
+        taken = _take(ready.question, kernel, plan, how, seconds, until, report, watched)
         head = {"sampler": kernel.name, "estimator": how, "scan": kernel.scan, "symmetries": ready.symmetries}
         run = {**head, "world": world(source), **taken.run}
         run["seconds"] = {"symmetries": prepared, **taken.run["seconds"]}
@@ -155,7 +155,7 @@ def marginals(
         said = (*result.notices, *taken.notices, *_fallen_back(method, how, kernel))
         return replace(result, notices=said), taken.left
 
-    with reports(progress) as progress:
+    with reports(progress) as report:
         if wanted is None and ready.logic is not None:
             return _by_choice(answer, ready.sampler, ready.logic, plan, sweeps is None, seconds)
         return answer(ready.sampler, plan, seconds)[0]

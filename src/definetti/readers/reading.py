@@ -164,7 +164,7 @@ def observe(model: FactorGraph, evidence: Evidence | None) -> FactorGraph:
     if isinstance(evidence, str | PathLike):
         return read_evid(evidence, model)
     if isinstance(evidence, Mapping):
-        return model.condition(evidence)
+        return model.condition(cast("Mapping[str, int | str]", evidence))
     kind = type(evidence).__name__
     raise ModelError(f"evidence must be a path to an .evid file or a mapping from names to values, not a {kind}")
 
@@ -187,7 +187,7 @@ def _read_mln(path: Path, evidence: Evidence | None, logic: dict[str, Any]) -> M
     require_file(path)
     from definetti.readers.logic.mln import read_mln  # lark is loaded only for Markov logic
 
-    return read_mln(path, evidence=evidence, **logic)
+    return read_mln(path, evidence=cast("Any", evidence), **logic)
 
 
 def _refuse_logic(logic: Mapping[str, Any], why: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import log10
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -31,17 +31,6 @@ CURE = "use sampling, or observe some variables"
 MOST_BITS = 33  #: of states that are enumerated over orbits, if the group is large enough
 MOST_FACTORS = 300_000  #: of a ground model that elimination is tried on
 METHODS = ("auto", "lifted", "enumerate", "eliminate", "orbits")
-
-
-class Rows(Protocol):
-    """The part of `Symmetries` that is needed here: which variables share a row. Observed variables have row -1."""
-
-    @property
-    def row_of(self) -> np.ndarray: ...
-    @property
-    def row_size(self) -> np.ndarray: ...
-    @property
-    def row_representative(self) -> np.ndarray: ...
 
 
 def exact(
@@ -279,7 +268,7 @@ def _ground(model: MarkovLogic, queries: Sequence[str | Query]) -> tuple[FactorG
 
 @dataclass(frozen=True, eq=False)
 class AtomRows:
-    """`Rows` from the orbit numbers of a ground model's variables; a free variable without an orbit is alone."""
+    """Which variables of a ground model share a row, from their orbit numbers; a free one without an orbit is alone."""
 
     row_of: np.ndarray
     row_size: np.ndarray
@@ -377,7 +366,12 @@ def _by_group(
 
 
 def _marginals(
-    model: FactorGraph, queries: Sequence[Query], solution: Solution, method: str, grouped: Rows, evidence: np.ndarray
+    model: FactorGraph,
+    queries: Sequence[Query],
+    solution: Solution,
+    method: str,
+    grouped: AtomRows | Symmetries,
+    evidence: np.ndarray,
 ) -> Marginals:
     rows = tuple(
         OrbitRow(model.names[i], int(size), **_numbers(solution.marginal(model, int(i))))

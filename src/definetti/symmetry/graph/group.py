@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from numbers import Real
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -35,6 +35,7 @@ MOST_NODES = 4_000_000  # of the graph over literals
 TUPLE_CAP = 2_000_000  # members of a tuple's orbit
 KINDS = ("auto", "literals", "variables", "renaming", "none")
 Model = FactorGraph | MarkovLogic
+Generators = str | PathLike[str] | PermutationGroup | Sequence[str | Sequence[int] | np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -152,10 +153,18 @@ class Symmetries:
 # --- verbs -------------------------------------------------------------------------------------------------------
 
 
+@overload
+def symmetries(
+    model: FactorGraph, kind: str = "auto", generators: Generators | None = None, time_limit: float = 10.0
+) -> Symmetries: ...
+@overload
+def symmetries(
+    model: MarkovLogic, kind: str = "auto", generators: Generators | None = None, time_limit: float = 10.0
+) -> Symmetries | RenamingSymmetries: ...
 def symmetries(
     model: Model,
     kind: str = "auto",
-    generators: str | PathLike[str] | PermutationGroup | Sequence[str | Sequence[int] | np.ndarray] | None = None,
+    generators: Generators | None = None,
     time_limit: float = 10.0,
 ) -> Symmetries | RenamingSymmetries:
     """The symmetries of a model after evidence and simplification: found, or given by generators.
