@@ -22,12 +22,12 @@ from definetti.inference.marginals import available_cores, resolve
 from definetti.model.graph.factors import FREE
 from definetti.model.logic.atom_names import find_atom
 from definetti.samplers.draws import Draws
-from definetti.samplers.graph.gibbs import Gibbs
-from definetti.samplers.graph.sampling import Plan
+from definetti.samplers.gibbs import Gibbs
+from definetti.samplers.protocol import Plan
 from definetti.symmetry.logic.renaming import RenamingSymmetries
 
 CHAINS, WARM = 4, 100
-Question = LogicQuestion | GraphQuestion
+GraphQuestion = LogicQuestion | GraphQuestion
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +45,7 @@ class Case:
 class Statistics:
     """Those of a question that are answers: their columns, types and true values."""
 
-    question: Question
+    question: GraphQuestion
     columns: np.ndarray
     names: list[str]
     kinds: np.ndarray
@@ -67,7 +67,7 @@ class Statistics:
 def statistics(case: Case, method: str) -> Statistics:
     """For `standard` of single variables, else of orbits. Of two values only the second is an answer."""
     group = resolve(case.model, case.symmetries, 20.0)
-    question: Question
+    question: GraphQuestion
     if isinstance(group, RenamingSymmetries):
         question = logic_question(group, (), method)
         columns = list(range(len(question.group.sizes)))
@@ -83,9 +83,9 @@ def statistics(case: Case, method: str) -> Statistics:
 
 def _literals(question: GraphQuestion) -> tuple[list[int], list[str], list[int]]:
     """Statistics of the variables that stand for the rows, their names, and the places of their values."""
-    model, of = question.group.model, question.names["statistic_of"]
+    model, of = question.group.model, question.columns.statistic_of
     columns, names, values = [], [], []
-    for i in question.names["row_representative"].tolist():
+    for i in question.columns.row_representative.tolist():
         found = of[model.literal_start[i] : model.literal_start[i + 1]].tolist()
         found = found[1:] if len(found) == 2 else found
         columns += found
@@ -118,15 +118,15 @@ def orbits_of(single: Statistics, orbit: Statistics) -> np.ndarray:
     assert isinstance(many, GraphQuestion)
     model = one.group.model
     free = np.repeat(model.evidence == FREE, model.cards)
-    of = np.zeros(one.names["singles"], dtype=np.int64)
-    of[one.names["statistic_of"][free]] = many.names["statistic_of"][free]
+    of = np.zeros(one.columns.singles, dtype=np.int64)
+    of[one.columns.statistic_of[free]] = many.columns.statistic_of[free]
     return of
 
 
 # --- draws ----------------------------------------------------------------------------------------------
 
 
-def run(question: Question, method: str, chains: int, sweeps: int, seed: int) -> Draws:
+def run(question: GraphQuestion, method: str, chains: int, sweeps: int, seed: int) -> Draws:
     plan = Plan(chains, WARM, sweeps, seed, available_cores())
     sampling = question.sampling(Gibbs(), plan, method)
     for _ in sampling.steps():

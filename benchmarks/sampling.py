@@ -8,19 +8,20 @@ import numpy as np
 from measuring import cpu_seconds
 
 import definetti as dft
-from definetti.inference.marginals import ask
-from definetti.samplers.graph.gibbs import Gibbs
-from definetti.samplers.graph.sampling import Plan, Sampling
+from definetti.inference.graph.question import ask
+from definetti.samplers.gibbs import Gibbs
+from definetti.samplers.graph.sampling import GraphSampling
+from definetti.samplers.protocol import Plan
 from definetti.symmetry.graph.group import Symmetries
 
 
-def prepared(group: Symmetries, chains: int, sweeps: int, seed: int = 1, conditionals: bool = True) -> Sampling:
+def prepared(group: Symmetries, chains: int, sweeps: int, seed: int = 1, conditionals: bool = True) -> GraphSampling:
     """What `marginals` sets up before it samples: F and G (or F alone) of every orbit row, on one worker."""
     question = ask(group, (), "conditional", seed)
     kernel = Gibbs()
     engine = kernel.engine(group.model, question.slots)
     plan = Plan(chains=chains, burn_in=1, sweeps=sweeps, seed=seed, workers=1, conditionals=conditionals)
-    sampling = Sampling(group.model, kernel, engine, question.statistics, plan)
+    sampling = GraphSampling(group.model, kernel, engine, question.statistics, plan)
     sampling.warm()
     return sampling
 
@@ -41,7 +42,7 @@ def bare_and_folded(group: Symmetries, chains: int, sweeps: int) -> dict[str, Ca
     free = np.ascontiguousarray(group.model.free)
     orders = Gibbs().orders(free, np.random.SeedSequence(3), both.statistics.orbit_of).next(sweeps)
 
-    def sweeps_with(sampling: Sampling, folded: int) -> Callable[[], float]:
+    def sweeps_with(sampling: GraphSampling, folded: int) -> Callable[[], float]:
         return lambda: cpu_seconds(lambda: [block.run(orders, folded) for block in sampling.blocks])
 
     return {"bare": sweeps_with(both, 0), "F": sweeps_with(alone, 1), "F and G": sweeps_with(both, 2)}

@@ -32,12 +32,12 @@ _HOMES = {
     "Comparison": "definetti.model.compare",
     "Symmetries": "definetti.symmetry.graph.group",
     "RenamingSymmetries": "definetti.symmetry.logic.renaming",
-    "Progress": "definetti.samplers.graph.sampling",
-    "Gibbs": "definetti.samplers.graph.gibbs",
+    "Progress": "definetti.samplers.protocol",
+    "Gibbs": "definetti.samplers.gibbs",
     "Blocks": "definetti.samplers.graph.block_gibbs",
     "SwendsenWang": "definetti.samplers.graph.swendsen_wang",
     "Tempering": "definetti.samplers.graph.tempering",
-    "MCSat": "definetti.samplers.graph.mcsat",
+    "MCSat": "definetti.samplers.mcsat",
     "LiftedSampler": "definetti.samplers.logic.lifted",
     "DefinettiError": "definetti.errors",
     "ModelError": "definetti.errors",
@@ -73,13 +73,13 @@ if TYPE_CHECKING:
     from definetti.readers.reading import markov_logic as markov_logic
     from definetti.readers.reading import read as read
     from definetti.readers.writing import write as write
+    from definetti.samplers.gibbs import Gibbs as Gibbs
     from definetti.samplers.graph.block_gibbs import Blocks as Blocks
-    from definetti.samplers.graph.gibbs import Gibbs as Gibbs
-    from definetti.samplers.graph.mcsat import MCSat as MCSat
-    from definetti.samplers.graph.sampling import Progress as Progress
     from definetti.samplers.graph.swendsen_wang import SwendsenWang as SwendsenWang
     from definetti.samplers.graph.tempering import Tempering as Tempering
     from definetti.samplers.logic.lifted import LiftedSampler as LiftedSampler
+    from definetti.samplers.mcsat import MCSat as MCSat
+    from definetti.samplers.protocol import Progress as Progress
     from definetti.solvers.exact import exact as exact
     from definetti.solvers.lifted.cardinality import count_distribution as count_distribution
     from definetti.store import load as load

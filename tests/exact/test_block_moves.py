@@ -22,18 +22,19 @@ from uncompiled import uncompiled
 import definetti as dft
 from definetti.constraints.graph.connectivity import regions, single_moves_connect
 from definetti.errors import ModelError, TooLarge, Unsatisfiable
+from definetti.inference.graph.prepare import choose
+from definetti.inference.question import UNDECIDED
 from definetti.model.graph.factors import FactorGraph, factor_graph
 from definetti.model.graph.simplify import simplify
+from definetti.samplers.gibbs import Gibbs
+from definetti.samplers.graph import block_arrays
 from definetti.samplers.graph import block_gibbs as joint
-from definetti.samplers.graph import sampling as chains
 from definetti.samplers.graph.block_gibbs import Blocks
-from definetti.samplers.graph.gibbs import Gibbs
 from definetti.samplers.graph.lanes import slots_of
 from definetti.samplers.graph.starts import starts
 from definetti.samplers.graph.tables import Stuck
 from definetti.samplers.graph.tempering import Tempering
 from definetti.samplers.kernels import block_gibbs as kernels
-from definetti.samplers.registry import UNDECIDED, choose
 from definetti.solvers.graph import join_tree
 from definetti.symmetry.graph.group import none, symmetries
 
@@ -351,7 +352,7 @@ def test_memory_is_known_before_it_is_taken(monkeypatch: pytest.MonkeyPatch) -> 
     assert isinstance(block, joint.JointBlock)
     taken = block.state.nbytes + sum(a.nbytes for a in block._work) + sum(a.nbytes for a in block._sums)
     assert taken <= engine.memory(16, True) + 8 * engine.slots.count + model.n < 1.1 * taken
-    monkeypatch.setattr(chains, "available_memory", lambda: 1 << 10)
+    monkeypatch.setattr(block_arrays, "available_memory", lambda: 1 << 10)
     with pytest.raises(TooLarge, match="the factors of blocks"):
         Blocks().engine(model, engine.slots)
 

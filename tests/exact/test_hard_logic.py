@@ -20,12 +20,13 @@ from definetti.inference.marginals import marginals
 from definetti.model.logic.formulas import holds
 from definetti.model.logic.theory import MarkovLogic
 from definetti.readers.logic.mln import read_mln_text
-from definetti.samplers.graph.frozen_watch import Illegal
-from definetti.samplers.graph.sampling import Plan
 from definetti.samplers.logic.engine import compile_model, violations
 from definetti.samplers.logic.known_bits import pack
+from definetti.samplers.logic.queries import Asked
 from definetti.samplers.logic.sampling import RelationalSampling
 from definetti.samplers.logic.starts import first_states, put, tried_start, wishes
+from definetti.samplers.protocol import Plan
+from definetti.samplers.run import Illegal
 from definetti.symmetry.graph.group import symmetries
 
 ASTHMA = """person={{{people}}}
@@ -208,7 +209,7 @@ def test_in_debug_mode_an_illegal_state_is_seen_at_the_next_sweep(monkeypatch):
         planted[name][0] = True
 
     def swept(plant: bool) -> int:
-        sampling = RelationalSampling(r, group, (), Plan(chains=2, burn_in=2, sweeps=6, seed=1, workers=1))
+        sampling = RelationalSampling(r, Asked(group, dict, (), ()), Plan(2, 2, 6, seed=1, workers=1))
         for k, _ in enumerate(sampling.steps()):
             if plant and k == 2:
                 put(r, sampling._chains[1], {p: pack(tensor) for p, tensor in planted.items()})

@@ -18,7 +18,7 @@ from definetti.model.logic.formulas import holds
 from definetti.model.logic.theory import MarkovLogic
 from definetti.readers.logic.mln import read_mln_text
 from definetti.readers.reading import read
-from definetti.samplers.graph.gibbs import Gibbs
+from definetti.samplers.gibbs import Gibbs
 from definetti.samplers.logic.connectivity import relational_moves_connect
 from definetti.samplers.logic.known_bits import known_of
 from definetti.samplers.logic.tied_sites import tied_classes

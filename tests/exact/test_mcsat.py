@@ -14,9 +14,9 @@ import pytest
 from definetti.model.graph.factors import FactorGraph, factor_graph
 from definetti.model.logic.ground import ground
 from definetti.readers.logic.mln import read_mln_text
-from definetti.samplers.graph.mcsat import graph_of, state_of
 from definetti.samplers.kernels import mcsat as kernel
 from definetti.samplers.logic.mcsat import five_words
+from definetti.samplers.mcsat import graph_of, state_of
 
 THEORIES = {
     "smokers": "person={A,B}\nS(person)\nF(person,person)\n1.4 !S(x)\n0.6 !F(x,y)\n1.1 F(x,y) ^ S(x) => S(y)\n",

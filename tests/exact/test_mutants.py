@@ -19,14 +19,15 @@ from uncompiled import REAL, WHOLE, Sources, kernel_error, target, uncompiled, w
 import definetti as dft
 from definetti.errors import SymmetryError
 from definetti.groups import PermutationGroup
-from definetti.inference.marginals import Question, ask
+from definetti.inference.graph.question import GraphQuestion, ask
 from definetti.model.graph.factors import FactorGraph, factor_graph
 from definetti.model.graph.simplify import simplify
+from definetti.samplers.gibbs import Gibbs
 from definetti.samplers.graph import fields, tables
-from definetti.samplers.graph.gibbs import Gibbs
-from definetti.samplers.graph.sampling import Plan, Sampling
+from definetti.samplers.graph.sampling import GraphSampling
 from definetti.samplers.kernels import fields as field_kernels
 from definetti.samplers.kernels import tables as table_kernels
+from definetti.samplers.protocol import Plan
 from definetti.symmetry.graph.group import Symmetries, symmetries
 
 TOLERANCE = 1e-12  # as in the real tests
@@ -111,9 +112,9 @@ def test_draw_check_sees_lost_ties(change: tuple[str, str]) -> None:
         wide_probability(uncompiled(field_kernels, change), threshold)
 
 
-def sampling(question: Question, scan: str, source: ModuleType | None = None) -> Sampling:
+def sampling(question: GraphQuestion, scan: str, source: ModuleType | None = None) -> GraphSampling:
     gibbs, model = Gibbs(scan), question.group.model
-    run = Sampling(model, gibbs, gibbs.engine(model, question.slots), question.statistics, Plan(20, 0, 1, 7, 1))
+    run = GraphSampling(model, gibbs, gibbs.engine(model, question.slots), question.statistics, Plan(20, 0, 1, 7, 1))
     if source is not None:
         for block in run.blocks:
             block._kernels = source  # type: ignore[attr-defined]
@@ -165,7 +166,7 @@ def bias(model: FactorGraph, group: Symmetries) -> float:
     question = ask(group, (), "orbit", 0)
     means = aim.probability @ folded(question, aim.states)
     truth = dft.exact(model)
-    ones = {i: means[question.names["statistic_of"][model.literal_start[i] + 1]] for i in model.free.tolist()}
+    ones = {i: means[question.columns.statistic_of[model.literal_start[i] + 1]] for i in model.free.tolist()}
     return max(abs(ones[i] - truth[model.names[i]].probability) for i in ones)  # type: ignore[operator]
 
 

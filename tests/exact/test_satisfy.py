@@ -10,9 +10,9 @@ from hard_models import DIFFER, hard_grid, independent_sets, one_of, parity
 from hypothesis import given, settings
 from random_models import brute_force, models
 
+from definetti.constraints.graph.arc_consistency import hard_factors
 from definetti.constraints.graph.legal_states import clash, explain, impossible_literals, possible, violated
 from definetti.constraints.graph.legal_tuples import cubes
-from definetti.constraints.graph.possible_values import hard_factors
 from definetti.errors import Unsatisfiable
 from definetti.model.graph.factors import FactorGraph, factor_graph
 from definetti.model.graph.simplify import simplify

@@ -10,7 +10,7 @@ import pytest
 from definetti.diagnose import Diagnosis
 from definetti.inference.stopping import LEAST_GROWTH, MOST_GROWTH, Look, Stopping, worst
 from definetti.samplers.draws import Draws
-from definetti.samplers.graph.sampling import Progress
+from definetti.samplers.protocol import Progress
 
 
 @dataclass

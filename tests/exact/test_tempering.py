@@ -16,14 +16,14 @@ import definetti as dft
 from definetti.constraints.graph.connectivity import regions, single_moves_connect
 from definetti.constraints.graph.contract import untie
 from definetti.errors import ModelError
+from definetti.inference.graph.prepare import choose
 from definetti.model.graph.factors import FactorGraph, factor_graph
 from definetti.model.graph.simplify import simplify
+from definetti.samplers.gibbs import Gibbs
 from definetti.samplers.graph import tempering
-from definetti.samplers.graph.gibbs import Gibbs
 from definetti.samplers.graph.lanes import slots_of
 from definetti.samplers.graph.tempering import Tempering, TemperingBlock, build, ladder, penalty, softened
 from definetti.samplers.kernels import tempering as kernels
-from definetti.samplers.registry import choose
 from definetti.symmetry.graph.group import none
 
 TOLERANCE = 1e-12

@@ -18,8 +18,8 @@ from definetti.inference.assemble import judge
 from definetti.inference.graph.question import ask
 from definetti.inference.logic.question import logic_question
 from definetti.samplers.draws import Draws
-from definetti.samplers.graph.gibbs import Gibbs
-from definetti.samplers.graph.sampling import Plan
+from definetti.samplers.gibbs import Gibbs
+from definetti.samplers.protocol import Plan
 from definetti.samplers.tracking import Tracked
 
 RULES = """person = {A, B, C, D, E, F}
@@ -119,9 +119,9 @@ def answers(model: dft.MarkovLogic, engine: str, method: str, chains: int) -> tu
         columns = np.arange(len(atoms))
     else:
         question = ask(group, (), method, 5)
-        rows, simple = question.names["row_representative"], question.group.model
+        rows, simple = question.columns.row_representative, question.group.model
         atoms = [simple.names[i] for i in rows.tolist()]
-        columns = question.names["statistic_of"][simple.literal_start[rows] + 1]
+        columns = question.columns.statistic_of[simple.literal_start[rows] + 1]
     sampling = question.sampling(Gibbs(), Plan(chains, 100, 500, 5, 2), method)
     for _ in sampling.steps():
         pass
@@ -264,7 +264,7 @@ def test_random_scan_takes_f_and_g_at_the_same_visits() -> None:
 
 
 def test_estimates_outside_are_cut_with_a_note() -> None:
-    from definetti.inference.graph.question import cut_notices
+    from definetti.inference.assemble import cut_notices
 
     assert not cut_notices(np.array([0.0, 1.0, 0.5]))
     (note,) = cut_notices(np.array([-1e-6, 0.2]))

@@ -18,9 +18,10 @@ import definetti as dft
 from definetti.cli.main import run
 from definetti.errors import DefinettiError, TooLarge, UnknownName
 from definetti.inference.stopping import Look, Stopping
-from definetti.samplers.graph.sampling import Plan, Progress
 from definetti.samplers.logic.engine import compile_model
+from definetti.samplers.logic.queries import Asked
 from definetti.samplers.logic.sampling import RelationalSampling
+from definetti.samplers.protocol import Plan, Progress
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 PAIR = "Friends(Person1,Person2) ^ Friends(Person2,Person3)"
@@ -123,7 +124,7 @@ def test_the_progress_tells_the_time_that_is_left_by_the_clock() -> None:
 def test_states_inside_the_first_sweep_are_counted_some_atoms_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     group = dft.symmetries(smokers(40))
     r = compile_model(group.model, group.atom_orbits, plain=True)
-    sampling = RelationalSampling(r, group, (), Plan(1, 1, None, 5, 1))
+    sampling = RelationalSampling(r, Asked(group, dict, (), ()), Plan(1, 1, None, 5, 1))
     chain = r.start(5)
     whole = sampling._orbit_means(chain)
     friends = r.atoms(chain, "Friends")
@@ -134,7 +135,7 @@ def test_states_inside_the_first_sweep_are_counted_some_atoms_at_a_time(monkeypa
 
 
 def test_a_model_that_does_not_fit_is_refused_with_the_figure() -> None:
-    with pytest.raises(TooLarge, match="bytes") as caught:
+    with pytest.raises(TooLarge, match=r"needs [\d.]+ [GT]B, the limit is [\d.]+ [MG]B") as caught:
         dft.marginals(smokers(1_000_000), seconds=1, seed=1)
     assert caught.value.size >= 10**12 / 8
 

@@ -12,10 +12,11 @@ from small_models import hard_pairs, ising_ring, mean_field, potts_ring, triples
 
 import definetti as dft
 from definetti.errors import ModelError
-from definetti.inference.marginals import ask
+from definetti.inference.graph.question import ask
 from definetti.model.graph.factors import FactorGraph, factor_graph
-from definetti.samplers.graph.gibbs import Gibbs
-from definetti.samplers.graph.sampling import Plan, Sampling
+from definetti.samplers.gibbs import Gibbs
+from definetti.samplers.graph.sampling import GraphSampling
+from definetti.samplers.protocol import Plan
 from definetti.symmetry.graph.group import symmetries
 
 CASES = [
@@ -30,7 +31,7 @@ def stored(model: FactorGraph, chains: int, sweeps: int, seed: int) -> np.ndarra
     question = ask(symmetries(model), (), "orbit", seed)
     gibbs, simple = Gibbs(), question.group.model
     engine = gibbs.engine(simple, question.slots)
-    run = Sampling(simple, gibbs, engine, question.statistics, Plan(chains, 0, sweeps, seed, 1))
+    run = GraphSampling(simple, gibbs, engine, question.statistics, Plan(chains, 0, sweeps, seed, 1))
     states = []
     for _ in range(sweeps):
         order = run._orders.next(1)

@@ -39,7 +39,7 @@ def command(source: Source, as_json: bool, quiet: bool) -> int:
 def factor_graph_facts(model: FactorGraph) -> dict[str, Any]:
     import numpy as np
 
-    arities = np.diff(model.scope_start)
+    arities = model.arity
     arrays = (
         model.cards,
         model.scope_start,

@@ -13,7 +13,11 @@ from click.core import ParameterSource
 from definetti import show
 from definetti.cli.options import FILE, Positive, Source, answers, prints, reads_model, symmetry, together
 from definetti.cli.output import answer, complete
+from definetti.estimators import ESTIMATORS
+from definetti.estimators import help_text as estimator_help
 from definetti.inference.progress import progress_line
+from definetti.samplers import registry
+from definetti.samplers.gibbs import SCANS
 
 if TYPE_CHECKING:
     from definetti.model.marginals import Marginals
@@ -24,26 +28,31 @@ sampling = together(
     click.option("--samples", type=FILE, help="Use draws that another program made: CSV, a row per draw."),
     click.option(
         "--sampler",
+        type=click.Choice(registry.names()),
         default="auto",
         show_default=True,
-        metavar="NAME",
-        help="auto, gibbs, mcsat; blocks, swendsen-wang, tempering (Markov logic is grounded); lifted (Markov logic).",
+        help=registry.help_text(),
     ),
     click.option(
         "--estimator",
-        type=click.Choice(["auto", "standard", "orbit", "conditional", "control"]),
+        type=click.Choice(list(ESTIMATORS)),
         default="auto",
         show_default=True,
-        help="What to make of the draws.",
+        help=estimator_help(),
     ),
     click.option(
         "--scan",
-        type=click.Choice(["symmetric", "random", "fixed"]),
+        type=click.Choice(SCANS),
         default="symmetric",
         show_default=True,
         help="The order in which a sweep visits the variables.",
     ),
-    click.option("--chains", type=COUNT, metavar="N", help="Independent chains.  [default: 64 on factor graphs]"),
+    click.option(
+        "--chains",
+        type=COUNT,
+        metavar="N",
+        help="Independent chains.  [default: 64 on factor graphs, 8 on Markov logic]",
+    ),
     click.option("--sweeps", type=COUNT, metavar="N", help="Kept sweeps of each chain.  [default: 2000]"),
     click.option("--seconds", type=Positive(), metavar="S", help="Sample for so long instead."),
     click.option(

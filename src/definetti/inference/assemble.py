@@ -1,5 +1,4 @@
-"""From estimates of statistics to Marginals: rows, queries, and the notices that say which numbers cannot be
-trusted."""
+"""From estimates of statistics to answers: errors, and the notices that say which numbers cannot be trusted."""
 
 from __future__ import annotations
 
@@ -12,46 +11,12 @@ import numpy as np
 from definetti.diagnose import Diagnosis, diagnose, weighted_mean
 from definetti.errors import Notice
 from definetti.estimators.values import METHODS, ORBIT, Estimates
-from definetti.inference.graph.events import Event
-from definetti.model.graph.factors import FactorGraph
-from definetti.model.marginals import Estimate, Marginals, OrbitRow, Variables
-from definetti.model.queries import Query
+from definetti.model.marginals import Estimate, OrbitRow
 from definetti.samplers.draws import Draws
 
 MOST_RHAT = 1.05
 FEWEST_ESS = 100.0
 ROUNDING = 1e-14
-
-
-def with_events(draws: Draws, events: Sequence[Event], singles: int) -> Draws:
-    """The draws with one column per event (the sum of its conjunctions) after the single-literal columns."""
-    if not events:
-        return draws
-
-    def join(batches: np.ndarray, unknown: float | None = None) -> np.ndarray:
-        columns, at = [], singles
-        for event in events:
-            part = event.certain + event.sign * batches[:, :, at : at + len(event.tuples)].sum(axis=2)
-            columns.append(np.full_like(part, unknown) if unknown is not None else part)
-            at += len(event.tuples)
-        return np.concatenate([batches[:, :, :singles], np.stack(columns, axis=2)], axis=2)
-
-    g = None if draws.g is None else join(draws.g, np.nan)
-    assert draws.last is not None
-    sizes = [*draws.sizes[:singles], *(event.orbit_size for event in events)]
-    groups = None
-    if draws.groups is not None:
-        single = draws.groups[:singles]
-        groups = np.append(single, np.arange(len(events)) + single.max(initial=-1) + 1)
-    return replace(
-        draws,
-        f=join(draws.f),
-        last=join(draws.last),
-        g=g,
-        drawn=None if draws.drawn is None else join(draws.drawn, np.nan),
-        sizes=np.array(sizes, dtype=np.int64),
-        groups=groups,
-    )
 
 
 def judge(estimates: Estimates, draws: Draws, certain: np.ndarray) -> Diagnosis:
@@ -81,58 +46,24 @@ def judge(estimates: Estimates, draws: Draws, certain: np.ndarray) -> Diagnosis:
     return replace(found, mcse=mcse, ess=ess, frozen=frozen)
 
 
-def assemble(
-    model: FactorGraph,
-    names: Mapping[str, Any],
-    estimates: Estimates,
-    found: Diagnosis,
-    queries: Sequence[Query],
-    events: Sequence[Event],
-    run: Mapping[str, Any],
-    notices: Sequence[Notice],
-    interrupted: bool = False,
-) -> Marginals:
-    """`names`: row_of, row_size, row_representative, and statistic_of (literal → statistic)."""
-    statistic_of, singles, half_width = names["statistic_of"], names["singles"], found.half_width
-
-    def answer(columns: np.ndarray) -> dict[str, Any]:
-        if len(columns) == 2:
-            columns = columns[1:]
-        fields = {
-            "probability": np.clip(estimates.value[columns], 0.0, 1.0),
-            "mcse": found.mcse[columns],
-            "rhat": found.rhat[columns],
-            "ess": found.ess[columns],
-            "half_width": half_width[columns],
-        }
-        made: dict[str, Any] = {"estimator": METHODS[estimates.method[columns[0]]]} if len(columns) else {}
-        if len(columns) == 1:
-            made["constant"] = bool(found.constant[columns[0]])
-            return made | {key: number(value[0]) for key, value in fields.items()}
-        made["constant"] = found.constant[columns].tolist()
-        return made | {key: [number(v) for v in value] for key, value in fields.items()}
-
-    rows = []
-    for i, size in zip(names["row_representative"].tolist(), names["row_size"].tolist(), strict=True):
-        columns = statistic_of[model.literal_start[i] : model.literal_start[i + 1]]
-        one_value: dict[str, Any] = {"probability": 0.0, "mcse": 0.0}  # never value 1
-        fields = answer(columns) if len(columns) > 1 else one_value
-        rows.append(OrbitRow(model.names[i], size, **fields))
-    members = Variables(model.names, names["row_of"], model.evidence, model.cards, model.index)
-    marginals = Marginals(tuple(rows), members, run=run, interrupted=interrupted)
-    place = {event.query.text: singles + k for k, event in enumerate(events)}
-    asked: dict[str, Estimate] = {}
-    for query in queries:
-        if query.text in place:
-            event = events[place[query.text] - singles]
-            fields = answer(np.array([place[query.text]]))
-            asked[query.text] = Estimate(**fields, orbit_size=event.orbit_size)
-            if not event.tuples:
-                asked[query.text] = Estimate(float(event.certain > 0), 0.0, None, None, 1)
-        else:
-            asked[query.text] = marginals[model.names[query.variables[0]]]
-    doubt = doubts(rows, asked) + _frozen(names, found, model)
-    return Marginals(tuple(rows), members, asked, run, (*notices, *doubt), interrupted=interrupted)
+def answer(estimates: Estimates, found: Diagnosis, half_width: np.ndarray, columns: np.ndarray) -> dict[str, Any]:
+    """The fields of an `Estimate` from the statistics of a variable's values: lists, or numbers where one column, or
+    that of value 1 of two, says all. `half_width` is that of all statistics."""
+    if len(columns) == 2:
+        columns = columns[1:]
+    fields = {
+        "probability": np.clip(estimates.value[columns], 0.0, 1.0),
+        "mcse": found.mcse[columns],
+        "rhat": found.rhat[columns],
+        "ess": found.ess[columns],
+        "half_width": half_width[columns],
+    }
+    made: dict[str, Any] = {"estimator": METHODS[estimates.method[columns[0]]]} if len(columns) else {}
+    if len(columns) == 1:
+        made["constant"] = bool(found.constant[columns[0]])
+        return made | {key: number(value[0]) for key, value in fields.items()}
+    made["constant"] = found.constant[columns].tolist()
+    return made | {key: [number(v) for v in value] for key, value in fields.items()}
 
 
 def number(value: float) -> float | None:
@@ -140,22 +71,22 @@ def number(value: float) -> float | None:
     return None if np.isnan(value) else float(value)
 
 
-def _frozen(names: Mapping[str, Any], found: Diagnosis, model: FactorGraph) -> list[Notice]:
-    """Variables that no update could move, though hard factors do not fix them by themselves."""
-    first = model.literal_start[names["row_representative"]]
-    stuck = np.flatnonzero(found.frozen[names["statistic_of"][first]]) if len(first) else first
-    if not len(stuck):
+def cut_notices(values: np.ndarray) -> list[Notice]:
+    """Fitted estimates can leave [0, 1]; they are cut to it."""
+    outside = int(((values < -ROUNDING) | (values > 1 + ROUNDING)).sum())
+    if not outside:
         return []
-    name, count = model.names[names["row_representative"][stuck[0]]], int(names["row_size"][stuck].sum())
-    return [frozen_notice(name, count)]
+    return [Notice("note", f"{outside} estimates outside [0, 1] were cut to it; their errors are as they were")]
 
 
-def frozen_notice(name: str, count: int) -> Notice:
-    text = (
-        f"{count} variables never moved, {name} among them: at every update one value was certain. "
-        "Either the model forces them, or single-site moves cannot reach the other values"
-    )
-    return Notice("frozen", text)
+def fallback_notices(fallback: np.ndarray, method: str) -> list[Notice]:
+    if not fallback.any():
+        return []
+    if method == "control":
+        why = "too few batches to fit control variates, or none that vary,"
+        text = f"{why} for {int(fallback.sum())} numbers; 'orbit' was used for them"
+        return [Notice("fallback", text)]
+    return [Notice("fallback", f"the estimator {method!r} does not apply to joint queries; 'orbit' was used for them")]
 
 
 def doubts(rows: Sequence[OrbitRow], asked: Mapping[str, Estimate]) -> list[Notice]:

@@ -9,42 +9,31 @@ import os
 import secrets
 import time
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from definetti.constraints.logic.forced_atoms import told_in_formulas
 from definetti.errors import INTERRUPTED, ModelError, Notice
 from definetti.estimators import choose
-from definetti.inference.graph.prepare import prepare
-from definetti.inference.graph.question import Question, ask
-from definetti.inference.logic.mcsat_fallback import crossing_plan, may_cross, prefer, stuck
-from definetti.inference.logic.prepare import prepare_logic
-from definetti.inference.logic.question import logic_question
 from definetti.inference.progress import reports
+from definetti.inference.question import Question, is_stuck
 from definetti.inference.stopping import MOST_SECONDS, Stopping
-from definetti.model.graph.factors import FactorGraph
-from definetti.model.graph.simplify import simplify
-from definetti.model.logic.theory import MarkovLogic
 from definetti.model.marginals import Marginals
-from definetti.readers.logic.queries import ground_queries
 from definetti.samplers.draws import Draws
-from definetti.samplers.graph.gibbs import Gibbs
-from definetti.samplers.graph.mcsat import MCSat
-from definetti.samplers.graph.sampling import Plan, Progress, Sampling
-from definetti.samplers.logic.lifted import LiftedSampler, LiftedSampling
-from definetti.samplers.logic.sampling import RelationalSampling
-from definetti.samplers.registry import Sampler, named
-from definetti.symmetry.graph.group import Symmetries
-from definetti.symmetry.graph.group import symmetries as find_symmetries
-from definetti.symmetry.logic.ground_members import by_atoms
-from definetti.symmetry.logic.renaming import RenamingSymmetries
+from definetti.samplers.protocol import Plan, Progress, Sampler, Sampling
+from definetti.samplers.registry import named
+from definetti.symmetry.fits import is_group, require_fit
 
-CHAINS = 64
-LOGIC_CHAINS = 8
+if TYPE_CHECKING:
+    from definetti.model.graph.factors import FactorGraph
+    from definetti.model.logic.theory import MarkovLogic
+    from definetti.symmetry.graph.group import Symmetries
+    from definetti.symmetry.logic.renaming import RenamingSymmetries
+
 SWEEPS = 2000
+KINDS = ("graph", "logic")
 REAL = (int, float, np.number)
 
 
@@ -54,7 +43,7 @@ def marginals(
     *,
     model: FactorGraph | None = None,
     symmetries: str | Symmetries | RenamingSymmetries | None = "auto",
-    sampler: str | Sampler | LiftedSampler = "auto",
+    sampler: str | Sampler = "auto",
     estimator: str = "auto",
     scan: str = "symmetric",
     chains: int | None = None,
@@ -127,7 +116,7 @@ def marginals(
     queries = [queries] if isinstance(queries, str) else queries
     chains, sweeps, workers = (_whole(chains, "chains"), _whole(sweeps, "sweeps"), _whole(workers, "workers"))
     burn_in, seed = _whole(burn_in, "burn_in", 0), _whole(seed, "seed", 0)
-    if not isinstance(source, FactorGraph | MarkovLogic):
+    if getattr(source, "kind", None) not in KINDS:
         from definetti.inference.samples import from_samples
 
         return from_samples(source, queries, model, symmetries, estimator, burn_in or 0, time_limit, seed)
@@ -136,100 +125,44 @@ def marginals(
     _check_length(sweeps, seconds, until)
     seed = secrets.randbits(32) if seed is None else seed
     began = time.perf_counter()
-    ready = _ready(source, check(source, symmetries), wanted, scan, queries, method, seed, time_limit)
-    if isinstance(ready.sampler, LiftedSampler):
-        burn_in = 0  # every draw of a lifted sampler is exact
-    chains = chains or (CHAINS if ready.logic is None else LOGIC_CHAINS)
-    plan = _plan(chains, sweeps, seconds, until, burn_in, seed, workers)
+    asked: Any = source  # a model of either kind
+    ready = _prepare(asked).ready(asked, check(asked, symmetries), wanted, scan, queries, method, seed, time_limit)
+    if not ready.sampler.warms_up:
+        burn_in = 0
+    plan = _plan(chains or ready.chains, sweeps, seconds, until, burn_in, seed, workers)
     prepared = time.perf_counter() - began
 
-    def answer(kernel: Any, plan: Plan, seconds: float | None, watched: bool = False) -> tuple[Marginals, float]:
-        how = method if isinstance(kernel, Gibbs) else without_conditionals(method, kernel)
+    def answer(kernel: Sampler, plan: Plan, seconds: float | None, watched: bool = False) -> tuple[Marginals, float]:
+        how = usable(method, kernel)
         taken = _take(ready.question, kernel, plan, how, seconds, until, report, watched)
         head = {"sampler": kernel.name, "estimator": how, "scan": kernel.scan, "symmetries": ready.symmetries}
-        run = {**head, "world": world(source), **taken.run}
+        run = {**head, "world": world(asked), **taken.run}
         run["seconds"] = {"symmetries": prepared, **taken.run["seconds"]}
-        result = ready.question.conclude(taken.draws, how, run, taken.interrupted)
-        if ready.logic is None and isinstance(source, MarkovLogic):
-            result = by_atoms(source, result)
+        result = ready.in_names_of_source(ready.question.conclude(taken.draws, how, run, taken.interrupted))
         said = (*result.notices, *taken.notices, *_fallen_back(method, how, kernel))
         return replace(result, notices=said), taken.left
 
     with reports(progress) as report:
-        if wanted is None and ready.logic is not None:
-            return _by_choice(answer, ready.sampler, ready.logic, plan, sweeps is None, seconds)
+        if ready.strategy is not None:
+            return ready.strategy(answer, ready.sampler, plan, sweeps is None, seconds)
         return answer(ready.sampler, plan, seconds)[0]
 
 
-@dataclass(frozen=True, eq=False)
-class Ready:
-    """What a run asks, of which sampler; `logic` is the model where it is sampled without grounding."""
-
-    question: Question
-    sampler: Any
-    symmetries: str
-    logic: MarkovLogic | None
+def _prepare(model: FactorGraph | MarkovLogic) -> Any:
+    """The module that prepares this kind of model, the other kind's engines not loaded."""
+    return import_module(f"definetti.inference.{model.kind}.prepare")
 
 
-def _ready(
-    source: FactorGraph | MarkovLogic,
-    group: Any,
-    wanted: Sampler | LiftedSampler | None,
-    scan: str,
-    queries: Sequence[str],
-    method: str,
-    seed: int,
-    time_limit: float,
-) -> Ready:
-    """Find the group, choose the sampler and lay out what is to be counted."""
-    sampler, notices, asked = wanted, (), queries
-    if isinstance(source, MarkovLogic):
-        logic = prepare_logic(source, group, wanted, scan, time_limit)
-        group, sampler, notices = logic.group, logic.sampler, logic.notices
-        if isinstance(group, RenamingSymmetries):
-            return Ready(logic_question(group, queries, method, notices), sampler, group.kind, group.model)
-        asked = ground_queries(source, queries)
-    if isinstance(sampler, LiftedSampler):
-        raise ModelError(f"the sampler {sampler.name!r} is for Markov logic with symmetries by renaming, or none")
-    with told_in_formulas(source) if isinstance(source, MarkovLogic) else nullcontext():
-        core = prepare(source, group, sampler, scan, time_limit)  # type: ignore[arg-type]
-    question = ask(core.group, asked, method, seed, core.untied, (*notices, *core.notices))
-    return Ready(question, core.sampler, core.group.kind, None)
-
-
-def _by_choice(
-    answer: Callable[..., tuple[Marginals, float]],
-    kernel: Any,
-    model: MarkovLogic,
-    plan: Plan,
-    by_default: bool,
-    seconds: float | None,
-) -> Marginals:
-    """The answer of the sampler that `auto` took for a Markov logic network; MC-SAT's, where Gibbs sampling is
-    stuck."""
-    if isinstance(kernel, MCSat):
-        return answer(kernel, crossing_plan(model, plan, by_default), seconds)[0]
-    crossable = may_cross(model)
-    result, left = answer(kernel, plan, seconds, crossable)
-    if not crossable or not stuck(result.notices) or result.interrupted or left <= 0:
-        return result
-    try:
-        other = crossing_plan(model, plan, by_default, left)
-        return prefer(result, answer(MCSat(), other, None if math.isinf(left) else left)[0])
-    except KeyboardInterrupt:
-        return replace(result, interrupted=True)
-
-
-def without_conditionals(method: str, kernel: Any) -> str:
-    """For samplers that are not single-site Gibbs sampling alone: they have no full conditionals, or such that differ
-    from the states by moves of another kind, which the choice of `auto` is not made for."""
-    within = getattr(kernel, "over", kernel)  # of tempering
-    if method == "standard" or (method != "auto" and not isinstance(within, LiftedSampler | MCSat)):
+def usable(method: str, sampler: Sampler) -> str:
+    """The estimator, or `orbit` for samplers that are not single-site Gibbs sampling alone: they have no full
+    conditionals, or such that differ from the states by moves of another kind, which the choice of `auto` is not made
+    for."""
+    if sampler.single_site or method == "standard" or (method != "auto" and sampler.conditionals):
         return method
     return "orbit"
 
 
-def _fallen_back(method: str, used: str, kernel: Any) -> list[Notice]:
+def _fallen_back(method: str, used: str, kernel: Sampler) -> list[Notice]:
     """For those who asked for an estimator by name and get another."""
     if method in ("auto", used):
         return []
@@ -250,7 +183,7 @@ class Taken:
 
 def _take(
     question: Question,
-    kernel: Any,
+    kernel: Sampler,
     plan: Plan,
     method: str,
     seconds: float | None,
@@ -263,10 +196,10 @@ def _take(
     sampling = question.sampling(kernel, plan, method)
     compiled = time.perf_counter()
 
-    def is_stuck() -> bool:
-        return stuck([*question.conclude(sampling.draws(), method, {}, False).notices, *sampling.notices()])
+    def stuck() -> bool:
+        return is_stuck([*question.conclude(sampling.draws(), method, {}, False).notices, *sampling.notices()])
 
-    stopping = Stopping(question, method, seconds, until, progress is not None, is_stuck if watched else None)
+    stopping = Stopping(question, method, seconds, until, progress is not None, stuck if watched else None)
     interrupted = _follow(sampling, stopping, progress)
     draws = sampling.draws()
     if draws.sweeps == 0:
@@ -282,59 +215,35 @@ def _take(
         "workers": plan.workers,
         "seed": plan.seed,
         **stopping.run(),
+        **sampling.report(),
     }
-    if ladder := getattr(sampling, "ladder", None):  # of parallel tempering
-        run["tempering"] = ladder.report()
-    notices = [] if interrupted else stopping.notices()
-    notices += sampling.notices() if hasattr(sampling, "notices") else []
+    notices = [*([] if interrupted else stopping.notices()), *sampling.notices()]
     return Taken(draws, run, tuple(notices), interrupted, stopping.remaining)
 
 
 def world(model: FactorGraph | MarkovLogic) -> str:
     """What is taken for false without being said."""
-    closed = sorted(model.closed) if isinstance(model, MarkovLogic) else []
+    closed = sorted(getattr(model, "closed", ()))
     return f"closed: {','.join(closed)}" if closed else "open"
 
 
 def check(model: FactorGraph | MarkovLogic, wanted: Any) -> Any:
     """A group that was given must belong to the model."""
-    if isinstance(wanted, RenamingSymmetries):
-        fits = isinstance(model, MarkovLogic) and _same_logic(model, wanted.source or wanted.model)
-    else:
-        fits = not (isinstance(wanted, Symmetries) and isinstance(model, FactorGraph)) or _same(
-            simplify(model), wanted.model
-        )
-    if not fits:
-        raise ModelError("these symmetries belong to another model, or to other evidence; find them for this one")
+    if is_group(wanted):
+        require_fit(model, wanted)
     return wanted
 
 
-def resolve(model: FactorGraph | MarkovLogic, wanted: Any, time_limit: float) -> Symmetries | RenamingSymmetries:
+def resolve(model: FactorGraph | MarkovLogic, wanted: Any, time_limit: float) -> Any:
     """The group to average over: found, given, or none."""
-    if isinstance(check(model, wanted), RenamingSymmetries | Symmetries):
+    if is_group(check(model, wanted)):
         return wanted
-    return find_symmetries(model, "none" if wanted is None else wanted, None, time_limit)
+    from definetti.symmetry.graph.group import symmetries
+
+    return symmetries(model, "none" if wanted is None else wanted, None, time_limit)
 
 
-def _same_logic(a: MarkovLogic, b: MarkovLogic) -> bool:
-    """The same theory with the same evidence."""
-    if a.formulas != b.formulas or a.sorts != b.sorts or a.closed != b.closed or a.evidence.keys() != b.evidence.keys():
-        return False
-    pairs = [(a.evidence[name], b.evidence[name]) for name in a.evidence]
-    return all(np.array_equal(x.tuples, y.tuples) and np.array_equal(x.values, y.values) for x, y in pairs)
-
-
-def _same(a: FactorGraph, b: FactorGraph) -> bool:
-    """Two simplified models with the same variables, evidence and factors: the group's own model is the one sampled."""
-    parts = ("cards", "evidence", "scope_start", "scope", "table_of", "table_start", "tables")
-    return a.names == b.names and all(np.array_equal(getattr(a, part), getattr(b, part)) for part in parts)
-
-
-def _follow(
-    sampling: Sampling | RelationalSampling | LiftedSampling,
-    stopping: Stopping,
-    progress: Callable[[Progress], None] | None,
-) -> bool:
+def _follow(sampling: Sampling, stopping: Stopping, progress: Callable[[Progress], None] | None) -> bool:
     """Run to the end, to the time limit, or to the wanted error; true if interrupted."""
     try:
         for step in sampling.steps():

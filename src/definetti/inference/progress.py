@@ -10,7 +10,7 @@ from definetti import show
 from definetti.errors import ModelError
 
 if TYPE_CHECKING:
-    from definetti.samplers.graph.sampling import Progress
+    from definetti.samplers.protocol import Progress
 
 
 @contextmanager

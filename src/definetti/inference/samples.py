@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
+from definetti.constraints.graph.arc_consistency import hard_factors
 from definetti.constraints.graph.legal_tuples import factor_groups
-from definetti.constraints.graph.possible_values import hard_factors
 from definetti.errors import ModelError
-from definetti.estimators import choose
+from definetti.estimators import ESTIMATORS, choose
 from definetti.inference.graph.events import flat_tuples
 from definetti.inference.graph.question import GraphQuestion, ask
 from definetti.inference.marginals import resolve
@@ -26,7 +26,6 @@ from definetti.model.marginals import Marginals
 from definetti.readers.samples import from_labels
 from definetti.samplers.draws import Draws
 from definetti.samplers.graph.frozen_watch import hard_parts, truly_frozen
-from definetti.symmetry.graph.group import Symmetries
 
 BATCHES = 32
 MOST_LOOKED_UP = 1 << 22  # literals of joint events looked up at once: orbits of tuples may be large
@@ -49,16 +48,15 @@ def from_samples(
     if model is None:
         raise ModelError(f"samples need their model: marginals(samples, model=…); got a {type(source).__name__} alone")
     method = choose(estimator)
-    if method in ("conditional", "control"):
+    if ESTIMATORS[method].conditionals:
         raise ModelError("samples carry no full conditionals; use the estimator 'orbit'")
-    if not isinstance(model, FactorGraph):
+    if getattr(model, "kind", None) != "graph":
         raise ModelError("samples of Markov logic are about ground atoms: give their ground model, model=dft.ground(…)")
     samples = as_array(source, model)
     if not 0 <= burn_in < samples.shape[1]:
         raise ModelError(f"burn_in is {burn_in}, but a chain has {samples.shape[1]} draws")
     samples = samples[:, burn_in:]
     group = resolve(model, symmetries, time_limit)
-    assert isinstance(group, Symmetries)
     question = ask(group, queries, method, 0 if seed is None else seed)
     _check_possible(samples, model)
     frozen, forced = _stuck(samples, group.model)

@@ -13,14 +13,14 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from definetti.diagnose import Diagnosis
 from definetti.errors import Notice
 from definetti.samplers.draws import Draws
-from definetti.samplers.graph.sampling import Progress
+from definetti.samplers.protocol import Progress, Sampling
 
 FEWEST_BATCHES = 20  # or as many as are kept where statistics are very many
 MOST_RHAT = 1.01
@@ -91,7 +91,7 @@ class Stopping:
         spent = 0.0 if self._began is None else time.perf_counter() - self._began
         return max(self.limit - spent, 0.0)
 
-    def step(self, sampling: Any, report: Progress) -> bool:
+    def step(self, sampling: Sampling, report: Progress) -> bool:
         if self._began is None:
             self._began = time.perf_counter() - report.seconds
             self._fewest = min(FEWEST_BATCHES, sampling.most_batches)
@@ -102,7 +102,7 @@ class Stopping:
         self.left = self._left(report)
         return self.reached or (self.remaining == 0.0 and sampling.can_stop) or self._in_vain(sampling, report)
 
-    def _in_vain(self, sampling: Any, report: Progress) -> bool:
+    def _in_vain(self, sampling: Sampling, report: Progress) -> bool:
         if self.is_stuck is None or self.limit is None or report.phase == "warm-up" or not sampling.batch_count:
             return False
         if report.done < PILOT_SWEEPS and self.remaining > self.limit / 2:
@@ -121,7 +121,7 @@ class Stopping:
         quick = self.until is not None and self._cost < QUICK
         return sweeps >= self._next and (quick or waited * share >= self._cost)
 
-    def _measure(self, sampling: Any, report: Progress) -> None:
+    def _measure(self, sampling: Sampling, report: Progress) -> None:
         if sampling.batch_count < (2 if self.until is None else self._fewest):
             return
         began = time.perf_counter()

@@ -58,24 +58,24 @@ def write(
     ...     dft.read(file, f"{folder}/pair.evid")
     FactorGraph(2 variables, 1 observed, 1 factors, 1 tables)
     """
-    if not isinstance(model, FactorGraph | MarkovLogic):
+    if getattr(model, "kind", None) not in ("graph", "logic"):
         raise ModelError(f"write needs a model, got a {type(model).__name__}; dft.read makes one")
-    path, graph = Path(path), isinstance(model, FactorGraph)
-    whole, part = (".uai", ".evid") if graph else (".mln", ".db")
+    path = Path(path)
+    whole, part = (".uai", ".evid") if model.kind == "graph" else (".mln", ".db")
     _check_suffix(path, (whole, part), model)
-    if path.suffix.lower() == part:
-        write_atomically(path, _evidence(model) if isinstance(model, FactorGraph) else format_db(model))
-        return path
     if evidence is not None:
         _check_suffix(Path(evidence), (part,), model)
-    if isinstance(model, FactorGraph):
-        write_uai(model, path, evidence=evidence)
+    lines = _evidence if isinstance(model, FactorGraph) else format_db
+    known = lines(model)  # type: ignore[arg-type]
+    if path.suffix.lower() == part:
+        write_atomically(path, known)
         return path
-    if evidence is None and (model.evidence or model.unknown):
-        raise ModelError("the model has evidence, which an .mln file cannot hold; give evidence='….db' as well")
+    if evidence is None and (len(model.free) < model.n if isinstance(model, FactorGraph) else known):
+        raise ModelError(f"the model has evidence, which a {whole} file cannot hold; give evidence='…{part}' as well")
+    text = "".join(_lines(model)) if isinstance(model, FactorGraph) else format_mln(model)
     if evidence is not None:
-        write_atomically(evidence, format_db(model))
-    write_atomically(path, format_mln(model))
+        write_atomically(evidence, known)
+    write_atomically(path, text)
     return path
 
 
@@ -83,19 +83,6 @@ def _check_suffix(path: Path, wanted: tuple[str, ...], model: FactorGraph | Mark
     if path.suffix.lower() not in wanted:
         what = f"a {type(model).__name__} or its evidence" if len(wanted) > 1 else "the evidence"
         raise ModelError(f"cannot write {path.name}: the name of a file for {what} ends in {' or '.join(wanted)}")
-
-
-def write_uai(model: FactorGraph, path: str | PathLike[str], *, evidence: str | PathLike[str] | None = None) -> None:
-    """Write a MARKOV file, numbers in full precision, names replaced by numbers; the evidence into a file of its own.
-
-    The constant of the model, if it is not 0, becomes factors over no variable. The file appears whole or not at all.
-    """
-    if evidence is None and len(model.free) < model.n:
-        raise ModelError("the model has evidence, which a .uai file cannot hold; give evidence='….evid' as well")
-    text = "".join(_lines(model))
-    if evidence is not None:
-        write_atomically(evidence, _evidence(model))
-    write_atomically(path, text)
 
 
 def _lines(model: FactorGraph) -> Iterator[str]:

@@ -1,97 +1,78 @@
-"""Samplers by name, and which one `auto` takes: the table where they register.
+"""The samplers by name, in one table: `--sampler` and its help, the exports and the tests read it.
 
-`auto` runs on the core of a model (`constraints/graph/contract.py`). It takes Gibbs sampling if moves of one variable
-at a time reach every state; else block moves, if elimination on the parts of the hard factors that they do not
-connect needs small tables only; else, if it is known that they do not connect, tempering, whose hot chains pass
-through states that are impossible at the end of the ladder. Where nothing could be decided it takes Gibbs sampling,
-says so, and the chains' own alarms speak.
+A line names the class and where it lives; nothing is loaded until it is used. To add a sampler, write its file (and its
+kernel) and add a line (CONTRIBUTING.md shows it on an example).
 """
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
+from definetti.errors import ModelError, suggestion
+from definetti.samplers.gibbs import Gibbs
 
-from definetti.constraints.graph.connectivity import single_moves_connect
-from definetti.errors import ModelError, Notice, suggestion
-from definetti.model.graph.factors import FactorGraph
-from definetti.samplers.graph.block_gibbs import Blocks
-from definetti.samplers.graph.gibbs import Gibbs, Orders
-from definetti.samplers.graph.lanes import Engine, Slots
-from definetti.samplers.graph.mcsat import MCSat
-from definetti.samplers.graph.swendsen_wang import SwendsenWang
-from definetti.samplers.graph.tempering import Tempering
-from definetti.samplers.logic.lifted import LiftedSampler
+if TYPE_CHECKING:
+    from definetti.samplers.protocol import Sampler
 
 
-class Sampler(Protocol):
-    """A way to advance chains, as a frozen value."""
+@dataclass(frozen=True)
+class Entry:
+    """A sampler: its class, and what it is made from where only the name and a scan are given."""
 
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def scan(self) -> str: ...
+    home: str  # module
+    class_name: str
+    kinds: tuple[str, ...]  # as the class says
+    help: str
+    arguments: Callable[[str], tuple[Any, ...]] = lambda scan: ()
 
     @property
-    def visits_once(self) -> bool: ...
+    def sampler_class(self) -> Any:
+        return getattr(import_module(self.home), self.class_name)
 
-    def alone(self, model: FactorGraph) -> np.ndarray:
-        """The variables that move one at a time."""
-        ...
-
-    def engine(self, model: FactorGraph, slots: Slots) -> Engine: ...
-
-    def orders(self, sites: np.ndarray, seed: np.random.SeedSequence, orbit_of: np.ndarray | None = None) -> Orders: ...
+    def make(self, scan: str) -> Sampler:
+        return self.sampler_class(*self.arguments(scan))
 
 
-NAMES = ("auto", "gibbs", "blocks", "swendsen-wang", "tempering", "mcsat", "lifted")
+HERE = "definetti.samplers"
+BOTH, GRAPH, LOGIC = ("graph", "logic"), ("graph",), ("logic",)
+
+SAMPLERS = {
+    "gibbs": Entry(f"{HERE}.gibbs", "Gibbs", BOTH, "one site at a time", lambda scan: (scan,)),
+    "blocks": Entry(f"{HERE}.graph.block_gibbs", "Blocks", GRAPH, "joint draws of hard parts", lambda scan: (scan,)),
+    "swendsen-wang": Entry(f"{HERE}.graph.swendsen_wang", "SwendsenWang", GRAPH, "cluster flips"),
+    "tempering": Entry(f"{HERE}.graph.tempering", "Tempering", GRAPH, "parallel tempering", lambda s: (Gibbs(s),)),
+    "mcsat": Entry(f"{HERE}.mcsat", "MCSat", BOTH, "slices, which cross hard constraints"),
+    "lifted": Entry(f"{HERE}.logic.lifted", "LiftedSampler", LOGIC, "independent exact draws"),
+}
+
+CLASSES = {entry.class_name: entry.home for entry in SAMPLERS.values()}  # where each exported class lives
 
 
-UNDECIDED = Notice(
-    "note", "it could not be decided whether moves of one variable at a time reach every state; the chains are watched"
-)
-UNREACHED = Notice(
-    "divided",
-    "moves of one variable at a time do not lead from every legal state to every other: the numbers stand for the "
-    "parts where the chains started; use --sampler auto",
-)
+def names() -> list[str]:
+    return ["auto", *SAMPLERS]
 
 
-def named(name: str | Sampler | LiftedSampler, scan: str) -> Sampler | LiftedSampler | None:
-    """The sampler of this name, or one that was given; None for `auto`."""
+def named(name: str | Sampler, scan: str) -> Sampler | None:
+    """The sampler of this name, or the one that was given; None for `auto`."""
     if isinstance(name, type):
         raise ModelError(f"sampler={name.__name__} is a class; give a value of it: dft.{name.__name__}()")
     if not isinstance(name, str):
-        if not (hasattr(name, "name") and hasattr(name, "scan")):
-            raise ModelError(f"sampler is one of {', '.join(NAMES)}, or a value such as dft.Gibbs(); got {name!r}")
+        if not (hasattr(name, "name") and hasattr(name, "kinds")):
+            raise ModelError(f"sampler is one of {', '.join(names())}, or a value such as dft.Gibbs(); got {name!r}")
         return name
     if name == "auto":
         return None
-    if name == "gibbs":
-        return Gibbs(scan)
-    if name == "blocks":
-        return Blocks(scan)
-    if name == "swendsen-wang":
-        return SwendsenWang()
-    if name == "tempering":
-        return Tempering(Gibbs(scan))
-    if name == "mcsat":
-        return MCSat()
-    if name == "lifted":
-        return LiftedSampler()
-    close = suggestion(name, NAMES, f"; choose one of {', '.join(NAMES)}")
-    raise ModelError(f"sampler {name!r} is not known{close}")
+    if name not in SAMPLERS:
+        close = suggestion(name, SAMPLERS, f"; choose one of {', '.join(names())}")
+        raise ModelError(f"sampler {name!r} is not known{close}")
+    return SAMPLERS[name].make(scan)
 
 
-def choose(core: FactorGraph, scan: str) -> tuple[Sampler, list[Notice]]:
-    """What `auto` takes for the core of a model, and what there is to say about it."""
-    connected = single_moves_connect(core)
-    if connected:
-        return Gibbs(scan), []
-    if scan != "random" and Blocks(scan).covers(core):
-        return Blocks(scan), []
-    if connected is False:
-        return Tempering(Gibbs(scan)), []
-    return Gibbs(scan), [UNDECIDED]
+def help_text() -> str:
+    """What `--help` says of the samplers."""
+    where = {BOTH: "", GRAPH: " (Markov logic is grounded)", LOGIC: " (Markov logic only)"}
+    lines = [f"{name}: {entry.help}{where[entry.kinds]}" for name, entry in SAMPLERS.items()]
+    return "; ".join(["auto: one that reaches every state", *lines]) + "."

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import log10
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from definetti import show
 from definetti.constraints.graph.contract import Untied, untie
 from definetti.constraints.graph.legal_states import explain
 from definetti.constraints.logic.forced_atoms import told_in_formulas
@@ -18,16 +18,14 @@ from definetti.model.logic.theory import MarkovLogic
 from definetti.model.marginals import Estimate, Marginals, OrbitRow, Variables
 from definetti.model.queries import Query, parse_query
 from definetti.solvers.graph.eliminate import MOST_ENTRIES, eliminate
-from definetti.solvers.graph.elimination_order import Order, min_fill
-from definetti.solvers.graph.enumerate import MOST_STATES, enumerate_states, enumerated, show_count, state_bits
+from definetti.solvers.graph.elimination_order import CURE, Order, has_core, min_fill
+from definetti.solvers.graph.enumerate import MOST_STATES, enumerate_states, enumerated, state_bits
 from definetti.solvers.graph.solution import Solution, open_events
-from definetti.solvers.graph.width_bound import has_core
 
 if TYPE_CHECKING:
     from definetti.symmetry.graph.group import Symmetries
     from definetti.symmetry.logic.renaming import RenamingSymmetries
 
-CURE = "use sampling, or observe some variables"
 MOST_BITS = 33  #: of states that are enumerated over orbits, if the group is large enough
 MOST_FACTORS = 300_000  #: of a ground model that elimination is tried on
 METHODS = ("auto", "lifted", "enumerate", "eliminate", "orbits")
@@ -86,7 +84,7 @@ def exact(
     """
     if method not in METHODS:
         raise ModelError(f"no exact method is called {method!r}; there are {', '.join(METHODS)}")
-    if not isinstance(model, FactorGraph | MarkovLogic):
+    if getattr(model, "kind", None) not in ("graph", "logic"):
         raise ModelError(f"exact needs a model, got a {type(model).__name__}; dft.read makes one")
     queries = [queries] if isinstance(queries, str) else queries
     wanted = _wanted(model, symmetries)
@@ -109,17 +107,16 @@ def exact(
 
 def _wanted(model: FactorGraph | MarkovLogic, symmetries: object) -> str | Symmetries | RenamingSymmetries:
     """What was asked for: a kind of symmetries, or a group that belongs to the model."""
-    from definetti.symmetry.fits import kind_of, require_fit
+    from definetti.symmetry.fits import is_group, require_fit
     from definetti.symmetry.graph.group import KINDS
 
-    kind = kind_of(symmetries)
     if symmetries is None:
         return "none"
-    if kind is None and symmetries not in KINDS:
+    if is_group(symmetries):
+        require_fit(model, symmetries)
+    elif symmetries not in KINDS:
         kinds = ", ".join(KINDS)
         raise ModelError(f"symmetries is one of {kinds}, None or a group that dft.symmetries gave, not {symmetries!r}")
-    if kind == "logic" or (kind == "graph" and isinstance(model, FactorGraph)):  # that of a ground model fits that one
-        require_fit(model, symmetries)  # type: ignore[arg-type]
     return symmetries  # type: ignore[return-value]
 
 
@@ -147,10 +144,11 @@ def _of_logic(
     wanted: str | Symmetries | RenamingSymmetries,
     time_limit: float,
 ) -> Marginals:
-    from definetti.symmetry.fits import kind_of, require_fit
+    from definetti.symmetry.fits import require_fit
     from definetti.symmetry.logic.ground_members import by_atoms
 
-    of_ground = wanted in ("variables", "literals") or kind_of(wanted) == "graph"
+    given = not isinstance(wanted, str) and wanted.model.kind == "graph"  # a group of the ground model
+    of_ground = given or wanted in ("variables", "literals")
     if of_ground and method == "lifted":
         raise ModelError("lifted counting groups rows by renaming; leave symmetries out, or choose another method")
     reason = "rows are orbits of the ground model"
@@ -160,8 +158,8 @@ def _of_logic(
             return found
     try:
         graph, asked = _ground(model, queries)
-        if kind_of(wanted) == "graph":
-            require_fit(graph, wanted)  # type: ignore[arg-type]
+        if given:
+            require_fit(graph, wanted)
         solution, used = _solve(graph, asked, method)
     except TooLarge as refusal:
         raise _refused(model, reason, refusal) from None
@@ -203,10 +201,10 @@ def _given(
     from definetti.solvers.lifted.cardinality import given_answer
     from definetti.solvers.lifted.theory import NotLiftable
 
-    if not isinstance(model, MarkovLogic) or method not in ("auto", "lifted"):
+    if model.kind != "logic" or method not in ("auto", "lifted"):
         raise ModelError("the number of true atoms can be given where a Markov logic network is counted lifted")
     try:
-        return given_answer(model, cardinality, [q for q in queries if isinstance(q, str)])
+        return given_answer(cast("MarkovLogic", model), cardinality, [q for q in queries if isinstance(q, str)])
     except NotLiftable as refusal:
         raise ModelError(f"this model cannot be counted lifted: {refusal}") from None
 
@@ -231,14 +229,14 @@ def _lifted(
     except TooLarge as refusal:
         if method == "lifted":
             raise
-        return None, f"{refusal.what} is {min(refusal.size, 1e300):.4g}"
+        return None, refusal.finding
 
 
 def _refused(model: MarkovLogic, reason: str, refusal: TooLarge) -> TooLarge:
     """Nothing fits: why not lifted, how many states, and what grounding would need."""
-    states = _state_text(model)
-    what = f"the exact answer ({reason}; {states}; grounded: {refusal.what})"
-    return TooLarge(what, refusal.size, refusal.limit, "sample it: `marginals` needs no ground model")
+    what = f"the exact answer ({reason}; {_state_text(model)})"
+    cure, unit = "sample it: `marginals` needs no ground model", refusal.unit or f"as {refusal.what}"
+    return TooLarge(what, refusal.size, refusal.limit, cure, unit=unit, at_least=refusal.at_least)
 
 
 def _state_text(model: MarkovLogic) -> str:
@@ -250,7 +248,7 @@ def _state_text(model: MarkovLogic) -> str:
             size *= k
         observed += size - len(model.unknown.get(name, ()))
     bits = model.atom_count - observed
-    return f"{show_count(bits)} states" if bits < 20 else f"10^{int(bits * log10(2))} states"
+    return f"{show.power_of_two(bits)} states"
 
 
 def _ground(model: MarkovLogic, queries: Sequence[str | Query]) -> tuple[FactorGraph, list[Query]]:
@@ -260,7 +258,7 @@ def _ground(model: MarkovLogic, queries: Sequence[str | Query]) -> tuple[FactorG
 
     size = ground_size(model)
     if size.factors > MOST_FACTORS:
-        raise TooLarge("the number of ground formulas", size.factors, MOST_FACTORS, "sample it instead")
+        raise TooLarge("the ground model", size.factors, MOST_FACTORS, "sample it instead", unit="ground formulas")
     graph = ground(model)
     asked = [*ground_queries(model, [q for q in queries if isinstance(q, str)])]
     return graph, [*asked, *(q for q in queries if isinstance(q, Query))]
@@ -327,8 +325,8 @@ def _cheaper(simple: FactorGraph, queries: Sequence[Query]) -> tuple[Solution, s
             found = None
         if found is not None:
             return found, "orbits"
-    what = f"the exact answer (enumeration: {show_count(bits)} states, elimination: table entries, at least)"
-    raise TooLarge(what, order.size, order.limit, order.cure)
+    what = f"the exact answer ({show.power_of_two(bits)} states) by elimination"
+    raise TooLarge(what, order.size, order.limit, order.cure, unit=order.unit, at_least=True)
 
 
 def _by_orbits(model: FactorGraph, queries: Sequence[Query]) -> Solution | None:
@@ -347,7 +345,7 @@ def _by_orbits(model: FactorGraph, queries: Sequence[Query]) -> Solution | None:
 def _order(model: FactorGraph) -> Order | TooLarge:
     width = int(np.log2(MOST_ENTRIES))
     if has_core(model, width):  # then some table has more entries than allowed, whatever the order
-        return TooLarge("a table of elimination, in entries, at least", 2.0 ** (width + 1), MOST_ENTRIES, CURE)
+        return TooLarge("elimination", 2 ** (width + 1), MOST_ENTRIES, CURE, unit="table entries", at_least=True)
     try:
         return min_fill(model, MOST_ENTRIES)
     except TooLarge as refusal:

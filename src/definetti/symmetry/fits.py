@@ -1,42 +1,45 @@
-"""Whether a group that a user gives belongs to the model that is asked about."""
+"""Whether a group that a user gives belongs to the model that is asked about, for both kinds of model."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 
 from definetti.errors import ModelError
-from definetti.model.graph.factors import FactorGraph
-from definetti.model.graph.simplify import simplify
-from definetti.model.logic.theory import MarkovLogic
-from definetti.symmetry.graph.group import Symmetries
-from definetti.symmetry.logic.renaming import RenamingSymmetries
 
 
-def kind_of(group: object) -> str | None:
-    """`graph` for a group of a factor graph, `logic` for one of a Markov logic network, None for anything else."""
-    kinds = {Symmetries: "graph", RenamingSymmetries: "logic"}
-    return kinds.get(type(group))
+def is_group(wanted: Any) -> bool:
+    """Whether symmetries are given as a group, not by the name of their kind."""
+    return hasattr(wanted, "model") and hasattr(wanted, "order")
 
 
-def require_fit(model: FactorGraph | MarkovLogic, group: Symmetries | RenamingSymmetries) -> None:
-    """`ModelError` unless the group is one of this model, with this evidence."""
-    if isinstance(group, RenamingSymmetries):
-        fits = isinstance(model, MarkovLogic) and _same_logic(model, group.source or group.model)
-    else:
-        fits = isinstance(model, FactorGraph) and _same_graph(simplify(model), group.model)
-    if not fits:
+def require_fit(model: Any, group: Any) -> None:
+    """`ModelError` unless the group is one of this model with this evidence, or may be one of its ground model."""
+    if not (_fits_graph(model, group) if model.kind == "graph" else _fits_logic(model, group)):
         raise ModelError("these symmetries belong to another model, or to other evidence; find them for this one")
 
 
-def _same_logic(a: MarkovLogic, b: MarkovLogic) -> bool:
-    """The same theory with the same evidence."""
-    if a.formulas != b.formulas or a.sorts != b.sorts or a.closed != b.closed or a.evidence.keys() != b.evidence.keys():
+def _fits_graph(model: Any, group: Any) -> bool:
+    """Of the same simplified variables, evidence and factors."""
+    if group.model.kind != "graph":
         return False
-    pairs = [(a.evidence[name], b.evidence[name]) for name in a.evidence]
-    return all(np.array_equal(x.tuples, y.tuples) and np.array_equal(x.values, y.values) for x, y in pairs)
+    from definetti.model.graph.simplify import simplify
+
+    simple, parts = simplify(model), ("cards", "evidence", "scope_start", "scope", "table_of", "table_start", "tables")
+    same = (np.array_equal(getattr(simple, part), getattr(group.model, part)) for part in parts)
+    return simple.names == group.model.names and all(same)
 
 
-def _same_graph(a: FactorGraph, b: FactorGraph) -> bool:
-    """Two simplified models with the same variables, evidence and factors."""
-    parts = ("cards", "evidence", "scope_start", "scope", "table_of", "table_start", "tables")
-    return a.names == b.names and all(np.array_equal(getattr(a, part), getattr(b, part)) for part in parts)
+def _fits_logic(model: Any, group: Any) -> bool:
+    """Of the same theory and evidence."""
+    if group.model.kind != "logic":
+        return True  # of a ground model, which is compared once it is made
+    other = group.source or group.model
+    if any(getattr(model, part) != getattr(other, part) for part in ("formulas", "sorts", "closed")):
+        return False
+    pairs = [(model.evidence.get(name), other.evidence.get(name)) for name in model.predicates]
+    return all(
+        (x is y is None) or (x and y and np.array_equal(x.tuples, y.tuples) and np.array_equal(x.values, y.values))
+        for x, y in pairs
+    )

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from definetti.constraints.graph.arc_consistency import hard_factors
 from definetti.constraints.graph.legal_tuples import Part, components
-from definetti.constraints.graph.possible_values import hard_factors
 from definetti.model.graph.factors import FREE, FactorGraph
 
 MOST_STATES = 2**18  # of one connected part

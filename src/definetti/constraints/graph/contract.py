@@ -22,12 +22,13 @@ import numpy as np
 from definetti.constraints.graph.arc_consistency import (
     contradicted,
     equivalent,
+    hard_factors,
     implications,
     possible_entries,
     possible_values,
 )
+from definetti.constraints.graph.legal_states import refuse_cancelling
 from definetti.constraints.graph.legal_tuples import Part, components, legal_tuples
-from definetti.constraints.graph.possible_values import hard_factors
 from definetti.errors import TooLarge
 from definetti.model.graph.factors import FREE, FactorGraph, frozen
 from definetti.model.graph.simplify import simplify
@@ -91,9 +92,8 @@ class Untied:
         shape = [int(c) for c in self.core.cards[parents]]
         size = int(np.prod(shape, dtype=np.float64))
         if size > MOST_TUPLES:
-            raise TooLarge(
-                "the number of states of a query's variables", size, MOST_TUPLES, "ask about fewer at a time"
-            )
+            cure = "ask about fewer at a time"
+            raise TooLarge("the number of states of a query's variables", size, MOST_TUPLES, cure)
         grid = np.indices(shape).reshape(len(shape), -1)
         values = np.stack(
             [self.links.function(i)[grid[p]] for i, p in zip(query.variables, which.ravel().tolist(), strict=True)],
@@ -107,6 +107,7 @@ class Untied:
 def untie(model: FactorGraph) -> Untied:
     """See above. A model without hard factors is its own core."""
     simple = core = simplify(model)
+    refuse_cancelling(simple)
     links = identity(simple)
     while len(hard_factors(core)):
         core, step = _tightened(core)
@@ -254,9 +255,8 @@ def _table_sizes(core: FactorGraph) -> list[int]:
 
 
 def _touching(core: FactorGraph) -> dict[int, list[int]]:
-    factor = np.repeat(np.arange(core.factor_count), np.diff(core.scope_start)).tolist()
     out: dict[int, list[int]] = {}
-    for i, k in zip(core.scope.tolist(), factor, strict=True):
+    for i, k in zip(core.scope.tolist(), core.owner_of.tolist(), strict=True):
         out.setdefault(i, []).append(k)
     return out
 
@@ -317,9 +317,8 @@ def _substituted(core: FactorGraph, links: Links) -> FactorGraph:
     scopes: list[np.ndarray] = []
     tables: list[np.ndarray] = []
     table_of: list[np.ndarray] = []
-    arity = np.diff(core.scope_start)
-    for k in np.unique(arity).tolist():
-        factors = np.flatnonzero(arity == k)
+    for k in np.unique(core.arity).tolist():
+        factors = np.flatnonzero(core.arity == k)
         scope = core.scope[core.scope_start[factors][:, None] + np.arange(k)].reshape(len(factors), k)
         parent = links.parent[scope]
         pattern = (parent[:, :, None] == parent[:, None, :]).argmax(axis=2)  # the first place with the same parent

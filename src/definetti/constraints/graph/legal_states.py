@@ -12,19 +12,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from definetti.constraints.graph.legal_tuples import cubes, factor_groups
-from definetti.constraints.graph.possible_values import hard_factors
-from definetti.constraints.logic.legal_states import FEW_CONFLICTS, SOLVER, SOME_CONFLICTS, answer
-from definetti.errors import ModelError, Unsatisfiable
-from definetti.model.graph.factors import FREE, FactorGraph
+from definetti.constraints.graph.arc_consistency import hard_factors
+from definetti.constraints.graph.legal_tuples import components, cubes, factor_groups
+from definetti.constraints.sat import SHRINK_SECONDS, SOME_CONFLICTS, decide, new_solver, shrink, undecided
+from definetti.errors import Unsatisfiable
+from definetti.model.graph.factors import FREE, FactorGraph, frozen
+from definetti.model.graph.simplify import LARGE, PRECISION, cancelling
 
 MOST_SPENT = 100_000  # conflicts: of a search for a legal state, of all questions about values together
 SEARCHING = 2.0  # seconds spent on finding values that no legal state has
-SHRINKING = 3.0  # seconds spent on making a clash smaller
 SHOWN = 12  # factors and observations of a clash that are named
 
 
@@ -81,9 +82,7 @@ class Encoding:
 
     def solver(self) -> Any:
         """A solver that holds the hard factors and the evidence."""
-        from pysat.solvers import Solver
-
-        solver = Solver(name=SOLVER)
+        solver = new_solver()
         solver.append_formula(self.domain_clauses())
         for _, clauses in self.clauses():
             solver.append_formula(clauses.tolist())
@@ -125,12 +124,9 @@ def legalise(model: FactorGraph, states: np.ndarray, rng: np.random.Generator) -
     with encoding.solver() as solver:
         for k in wrong.tolist():
             solver.set_phases(encoding.phases(states[k]))
-            found = answer(solver, (), MOST_SPENT)
+            found = decide(solver, (), MOST_SPENT)
             if found is None:
-                raise ModelError(
-                    f"no legal state was found: after {MOST_SPENT:,} conflicts the search does not tell whether "
-                    "the hard factors and the evidence allow one; leave out or soften hard factors"
-                )
+                raise undecided(MOST_SPENT, "leave out or soften hard factors")
             if not found:
                 raise explain(model)
             encoding.decode(solver.get_model(), states[k])
@@ -140,7 +136,7 @@ def legalise(model: FactorGraph, states: np.ndarray, rng: np.random.Generator) -
 def _may_be(solver: Any, literals: list[int]) -> bool:
     """Whether some legal state has these literals; if the search does not tell, it may be."""
     left = MOST_SPENT - solver.accum_stats()["conflicts"]
-    return left <= 0 or answer(solver, literals, min(left, SOME_CONFLICTS)) is not False
+    return left <= 0 or decide(solver, literals, min(left, SOME_CONFLICTS)) is not False
 
 
 def violated(model: FactorGraph, states: np.ndarray) -> np.ndarray:
@@ -191,7 +187,7 @@ def impossible_literals(model: FactorGraph, seconds: float = SEARCHING) -> np.nd
                 mine = free[model.cards[free] == card]
                 state[mine] = np.argmin(seen[model.literal_start[mine][:, None] + np.arange(card)], axis=1)
             solver.set_phases(encoding.phases(state))
-            found = answer(solver, [] if literal is None else [literal], SOME_CONFLICTS)
+            found = decide(solver, [] if literal is None else [literal], SOME_CONFLICTS)
             if not found:
                 return found
             encoding.decode(solver.get_model(), state)
@@ -235,6 +231,62 @@ def possible_tuples(model: FactorGraph, questions: Sequence[tuple[Sequence[int],
     return out
 
 
+# --- large penalties -----------------------------------------------------------------------------------------------
+
+
+def refuse_cancelling(model: FactorGraph) -> None:
+    """`ModelError` if every state pays penalties so large that smaller log weights are lost beside them.
+
+    `model` is simplified: tables that reach beyond LARGE have their largest entry at 0. If some state pays no large
+    penalty, those that do have no weight and their rounding does not matter. Factors with large entries that are
+    connected count together; a search that is not decided counts as no state.
+    """
+    top, low = (np.full(len(model.table_start) - 1, extreme) for extreme in (-np.inf, np.inf))
+    which = np.repeat(np.arange(len(top)), np.diff(model.table_start))
+    np.maximum.at(top, which, model.tables)
+    np.minimum.at(low, which, np.where(np.isneginf(model.tables), np.inf, model.tables))
+    factors = np.flatnonzero((top - low > LARGE)[model.table_of])
+    if not len(factors):
+        return
+    lost = _lost_by_penalties(model, factors, (top - low)[model.table_of[factors]])
+    factors, lost = factors[lost > PRECISION], lost[lost > PRECISION]
+    if len(factors) and _solvable(model) and not _solvable(_hardened(model, factors, top)):
+        k = int(factors[lost.argmax()])
+        largest = float((top - low)[model.table_of[k]])
+        raise cancelling(model, model.variables(k).tolist(), largest, float(lost.max()))
+
+
+def _lost_by_penalties(model: FactorGraph, factors: np.ndarray, depth: np.ndarray) -> np.ndarray:
+    """For each factor with large entries: spacing of doubles at the deepest × number of those connected with it."""
+    parts = components([(tuple(model.variables(k).tolist()), np.array(f)) for f, k in enumerate(factors.tolist())])
+    lost = np.zeros(len(factors))
+    for part in parts:
+        mine = [int(f) for _, f in part]
+        lost[mine] = np.spacing(depth[mine].max()) * len(mine)
+    return lost
+
+
+def _hardened(model: FactorGraph, factors: np.ndarray, top: np.ndarray) -> FactorGraph:
+    """The model with the large penalties of these factors as impossible entries."""
+    tables, which = np.unique(model.table_of[factors], return_inverse=True)
+    made = [model.tables[model.table_start[t] : model.table_start[t + 1]] for t in tables.tolist()]
+    made = [np.where(table < top[t] - LARGE, -np.inf, table) for t, table in zip(tables.tolist(), made, strict=True)]
+    table_of = model.table_of.copy()
+    table_of[factors] = len(top) + which.ravel()
+    ends = model.table_start[-1] + np.cumsum([len(table) for table in made])
+    return replace(
+        model,
+        table_of=frozen(table_of),
+        table_start=frozen(np.append(model.table_start, ends)),
+        tables=frozen(np.concatenate([model.tables, *made])),
+    )
+
+
+def _solvable(model: FactorGraph) -> bool:
+    with Encoding(model).solver() as solver:
+        return decide(solver, (), MOST_SPENT) is True
+
+
 # --- what clashes ------------------------------------------------------------------------------------------------
 
 
@@ -260,15 +312,13 @@ def _list(items: list[str]) -> str:
     return ", ".join(items[:SHOWN]) + more
 
 
-def clash(model: FactorGraph, seconds: float = SHRINKING) -> tuple[list[int], list[int]]:
+def clash(model: FactorGraph, seconds: float = SHRINK_SECONDS) -> tuple[list[int], list[int]]:
     """Factors and observed variables that cannot all hold; none can be left out, unless time ran out. None at all if
     there is a legal state, or if the search does not tell."""
-    from pysat.solvers import Solver
-
     encoding = Encoding(model)
     chosen: dict[int, tuple[str, int]] = {}
     number = encoding.count
-    with Solver(name=SOLVER) as solver:
+    with new_solver() as solver:
         solver.append_formula(encoding.domain_clauses())
         guard = {}
         for k in encoding.factors.tolist():
@@ -281,23 +331,8 @@ def clash(model: FactorGraph, seconds: float = SHRINKING) -> tuple[list[int], li
             number += 1
             chosen[number] = ("evidence", int(i))
             solver.add_clause([-number, literal])
-        if answer(solver, list(chosen), MOST_SPENT) is not False:
+        if decide(solver, list(chosen), MOST_SPENT) is not False:
             return [], []
-        core = _shrunk(solver, solver.get_core() or [], seconds)
+        core = shrink(solver, sorted(solver.get_core() or []), seconds=seconds)  # factors are tried first
     found = [chosen[a] for a in core]
     return sorted(k for kind, k in found if kind == "factor"), sorted(i for kind, i in found if kind == "evidence")
-
-
-def _shrunk(solver: Any, core: list[int], seconds: float) -> list[int]:
-    """Leave out one after the other what the contradiction does not need; factors are tried first."""
-    until = time.monotonic() + seconds
-    core = sorted(core)
-    for candidate in list(core):
-        if time.monotonic() > until:
-            break
-        if candidate not in core:
-            continue
-        if answer(solver, [a for a in core if a != candidate], FEW_CONFLICTS) is False:
-            kept = set(solver.get_core() or [])
-            core = [a for a in core if a in kept]
-    return core

@@ -38,17 +38,16 @@ def cubes(forbidden: np.ndarray) -> list[Cube]:
 
 
 def factor_groups(model: FactorGraph, factors: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
-    """The factors that share a table and a shape, as (factors, scopes[m, k])."""
-    out = []
-    arity = np.diff(model.scope_start)
-    for table in np.unique(model.table_of[factors]).tolist():
-        mine = factors[model.table_of[factors] == table]
-        for k in np.unique(arity[mine]).tolist():
-            same = mine[arity[mine] == k]
-            scope = model.scope[model.scope_start[same][:, None] + np.arange(k)].reshape(len(same), k)
-            shapes, which = np.unique(model.cards[scope], axis=0, return_inverse=True)
-            out += [(same[which.ravel() == s], scope[which.ravel() == s]) for s in range(len(shapes))]
-    return out
+    """The factors that share a table and a shape, as (factors, scopes[m, k]), in the order of the tables."""
+    chosen = np.zeros(model.factor_count, dtype=bool)
+    chosen[factors] = True
+    found: list[tuple[int, np.ndarray, np.ndarray]] = []
+    for alike in model.by_shape:
+        mine = alike.take(chosen[alike.factors])
+        for table in np.unique(mine.tables).tolist():
+            same = mine.take(mine.tables == table)
+            found.append((table, same.factors, same.scopes))
+    return [(mine, scopes) for _, mine, scopes in sorted(found, key=lambda group: group[0])]
 
 
 def components(parts: list[Part]) -> list[list[Part]]:

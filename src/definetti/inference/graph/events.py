@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from definetti.constraints.graph.possible_values import hard_factors
+from definetti.constraints.graph.arc_consistency import hard_factors
 from definetti.errors import Notice
 from definetti.model.graph.factors import FREE, FactorGraph
 from definetti.model.queries import Query

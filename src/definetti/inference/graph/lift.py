@@ -7,9 +7,7 @@ in estimates and in draws alike, so that errors and diagnostics are those of the
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -17,10 +15,10 @@ from definetti.constraints.graph.contract import Untied
 from definetti.errors import Notice
 from definetti.estimators.values import Estimates
 from definetti.groups import Generator, PermutationGroup
+from definetti.inference.graph.assemble import Columns
 from definetti.model.graph.factors import FactorGraph
 from definetti.samplers.draws import Draws
-from definetti.symmetry.graph.check import violation
-from definetti.symmetry.graph.factors_by_shape import layout
+from definetti.symmetry.graph.check import scope_index, violation
 from definetti.symmetry.graph.group import Symmetries
 
 
@@ -31,7 +29,7 @@ class Lift:
     flat: np.ndarray  # the number `core_singles` stands for a column of zeros
     start: np.ndarray
     core_singles: int
-    names: Mapping[str, Any]
+    shown: Columns
 
     def columns(self, batches: np.ndarray) -> np.ndarray:
         """[…, core columns] → […, columns]."""
@@ -63,10 +61,10 @@ class Lift:
         )
 
 
-def lift(untied: Untied, core: Mapping[str, Any]) -> Lift:
-    """`core` has the names of the core's statistics, as `ask` makes them; the result has those of the model."""
+def lift(untied: Untied, core: Columns) -> Lift:
+    """From the columns of the core to those of the model."""
     model, links = untied.model, untied.links
-    kinds = np.stack([core["row_of"][links.parent[model.free]], links.map_of[model.free]], axis=1)
+    kinds = np.stack([core.row_of[links.parent[model.free]], links.map_of[model.free]], axis=1)
     _, first, kind = np.unique(kinds, axis=0, return_index=True, return_inverse=True)
     columns: dict[tuple[int, ...], int] = {}
     rows: dict[tuple[int, ...], int] = {}
@@ -75,25 +73,27 @@ def lift(untied: Untied, core: Mapping[str, Any]) -> Lift:
     for at in np.argsort(first).tolist():
         i = int(model.free[first[at]])
         begin = untied.core.literal_start[links.parent[i]]
-        statistics = core["statistic_of"][begin : begin + len(links.function(i))]
+        statistics = core.statistic_of[begin : begin + len(links.function(i))]
         key = []
         for v in range(int(model.cards[i])):
-            mine = tuple(sorted(statistics[links.function(i) == v].tolist())) or (core["singles"],)
+            mine = tuple(sorted(statistics[links.function(i) == v].tolist())) or (core.singles,)
             key.append(columns.setdefault(mine, len(columns)))
         row_of_kind[at] = rows.setdefault(tuple(key), len(rows))
         statistic_of[model.literal_start[i] : model.literal_start[i + 1]] = key
     row_of = np.full(model.n, -1, dtype=np.int32)
     row_of[model.free] = row_of_kind[kind.ravel()]
     sizes = np.array([len(key) for key in columns], dtype=np.int64)
-    names = {
-        "row_of": row_of,
-        "row_size": np.bincount(row_of[model.free], minlength=len(rows)),
-        "row_representative": model.free[np.unique(row_of[model.free], return_index=True)[1]].astype(np.int64),
-        "statistic_of": statistic_of,
-        "singles": len(columns),
-    }
+    shown = Columns(
+        row_of=row_of,
+        row_size=np.bincount(row_of[model.free], minlength=len(rows)),
+        row_representative=model.free[np.unique(row_of[model.free], return_index=True)[1]].astype(np.int64),
+        statistic_of=statistic_of,
+        singles=len(columns),
+        certain=core.certain,
+    )
     flat = np.array([k for key in columns for k in key], dtype=np.int64)
-    return Lift(flat, np.concatenate([[0], np.cumsum(sizes)]), core["singles"], names)
+    made = Lift(flat, np.concatenate([[0], np.cumsum(sizes)]), core.singles, shown)
+    return replace(made, shown=replace(shown, certain=made.columns(core.certain)))
 
 
 # --- groups that were given for the model ----------------------------------------------------------------------------
@@ -102,8 +102,8 @@ def lift(untied: Untied, core: Mapping[str, Any]) -> Lift:
 def induced(untied: Untied, target: FactorGraph, group: Symmetries) -> Symmetries:
     """What a group of symmetries of the model does on the core, or on the model with more evidence."""
     carried = [_carried(untied, target, generator) for generator in group.group.generators]
-    sorted_factors = layout(target)
-    kept = [g for g in carried if g is not None and violation(sorted_factors, [g]) is None]
+    index = scope_index(target)
+    kept = [g for g in carried if g is not None and violation(index, [g]) is None]
     notices = group.notices
     if len(kept) < len(carried):
         text = f"{len(carried) - len(kept)} of {len(carried)} generators do not respect what hard factors hold together"

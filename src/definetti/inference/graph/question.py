@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,40 +15,26 @@ from definetti.estimators import ESTIMATORS
 from definetti.estimators.gain import report, within_orbits
 from definetti.estimators.values import Estimates
 from definetti.groups import components
-from definetti.inference.assemble import ROUNDING, assemble, judge, with_events
-from definetti.inference.graph.alarms import alarms, once, with_forced
+from definetti.inference.assemble import cut_notices, fallback_notices, judge
+from definetti.inference.graph.assemble import Columns, alarms, assemble, once, with_events, with_forced
 from definetti.inference.graph.certain import certain_statistics
 from definetti.inference.graph.events import Event, build_event, observer, settled
-from definetti.inference.graph.lift import Lift, lift
 from definetti.inference.stopping import Look, worst
 from definetti.model.graph.factors import FREE, FactorGraph
 from definetti.model.marginals import Marginals
 from definetti.model.queries import Query, parse_query
 from definetti.samplers.draws import Draws
 from definetti.samplers.graph.lanes import Slots, slots_of
-from definetti.samplers.graph.mcsat import MCSat
-from definetti.samplers.graph.sampling import Plan, Sampling, Statistics
-from definetti.samplers.registry import Sampler
-from definetti.samplers.tracking import Members, pick
+from definetti.samplers.graph.sampling import GraphSampling, Statistics
+from definetti.samplers.graph.tracking import Members
+from definetti.samplers.protocol import GraphSampler, Plan
+from definetti.samplers.tracking import pick
 from definetti.symmetry.graph.group import Symmetries, none
 
+if TYPE_CHECKING:
+    from definetti.inference.graph.lift import Lift
+
 CONDITIONALS_MEMORY = 1 << 30  # bytes: conditionals that nobody asked for may take so much
-
-
-class Question(Protocol):
-    """A model, what is asked of it and the group to average over."""
-
-    def sampling(self, sampler: Any, plan: Plan, method: str) -> Any:
-        """A run ready to start, its kernels loaded or compiled."""
-        ...
-
-    def conclude(self, draws: Draws, method: str, run: Mapping[str, Any], interrupted: bool) -> Marginals:
-        """Estimates, errors and notices from the draws."""
-        ...
-
-    def measure(self, draws: Draws, method: str) -> Look:
-        """The worst error of what is asked: the queries, or every row."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,85 +46,68 @@ class GraphQuestion:
     events: tuple[Event, ...]
     slots: Slots
     statistics: Statistics
-    names: Mapping[str, Any]
+    columns: Columns
     notices: tuple[Notice, ...]
     shown: FactorGraph  # the model whose variables are answered for: the sampled one, or the one it is the core of
     lift: Lift | None = None
 
-    def sampling(self, sampler: Sampler, plan: Plan, method: str) -> Sampling:
+    def sampling(self, sampler: GraphSampler, plan: Plan, method: str) -> GraphSampling:
         engine = sampler.engine(self.group.model, self.slots)
-        costly = method not in ("conditional", "control") and engine.memory(plan.chains, True) > CONDITIONALS_MEMORY
-        if costly or isinstance(getattr(sampler, "over", sampler), MCSat):  # a slice has no full conditionals
+        costly = not ESTIMATORS[method].conditionals and engine.memory(plan.chains, True) > CONDITIONALS_MEMORY
+        if costly or not sampler.conditionals:
             plan = replace(plan, conditionals=False)
-        made = Sampling(self.group.model, sampler, engine, self.statistics, plan)
+        made = GraphSampling(self.group.model, sampler, engine, self.statistics, plan)
         made.warm()
         return made
 
     def measure(self, draws: Draws, method: str) -> Look:
-        _, found, _, names = self._estimated(draws, method)
-        return worst(found, self._asked(names))
+        return worst(self._estimated(draws, method)[1], self._asked())
 
-    def _estimated(self, draws: Draws, method: str) -> tuple[Estimates, Diagnosis, Draws, Mapping[str, Any]]:
+    @property
+    def _shown_columns(self) -> Columns:
+        """Of the model that is asked about."""
+        return self.columns if self.lift is None else self.lift.shown
+
+    def _estimated(self, draws: Draws, method: str) -> tuple[Estimates, Diagnosis, Draws]:
         """Estimates and their errors, in terms of the model that is asked about."""
-        draws = with_events(draws, self.events, self.names["singles"])
-        estimates, names = ESTIMATORS[method](draws), self.names
-        certain = with_forced(names["certain"], names["statistic_of"], self.group.model, draws.forced)
+        draws = with_events(draws, self.events, self.columns.singles)
+        estimates = ESTIMATORS[method](draws)
+        certain = with_forced(self.columns.certain, self.columns.statistic_of, self.group.model, draws.forced)
         if self.lift is not None:
-            estimates, draws, names = self.lift.estimates(estimates), self.lift.draws(draws), self.lift.names
-            certain = self.lift.columns(certain)
-        return estimates, judge(estimates, draws, certain), draws, names
+            estimates, draws, certain = (
+                self.lift.estimates(estimates), self.lift.draws(draws), self.lift.columns(certain)
+            )  # fmt: skip
+        return estimates, judge(estimates, draws, certain), draws
 
-    def _asked(self, names: Mapping[str, Any]) -> np.ndarray:
+    def _asked(self) -> np.ndarray:
         """The statistics that the queries, or all rows, are made of."""
-        model, singles = self.shown, names["singles"]
+        model, columns = self.shown, self._shown_columns
         if not self.queries:
-            return np.arange(singles)
-        joint = singles + np.flatnonzero([bool(event.tuples) for event in self.events])
+            return np.arange(columns.singles)
+        joint = columns.singles + np.flatnonzero([bool(event.tuples) for event in self.events])
         single = [
-            names["statistic_of"][self._literals(names, i)]
+            columns.of(model, i)
             for query in self.queries
             if query.kind == "variable" and model.evidence[i := query.variables[0]] == FREE
         ]
         return np.concatenate([*single, joint]).astype(np.int64)
 
-    def _literals(self, names: Mapping[str, Any], variable: int) -> slice:
-        """The literals of the variable that stands for this one's row."""
-        i = names["row_representative"][names["row_of"][variable]]
-        return slice(int(self.shown.literal_start[i]), int(self.shown.literal_start[i + 1]))
-
     def conclude(self, draws: Draws, method: str, run: Mapping[str, Any], interrupted: bool) -> Marginals:
         moved = within_orbits(draws, lambda k: self.group.model.names[self._variable(k)])
-        estimates, found, draws, names = self._estimated(draws, method)
+        estimates, found, draws = self._estimated(draws, method)
         notices = [*self.notices, *fallback_notices(estimates.fallback, method), *cut_notices(estimates.value), *moved]
         notices += alarms(self.group.model, draws.frozen, found)
         run = dict(run) | report(draws, estimates, found, method)
-        made = assemble(self.shown, names, estimates, found, self.queries, self.events, run, notices, interrupted)
+        shown = (self.shown, self._shown_columns)
+        made = assemble(*shown, estimates, found, self.queries, self.events, run, notices, interrupted)
         return once(made, "frozen")
 
     def _variable(self, statistic: int) -> int:
         """A free variable of a statistic."""
         model = self.group.model
         free = np.repeat(model.evidence == FREE, model.cards)
-        literal = np.flatnonzero(free & (self.names["statistic_of"] == statistic))[0]
+        literal = np.flatnonzero(free & (self.columns.statistic_of == statistic))[0]
         return int(np.searchsorted(model.literal_start, literal, side="right")) - 1
-
-
-def cut_notices(values: np.ndarray) -> list[Notice]:
-    """Fitted estimates can leave [0, 1]; they are cut to it."""
-    outside = int(((values < -ROUNDING) | (values > 1 + ROUNDING)).sum())
-    if not outside:
-        return []
-    return [Notice("note", f"{outside} estimates outside [0, 1] were cut to it; their errors are as they were")]
-
-
-def fallback_notices(fallback: np.ndarray, method: str) -> list[Notice]:
-    if not fallback.any():
-        return []
-    if method == "control":
-        why = "too few batches to fit control variates, or none that vary,"
-        text = f"{why} for {int(fallback.sum())} numbers; 'orbit' was used for them"
-        return [Notice("fallback", text)]
-    return [Notice("fallback", f"the estimator {method!r} does not apply to joint queries; 'orbit' was used for them")]
 
 
 def _members(
@@ -212,15 +181,19 @@ def ask(
     tied = _tied(of_slot, np.repeat(np.arange(len(slots.cards)), slots.cards))
     watch, event_sizes = observer(events, model)
     statistic_of = np.searchsorted(distinct, used.literal_orbit)
-    names = {
-        "row_of": used.row_of,
-        "row_size": used.row_size,
-        "row_representative": representative,
-        "statistic_of": statistic_of,
-        "singles": len(distinct),
-        "certain": certain_statistics(model, slots, of_slot, statistic_of, events),
-    }
-    members = _members(used, names["statistic_of"], sizes, tied, seed)
+    columns = Columns(
+        row_of=used.row_of,
+        row_size=used.row_size,
+        row_representative=representative,
+        statistic_of=statistic_of,
+        singles=len(distinct),
+        certain=certain_statistics(model, slots, of_slot, statistic_of, events),
+    )
+    members = _members(used, statistic_of, sizes, tied, seed)
     statistics = Statistics(of_slot, sizes, watch, event_sizes, tied, members, _variable_orbits(group))
-    lifted = None if untied is None else lift(untied, names)
-    return GraphQuestion(used, parsed, tuple(events), slots, statistics, names, tuple(notices), shown, lifted)
+    lifted = None
+    if untied is not None:
+        from definetti.inference.graph.lift import lift
+
+        lifted = lift(untied, columns)
+    return GraphQuestion(used, parsed, tuple(events), slots, statistics, columns, tuple(notices), shown, lifted)

@@ -9,26 +9,22 @@ is judged on the way, and MC-SAT has the time that is left.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import replace
 from math import prod
 
 from definetti.errors import Notice
+from definetti.inference.question import STUCK, Answer, is_stuck
 from definetti.model.logic.atom_literals import layout
 from definetti.model.logic.ground import LARGEST_TABLE, ground_size
 from definetti.model.logic.theory import MarkovLogic
 from definetti.model.marginals import Marginals
-from definetti.samplers.graph.sampling import Plan
+from definetti.samplers.mcsat import MCSat
+from definetti.samplers.protocol import LogicSampler, Plan
 
-STUCK = frozenset({"not-mixed", "divided", "frozen"})
 MOST_FACTORS = 2_000_000
 WIDEST = 6  #: atoms of a grounding that leave components small
 WORK = 2_500_000  #: atoms drawn by one chain
 FEWEST = 100  #: samples
-
-
-def stuck(notices: Iterable[Notice]) -> bool:
-    return any(notice.kind in STUCK for notice in notices)
 
 
 def mcsat_takes(model: MarkovLogic) -> bool:
@@ -63,3 +59,20 @@ def prefer(gibbs: Marginals, crossed: Marginals) -> Marginals:
     why = next(notice for notice in gibbs.notices if notice.kind in STUCK)
     note = Notice("note", f"MC-SAT was used: Gibbs sampling is stuck behind the hard formulas ({why.message})")
     return replace(crossed, notices=(note, *crossed.notices))
+
+
+def by_choice(
+    model: MarkovLogic, answer: Answer, sampler: LogicSampler, plan: Plan, by_default: bool, seconds: float | None
+) -> Marginals:
+    """The answer of the sampler that `auto` took; MC-SAT's, where Gibbs sampling is stuck."""
+    if not sampler.single_site:
+        return answer(sampler, crossing_plan(model, plan, by_default), seconds)[0]
+    crossable = may_cross(model)
+    result, left = answer(sampler, plan, seconds, crossable)
+    if not crossable or not is_stuck(result.notices) or result.interrupted or left <= 0:
+        return result
+    try:
+        other = crossing_plan(model, plan, by_default, left)
+        return prefer(result, answer(MCSat(), other, None if math.isinf(left) else left)[0])
+    except KeyboardInterrupt:
+        return replace(result, interrupted=True)

@@ -1,32 +1,33 @@
 """Before sampling a Markov logic network: the group, the sampler, and whether the model has to be grounded.
 
 `auto` takes Gibbs sampling where single moves reach every legal state. Where they do not it takes MC-SAT, where that
-is not decided Gibbs sampling, which is watched while it runs and gives way to MC-SAT (`crossing.py`). What MC-SAT
-does not draw well is grounded, if it is small, and `samplers/registry.py` takes a sampler for its core. Samplers for
-factor graphs that are asked for by name run on the ground model too.
+is not decided Gibbs sampling, which is watched while it runs and gives way to MC-SAT (`mcsat_fallback.py`). What MC-SAT
+does not draw well is grounded, if it is small, and `inference/graph/prepare.py` takes a sampler for its core. Samplers
+for factor graphs that are asked for by name run on the ground model too.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from definetti import show
 from definetti.constraints.logic.forced_atoms import told_in_formulas
 from definetti.errors import ModelError, Notice
-from definetti.inference.logic.mcsat_fallback import mcsat_suits, mcsat_takes
+from definetti.inference.logic.mcsat_fallback import by_choice, mcsat_suits, mcsat_takes
+from definetti.inference.question import UNDECIDED, UNREACHED, Ready
 from definetti.model.logic.ground import ground, ground_size
 from definetti.model.logic.theory import MarkovLogic
-from definetti.samplers.graph.gibbs import Gibbs
-from definetti.samplers.graph.mcsat import MCSat
+from definetti.samplers.gibbs import Gibbs
 from definetti.samplers.logic.connectivity import relational_moves_connect
-from definetti.samplers.logic.lifted import LiftedSampler
-from definetti.samplers.registry import UNDECIDED, UNREACHED
-from definetti.symmetry.graph.group import Symmetries
+from definetti.samplers.mcsat import MCSat
+from definetti.symmetry.fits import is_group
 from definetti.symmetry.graph.group import symmetries as find_symmetries
 from definetti.symmetry.logic.renaming import RenamingSymmetries
 
-RELATIONAL = Gibbs | MCSat | LiftedSampler
+CHAINS = 8
 MOST_GROUND, WIDEST_GROUND = 100_000, 10  # groundings, atoms of one: more are not grounded unless somebody asks for it
 
 
@@ -34,26 +35,55 @@ MOST_GROUND, WIDEST_GROUND = 100_000, 10  # groundings, atoms of one: more are n
 class PreparedLogic:
     """`group` is of the ground model where that is sampled; its sampler, if None, is then still to be chosen."""
 
-    group: Symmetries | RenamingSymmetries
+    group: Any
     sampler: Any
     notices: tuple[Notice, ...] = ()
 
 
+def ready(
+    model: MarkovLogic,
+    wanted: Any,
+    sampler: Any,
+    scan: str,
+    queries: Sequence[str],
+    method: str,
+    seed: int,
+    time_limit: float,
+) -> Ready:
+    """Finds the group, chooses the sampler and lays out what is to be counted."""
+    made = prepare_logic(model, wanted, sampler, scan, time_limit)
+    group = made.group
+    if group.model.kind == "logic":
+        from definetti.inference.logic.question import logic_question
+
+        question = logic_question(group, queries, method, made.notices)
+        strategy = partial(by_choice, group.model) if sampler is None else None
+        return Ready(question, made.sampler, group.kind, CHAINS, strategy=strategy)
+    from definetti.inference.graph import prepare as graph
+    from definetti.readers.logic.queries import ground_queries
+    from definetti.symmetry.logic.ground_members import by_atoms
+
+    asked = ground_queries(model, queries)
+    with told_in_formulas(model):
+        found = graph.ready(None, group, made.sampler, scan, asked, method, seed, time_limit, made.notices)
+    return replace(found, in_names_of_source=partial(by_atoms, model))
+
+
 def prepare_logic(model: MarkovLogic, wanted: Any, sampler: Any, scan: str, time_limit: float) -> PreparedLogic:
     """`wanted`: a group of the model, the kind of symmetries to look for, or None for none."""
-    if sampler is not None and not isinstance(sampler, RELATIONAL) and (wanted is None or isinstance(wanted, str)):
+    given = is_group(wanted)
+    if sampler is not None and "logic" not in sampler.kinds and not given:
         return _grounded(
             model, wanted or "none", sampler, f"the sampler {sampler.name!r} is for factor graphs", time_limit
         )
-    given = isinstance(wanted, RenamingSymmetries | Symmetries)
-    group = wanted if given else find_symmetries(model, wanted or "none", None, time_limit)
-    if not isinstance(group, RenamingSymmetries):
+    group: Any = wanted if given else find_symmetries(model, wanted or "none", None, time_limit)
+    if group.model.kind != "logic":
         return PreparedLogic(group, sampler)
-    if sampler is not None and not isinstance(sampler, RELATIONAL):
+    if sampler is not None and "logic" not in sampler.kinds:
         raise ModelError(f"the sampler {sampler.name!r} is for factor graphs; ask for the symmetries 'literals' too")
     if sampler is None:
         return _chosen(model, group, None if given else (wanted or "none"), scan, time_limit)
-    unreached = isinstance(sampler, Gibbs) and relational_moves_connect(group.model) is False
+    unreached = sampler.single_site and relational_moves_connect(group.model) is False
     return PreparedLogic(group, sampler, (UNREACHED,) if unreached else ())
 
 

@@ -10,13 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from definetti.diagnose import Diagnosis, half_width
+from definetti.diagnose import Diagnosis
 from definetti.errors import Notice
 from definetti.estimators import ESTIMATORS
 from definetti.estimators.gain import report, within_orbits
-from definetti.estimators.values import METHODS, Estimates
-from definetti.inference.assemble import doubts, judge, number
-from definetti.inference.graph.question import cut_notices, fallback_notices
+from definetti.estimators.values import Estimates
+from definetti.inference.assemble import answer, cut_notices, doubts, fallback_notices, judge
 from definetti.inference.logic.certain import Certain, block_orbits
 from definetti.inference.stopping import Look, worst
 from definetti.model.logic.atom_names import atom_text, find_atom
@@ -25,12 +24,8 @@ from definetti.model.logic.theory import Atom, Constant, Formula, MarkovLogic
 from definetti.model.marginals import Estimate, Marginals, OrbitRow, known
 from definetti.readers.logic.queries import parse_queries
 from definetti.samplers.draws import Draws
-from definetti.samplers.graph.mcsat import MCSat
-from definetti.samplers.graph.sampling import Plan
-from definetti.samplers.logic.engine import compile_model, refuse_model
-from definetti.samplers.logic.lifted import LiftedSampler, LiftedSampling
-from definetti.samplers.logic.queries import Query
-from definetti.samplers.logic.sampling import QueryCells, RelationalSampling
+from definetti.samplers.logic.queries import Asked, Query, QueryCells
+from definetti.samplers.protocol import LogicSampler, Plan, Sampling
 from definetti.symmetry.logic.renaming import RenamingSymmetries, trivial
 
 
@@ -46,35 +41,21 @@ class LogicQuestion:
     cells: Mapping[str, QueryCells]  # which of `counted` make up a query
     notices: tuple[Notice, ...]
 
-    def sampling(self, sampler: Any, plan: Plan, method: str) -> Any:
-        """Hanging and loose atoms are drawn after the others: given those they are independent, and the sweep
-        commutes."""
-        group = self.group
-        if isinstance(sampler, LiftedSampler):
-            return LiftedSampling(group, self.counted, list(self.cells.values()), plan)
-        if isinstance(sampler, MCSat):
-            from definetti.samplers.logic.mcsat import MCSatSampling
-
-            return MCSatSampling(group, sampler, self.counted, list(self.cells.values()), plan)
-        refuse_model(group.model, chains=plan.chains)
-        late = self.late()
-        relational = compile_model(
-            group.model, group.atom_orbits, queries=self.counted, scan=sampler.scan, late=late, source=group.source
-        )
-        return RelationalSampling(relational, group, list(self.cells.values()), plan)
+    def sampling(self, sampler: LogicSampler, plan: Plan, method: str) -> Sampling:
+        return sampler.logic_sampling(Asked(self.group, self.late, self.counted, tuple(self.cells.values())), plan)
 
     def conclude(self, draws: Draws, method: str, run: Mapping[str, Any], interrupted: bool) -> Marginals:
-        if draws.g is None and method in ("conditional", "control"):
+        if draws.g is None and ESTIMATORS[method].conditionals:
             method = "orbit"
         estimates, found = self._estimate(draws, method)
         members = Atoms(self.group)
-        rows = OrbitRows(self.group, estimates, found)
+        rows = OrbitRows(self.group, estimates, found, found.half_width)
         shown = Marginals(rows, members, run=dict(run) | report(draws, estimates, found, method))
         places = {text: len(self.group.sizes) + k for k, text in enumerate(self.cells)}
         asked = {}
         for text, formula in self.queries.items():
             if text in places:
-                asked[text] = Estimate(**answer(estimates, found, places[text]), orbit_size=self.cells[text].size)
+                asked[text] = Estimate(**rows.answer(places[text]), orbit_size=self.cells[text].size)
             else:
                 assert isinstance(formula, Atom)
                 asked[text] = shown[atom_text(self.group.model, formula.predicate, _numbers(formula))]
@@ -148,18 +129,6 @@ def _constants(formula: Formula) -> list[tuple[str, int]]:
     return list({(term.sort, term.index): None for term in terms(formula) if isinstance(term, Constant)})
 
 
-def answer(estimates: Estimates, found: Diagnosis, k: int) -> dict[str, Any]:
-    return {
-        "probability": float(np.clip(estimates.value[k], 0.0, 1.0)) if np.isfinite(estimates.value[k]) else None,
-        "mcse": number(found.mcse[k]),
-        "rhat": number(found.rhat[k]),
-        "ess": number(found.ess[k]),
-        "estimator": METHODS[estimates.method[k]],
-        "half_width": number(float(half_width(found.mcse[k], found.dof[k]))),
-        "constant": bool(found.constant[k]),
-    }
-
-
 @dataclass(frozen=True, eq=False)
 class OrbitRows(Sequence[OrbitRow]):
     """The rows of all orbits, made when looked at."""
@@ -167,9 +136,13 @@ class OrbitRows(Sequence[OrbitRow]):
     group: RenamingSymmetries
     estimates: Estimates
     found: Diagnosis
+    half_width: np.ndarray
 
     def __len__(self) -> int:
         return len(self.group.sizes)
+
+    def answer(self, statistic: int) -> dict[str, Any]:
+        return answer(self.estimates, self.found, self.half_width, np.array([statistic]))
 
     def __getitem__(self, k: Any) -> Any:
         if isinstance(k, slice):
@@ -177,7 +150,7 @@ class OrbitRows(Sequence[OrbitRow]):
         if not -len(self) <= k < len(self):
             raise IndexError(k)
         orbit = self.group.orbits[k]
-        return OrbitRow(orbit.representative, orbit.size, **answer(self.estimates, self.found, k))
+        return OrbitRow(orbit.representative, orbit.size, **self.answer(k % len(self)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -193,7 +193,7 @@ def check_size(sort: str, size: object) -> int:
     if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1:
         raise ModelError(f"the domain of {sort} must be a number of constants, at least 1, not {size!r}")
     if size > MOST_CONSTANTS:
-        raise TooLarge(f"the domain of {sort}", int(size), MOST_CONSTANTS, "ask for fewer constants")
+        raise TooLarge(f"the domain of {sort}", int(size), MOST_CONSTANTS, "ask for fewer", unit="constants")
     return int(size)
 
 

@@ -96,13 +96,13 @@ def ground(model: MarkovLogic, limit: int = LIMIT) -> FactorGraph:
     >>> dft.ground(dft.markov_logic("Smokes(person)\\n1.5 Smokes(x)", domain={"person": 3}))
     FactorGraph(3 variables, 3 factors, 1 tables)
     """
-    if not isinstance(model, MarkovLogic):
+    if getattr(model, "kind", None) != "logic":
         raise ModelError(f"ground needs a Markov logic network, got a {type(model).__name__}")
     size = ground_size(model)
     if size.variables > limit:
-        raise TooLarge("the number of ground atoms", size.variables, limit, CURE)
+        raise TooLarge("the ground model", size.variables, limit, CURE, unit="ground atoms")
     if size.factors > limit:
-        raise TooLarge("the number of ground formulas", size.factors, limit, CURE)
+        raise TooLarge("the ground model", size.factors, limit, CURE, unit="ground formulas")
     boxes = layout(model)
     cards = np.concatenate([np.full(box.count, box.card) for box in boxes.values()] or [np.empty(0)]).astype(np.int32)
     out = _Output(cards)
@@ -218,7 +218,7 @@ def _refuse_wide(model: MarkovLogic, template: _Template, boxes: Mapping[str, Bo
         if sum(map(log2, cards)) > log2(LARGEST_TABLE):
             text = format_formula(template.formula.body, model.sorts)
             entries = 2.0 ** min(1000.0, sum(map(log2, cards)))
-            raise TooLarge(f"the table of one grounding of {text}, in entries,", entries, LARGEST_TABLE, CURE)
+            raise TooLarge(f"one grounding of {text}", entries, LARGEST_TABLE, CURE, unit="table entries")
 
 
 def _ground_rows(
@@ -302,7 +302,7 @@ def _add_pattern(
     entries = prod(shape)
     if entries > LARGEST_TABLE:
         text = format_formula(template.formula.body, model.sorts)
-        raise TooLarge(f"the table of one grounding of {text}, in entries,", entries, LARGEST_TABLE, CURE)
+        raise TooLarge(f"one grounding of {text}", entries, LARGEST_TABLE, CURE, unit="table entries")
     truth = {}
     for k, atom in enumerate(template.atoms):
         axis = distinct.index(pattern.labels[k])

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
@@ -179,6 +180,8 @@ class MarkovLogic:
     >>> model.atom_count, model.sorts["person"].constants
     (2, ('Anna', 'Person1'))
     """
+
+    kind: ClassVar[str] = "logic"  # which of the two kinds of model this is
 
     sorts: Mapping[str, Sort]
     predicates: Mapping[str, Predicate]

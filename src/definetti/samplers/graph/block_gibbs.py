@@ -20,9 +20,9 @@ from definetti.constraints.graph.legal_tuples import Part
 from definetti.errors import ModelError
 from definetti.model.graph.factors import FactorGraph
 from definetti.samplers.graph.block_arrays import compiled
-from definetti.samplers.graph.gibbs import Orders
-from definetti.samplers.graph.lanes import Harvest, Seeds, Slots, count_values, taken, words
+from definetti.samplers.graph.lanes import Engine, Harvest, Orders, Seeds, Slots, count_values, taken, words
 from definetti.samplers.graph.tables import Stuck
+from definetti.samplers.protocol import prefixed
 from definetti.solvers.graph.join_tree import Tree, join_tree
 
 MOST_ROWS = 4096  # legal tuples in the largest table of elimination
@@ -55,7 +55,9 @@ class Blocks:
             raise ModelError(f"blocks are drawn once per sweep, in the scan 'symmetric' or 'fixed', not {self.scan!r}")
 
     name = "blocks"
-    visits_once = True
+    kinds = ("graph",)
+    single_site = False
+    visits_once = conditionals = warms_up = True
 
     def alone(self, model: FactorGraph) -> np.ndarray:
         """The variables that move one at a time."""
@@ -90,7 +92,7 @@ def _scopes_within(model: FactorGraph, parts: Sequence[Sequence[Part]]) -> list[
     part_of = np.full(model.n, -1)
     for p, part in enumerate(parts):
         part_of[[i for scope, _ in part for i in scope]] = p
-    factor = np.repeat(np.arange(model.factor_count), np.diff(model.scope_start))
+    factor = model.owner_of
     inside: dict[tuple[int, int], list[int]] = {}
     at = np.flatnonzero(part_of[model.scope] >= 0)
     variables = model.scope[at]
@@ -103,7 +105,7 @@ def _scopes_within(model: FactorGraph, parts: Sequence[Sequence[Part]]) -> list[
 
 
 @dataclass(frozen=True, eq=False)
-class JointEngine:
+class JointEngine(Engine):
     model: Any  # kernels.joint.Joint
     cards: np.ndarray
     slots: Slots
@@ -174,3 +176,6 @@ class JointBlock:
 
     def present(self) -> np.ndarray:
         return count_values(self.state, self._engine.slots)
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        return {"state": self.state, "streams": self._streams} | prefixed("sums", self._sums._asdict())

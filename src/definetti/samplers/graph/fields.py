@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from definetti.model.graph.factors import FactorGraph
-from definetti.samplers.graph.lanes import Harvest, Seeds, Slots, words
+from definetti.samplers.graph.lanes import Engine, Harvest, Seeds, Slots, words
+from definetti.samplers.protocol import prefixed
 
 CODES = 16  # as in kernels/fields.py, which is loaded only when needed
 WHOLE = 1 << 48
@@ -21,7 +22,7 @@ NARROW = 6  # up to so many chains are advanced one by one
 
 
 @dataclass(frozen=True, eq=False)
-class FieldsEngine:
+class FieldsEngine(Engine):
     model: Any  # kernels.fields.Fields
     chance: np.ndarray  # float64[T, CODES]: P(value 1) of code 0, then by how much that of the other codes differs
     cells: Any  # kernels.fields.Cells
@@ -46,7 +47,7 @@ def build(model: FactorGraph, slots: Slots) -> FieldsEngine | None:
     """Compile a simplified model; None if it is not pairwise and binary with at most CODES local fields a variable."""
     from definetti.samplers.kernels import fields as kernels
 
-    arity = np.diff(model.scope_start)
+    arity = model.arity
     if (model.cards[model.free] != 2).any() or (arity > 2).any():
         return None
     edges = _edges(model)
@@ -81,7 +82,7 @@ def _edges(model: FactorGraph) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.n
 
     In a row the site's value comes first. Two neighbours of one kind act on the site alike.
     """
-    pairs = np.flatnonzero(np.diff(model.scope_start) == 2)
+    pairs = np.flatnonzero(model.arity == 2)
     first = model.scope[model.scope_start[pairs]]
     second = model.scope[model.scope_start[pairs] + 1]
     entries = model.tables[model.table_start[model.table_of[pairs]][:, None] + np.arange(4)].reshape(-1, 4)
@@ -134,7 +135,7 @@ def _tables(
 
 def _unary(model: FactorGraph) -> np.ndarray:
     """float64[n, 2]: log weights of the variables' own factors."""
-    own = np.flatnonzero(np.diff(model.scope_start) == 1)
+    own = np.flatnonzero(model.arity == 1)
     out = np.zeros((model.n, 2))
     place = model.table_start[model.table_of[own]][:, None] + np.arange(2)
     np.add.at(out, model.scope[model.scope_start[own]], model.tables[place])
@@ -296,6 +297,11 @@ class FieldsBlock:
         planes = np.zeros((int(sizes.max(initial=0)).bit_length(), len(sizes), self._state.shape[1]), np.uint64)
         self._counting.count_up(self._state, site, cell, planes)
         return self._collected(planes, sizes, False)[0]
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        own = {"state": self._state, "single": self._single_streams, "ahead": self._ahead, "used": self._used}
+        parts = {"streams": self._streams, "drawn": self._drawn, "final": self._final}
+        return own | {k: a for name, part in parts.items() for k, a in prefixed(name, part._asdict()).items()}
 
     def _take(self, counts: Any, conditional: bool) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
         """Sums of values and of conditionals by slot, and visits; the counts are cleared."""

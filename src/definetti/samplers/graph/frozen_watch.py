@@ -8,27 +8,17 @@ to be legal.
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import numpy as np
 
-from definetti.constraints.graph.possible_values import hard_factors
-from definetti.errors import DefinettiError
+from definetti.constraints.graph.arc_consistency import hard_factors
 from definetti.model.graph.factors import FactorGraph
 from definetti.samplers.graph.lanes import Block
+from definetti.samplers.run import Illegal, debugging
 
 FEW = 1 << 14  # (variables × chains): below this the watch looks after every sweep, above it after every chunk of them
 MOST_ASKED = 5000  # variables for which the solver is asked whether they are forced
-
-
-class Illegal(DefinettiError):
-    """A chain reached a state of probability zero. That is a mistake of the sampler."""
-
-
-def debugging() -> bool:
-    """Whether every sweep's states are to be checked."""
-    return bool(os.environ.get("DEFINETTI_DEBUG"))
 
 
 def hard_parts(model: FactorGraph) -> Any:
@@ -36,7 +26,7 @@ def hard_parts(model: FactorGraph) -> Any:
     from definetti.samplers.kernels import frozen_watch as kernels
 
     factors = hard_factors(model)
-    arity = np.diff(model.scope_start)[factors]
+    arity = model.arity[factors]
     start = np.concatenate([[0], np.cumsum(arity)]).astype(np.int64)
     factor = np.repeat(np.arange(len(factors)), arity)
     place = model.scope_start[factors][factor] + np.arange(len(factor)) - start[factor]
@@ -47,7 +37,7 @@ def hard_parts(model: FactorGraph) -> Any:
         factor=factor.astype(np.int64),
         start=start,
         scope=np.ascontiguousarray(scope, dtype=np.int32),
-        stride=np.ascontiguousarray(model._strides[place]),
+        stride=np.ascontiguousarray(model.strides[place]),
         first=np.ascontiguousarray(model.table_start[model.table_of[factors]]),
         possible=~np.isneginf(model.tables),
         cards=model.cards.astype(np.int64),
@@ -65,16 +55,16 @@ class Watch:
         self._began = block.state[:, :lanes] & self._mask
         self._before = np.zeros((0, 0), dtype=np.uint8)
         self._waiting = suspects.astype(np.int64)
-        self._count = len(suspects)
+        self._count = np.array(len(suspects))  # of the variables at the front of `_waiting`
         self._debug = debugging()
 
     @property
     def stuck(self) -> np.ndarray:
-        return self._waiting[: self._count]
+        return self._waiting[: int(self._count)]
 
     @property
     def every_sweep(self) -> bool:
-        return self._debug or 0 < self._count * self._lanes <= FEW
+        return self._debug or 0 < int(self._count) * self._lanes <= FEW
 
     def look(self) -> None:
         if self._debug:
@@ -85,9 +75,12 @@ class Watch:
         if np.array_equal(now, self._before):  # nothing moved since the last look
             return
         self._before = now
-        self._count = self._kernels.still_stuck(
-            self._parts, now, np.uint8(255), self._began, self._lanes, self._waiting, self._count
+        self._count[...] = self._kernels.still_stuck(
+            self._parts, now, np.uint8(255), self._began, self._lanes, self._waiting, int(self._count)
         )
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        return {"waiting": self._waiting, "count": self._count}
 
     def _check(self) -> None:
         broken = self._kernels.first_broken(self._parts, self._block.state, self._mask, self._lanes)

@@ -1,4 +1,4 @@
-"""What every factor-graph engine shares: rows and slots of statistics, seeds, and the protocol of a block of lanes.
+"""What every factor-graph engine shares: rows and slots of statistics, seeds, scan orders, and blocks of lanes.
 
 A *row* is a set of variables with equal marginals (see `Symmetries.row_of`); a *slot* is a (row, value) pair. Engines
 fold counts into slots; only afterwards are slots gathered into orbits of literals, so kernels know nothing of groups.
@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from definetti.errors import Notice
 from definetti.model.graph.factors import FactorGraph, frozen
 
 
@@ -85,31 +86,34 @@ class Block(Protocol):
         """float64[slots, lanes]: the values as they stand, counted as a harvest's `final` counts them."""
         ...
 
+    def arrays(self) -> dict[str, np.ndarray]:
+        """What the block's future depends on, changed in place (`Sampling.state`)."""
+        ...
 
-class Engine(Protocol):
+
+class Engine:
     """A compiled model that can make blocks."""
 
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def width(self) -> int:
-        """How many chains share a seed; a block has as many lanes, or a few times as many."""
-        ...
-
-    @property
-    def together(self) -> int:
-        """How many times as many at most; then what a lane draws may not depend on the other lanes of its block."""
-        ...
+    name: str
+    width: int  # how many chains share a seed; a block has as many lanes, or a few times as many
+    together: int  # how many times as many; beyond 1, what a lane draws may not depend on the other lanes of its block
 
     def block(self, starts: np.ndarray, seeds: Seeds, visits_too: bool, conditionals: bool = True) -> Block:
         """A block for the chains starting at starts[lane, n], with a seed for every `width` of them; without
         `conditionals` it need not be able to fold G."""
-        ...
+        raise NotImplementedError
 
     def memory(self, chains: int, conditionals: bool) -> int:
         """Bytes that the blocks of so many chains take."""
-        ...
+        raise NotImplementedError
+
+    def notices(self, blocks: Sequence[Any]) -> list[Notice]:
+        """What leaves the draws of its blocks in doubt."""
+        return []
+
+    def report(self, blocks: Sequence[Any]) -> dict[str, Any]:
+        """What it adds to `run` of the answer."""
+        return {}
 
 
 def count_values(state: np.ndarray, slots: Slots) -> np.ndarray:
@@ -133,3 +137,30 @@ def words(seed: np.random.SeedSequence, shape: tuple[int, ...], dtype: Any = np.
     """Seed words for streams; xoshiro must not start at all zeros, which has probability 2^-128 here."""
     size = int(np.prod(shape))
     return seed.generate_state(size, dtype).reshape(shape)
+
+
+class Orders:
+    """The stream of scan orders. `orbit_of[i]` is the orbit of variable i; without it all sites are taken for one."""
+
+    def __init__(self, scan: str, sites: np.ndarray, stream: np.ndarray, orbit_of: np.ndarray | None = None) -> None:
+        self._scan, self.stream = scan, stream  # changed in place
+        orbit = np.zeros(len(sites), np.int64) if orbit_of is None else orbit_of[sites]
+        _, first, place, sizes = np.unique(orbit, return_index=True, return_inverse=True, return_counts=True)
+        by_orbit = np.argsort(first[place.ravel()], kind="stable")  # orbits in the order of their first sites
+        if scan == "symmetric":
+            sites = sites[by_orbit]
+        self._sites = np.ascontiguousarray(sites, dtype=np.int32)
+        self._starts = np.concatenate([[0], np.cumsum(sizes[np.argsort(first)])]).astype(np.int64)
+
+    def next(self, sweeps: int) -> np.ndarray:
+        """int32[sweeps, sites]: the sites to update, one row per sweep."""
+        from definetti.samplers.kernels import orders as kernels
+
+        if self._scan == "fixed":
+            return np.broadcast_to(self._sites, (sweeps, len(self._sites))).copy()
+        rows = np.empty((sweeps, len(self._sites)), dtype=np.int32)
+        if self._scan == "symmetric":
+            kernels.shuffled(self.stream, self._sites, self._starts, rows)
+        else:
+            kernels.with_replacement(self.stream, self._sites, rows)
+        return rows

@@ -1,181 +1,33 @@
-"""MC-SAT (Poon and Domingos, 2006) as a frozen value, a factor graph laid out for its kernel, and blocks of chains."""
+"""The engine of MC-SAT on factor graphs: blocks of chains."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from definetti.errors import ModelError, Notice, TooLarge
+from definetti.errors import Notice
 from definetti.model.graph.factors import FactorGraph
-from definetti.samplers.graph.gibbs import Orders
-from definetti.samplers.graph.lanes import Harvest, Seeds, Slots, count_values, words
+from definetti.samplers.graph.lanes import Engine, Harvest, Seeds, Slots, count_values, words
 from definetti.samplers.graph.tables import check_values
-from definetti.samplers.kernels.mcsat_arrays import Graph, State
-
-MOST_VALUES = (1 << 16) - 1  # of one variable
-MOST_ACTIVE = 1 << 18  # factors of one component
-TINY = 1e-300  # the least weight of what is possible: levels below it stay apart from 0
+from definetti.samplers.kernels.mcsat_arrays import Graph
+from definetti.samplers.mcsat import MOST_ACTIVE, doubts, graph_of, state_of
+from definetti.samplers.protocol import prefixed
 
 
-@dataclass(frozen=True)
-class MCSat:
-    """MC-SAT, slice sampling over factors: each sample is a nearly uniform solution of a random part of the model.
-
-    Parameters
-    ----------
-    temperature : float
-        Of SampleSAT's annealing moves, used for components with more than 1024 assignments only.
-
-    Examples
-    --------
-    >>> import definetti as dft
-    >>> model = dft.factor_graph([2, 2], [([0, 1], [[3, 1], [1, 0]])])
-    >>> dft.marginals(model, sampler=dft.MCSat(), sweeps=10, seed=7).run["sampler"]
-    'mcsat'
-    """
-
-    temperature: float = 0.5
-
-    name = "mcsat"
-    scan = "none"
-    visits_once = True
-
-    def __post_init__(self) -> None:
-        if not self.temperature > 0:
-            raise ModelError(f"the temperature of MC-SAT must be positive, got {self.temperature}")
-
-    def alone(self, model: FactorGraph) -> np.ndarray:
-        """No variable moves by itself only."""
-        return model.free[:0]
-
-    def engine(self, model: FactorGraph, slots: Slots) -> MCSatEngine:
-        check_values(model)
-        cell = np.zeros(int(model.literal_start[-1]), dtype=np.int64)
-        literals = np.flatnonzero(np.repeat(slots.row_of >= 0, model.cards))
-        variable = np.repeat(np.arange(model.n), model.cards)[literals]
-        cell[literals] = 1 + slots.start[slots.row_of[variable]] + literals - model.literal_start[variable]
-        return MCSatEngine(model, graph_of(model, cell), slots, self.temperature)
-
-    def orders(self, sites: np.ndarray, seed: np.random.SeedSequence, orbit_of: np.ndarray | None = None) -> Orders:
-        return Orders("fixed", sites, words(seed, (4,)))  # only their number counts
-
-
-# --- a factor graph for the kernel -----------------------------------------------------------------------------------
-
-
-def graph_of(model: FactorGraph, cell: np.ndarray) -> Graph:
-    """The kernel's arrays; `cell` is the place of each literal's statistic, 0 for none."""
-    if (most := int(model.cards[model.free].max(initial=0))) > MOST_VALUES:
-        raise TooLarge("the number of values of one variable", most, MOST_VALUES, "use the Gibbs sampler")
-    shapes, place = _shapes(model)
-    start, records = _records(model, place)
-    return Graph(
-        start,
-        records,
-        shapes,
-        _weights(model.tables, model.table_start),
-        _weights(_own(model), model.literal_start),
-        np.ascontiguousarray(model.literal_start),
-        model.free.astype(np.int32),
-        np.ascontiguousarray(cell, dtype=np.int64),
-    )
-
-
-def _weights(logs: np.ndarray, start: np.ndarray) -> np.ndarray:
-    """Of logarithms in tables that begin at `start`: the largest of each table becomes 1."""
-    if not len(logs):
-        return np.zeros(0)
-    largest = np.maximum.reduceat(logs, start[:-1])
-    shift = np.repeat(np.where(np.isfinite(largest), largest, 0.0), np.diff(start))
-    return np.where(np.isneginf(logs), 0.0, np.maximum(np.exp(logs - shift), TINY))
-
-
-def _own(model: FactorGraph) -> np.ndarray:
-    """By literal: the sum of the logarithms of the factors of one variable alone."""
-    own = np.zeros(int(model.literal_start[-1]))
-    single = np.flatnonzero(np.diff(model.scope_start) == 1)
-    variable = model.scope[model.scope_start[single]]
-    for card in np.unique(model.cards[variable]).tolist():
-        some = model.cards[variable] == card
-        to = model.literal_start[variable[some]][:, None] + np.arange(card)
-        at = model.table_start[model.table_of[single[some]]][:, None] + np.arange(card)
-        np.add.at(own, to, model.tables[at])
-    return own
-
-
-def _shapes(model: FactorGraph) -> tuple[np.ndarray, np.ndarray]:
-    """Width, place of the weights and strides of every table in use, and where each table's begin."""
-    place, parts, size = np.zeros(len(model.table_start) - 1, dtype=np.int64), [np.zeros(0, np.int64)], 0
-    for table, factor in zip(*np.unique(model.table_of, return_index=True), strict=True):
-        strides = model._strides[model.scope_start[factor] : model.scope_start[factor + 1]]
-        parts.append(np.array([len(strides), model.table_start[table], *strides], dtype=np.int64))
-        place[table] = size
-        size += len(parts[-1])
-    return np.concatenate(parts), place
-
-
-def _records(model: FactorGraph, place: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """What the kernel reads at each variable, in one stream: number, shape and variables of each of its factors."""
-    widths = np.diff(model.scope_start)
-    blocks = [
-        (w, j, np.flatnonzero(widths == w).astype(np.int32))
-        for w in np.unique(widths[widths > 1]).tolist()
-        for j in range(w)
-    ]
-    start = np.zeros(model.n + 1, dtype=np.int64)
-    for w, j, factor in blocks:
-        start[1:] += (2 + w) * np.bincount(model.scope[model.scope_start[factor] + j], minlength=model.n)
-    np.cumsum(start, out=start)
-    records, used = np.zeros(int(start[-1]), dtype=np.uint32), start[:-1].copy()
-    for w, j, factor in blocks:
-        owner = model.scope[model.scope_start[factor] + j]
-        order = np.argsort(owner, kind="stable").astype(np.int32)
-        factor, owner = factor[order], owner[order]
-        counts = np.bincount(owner, minlength=model.n)
-        rank = np.arange(len(owner)) - np.repeat(np.cumsum(counts) - counts, counts)
-        at = used[owner] + rank * (2 + w)
-        records[at] = factor
-        records[at + 1] = place[model.table_of[factor]]
-        for k in range(w):
-            records[at + 2 + k] = model.scope[model.scope_start[factor] + k]
-        used += (2 + w) * counts
-    return start, records
-
-
-def state_of(model: FactorGraph, x: np.ndarray, streams: np.ndarray, statistics: int) -> State:
-    """A chain at a legal state; `streams` are five words."""
-    from definetti.samplers.kernels.mcsat import ROOM
-
-    n, literals = model.n, int(model.literal_start[-1])
-    widths = np.diff(model.scope_start)
-    widest = np.sort(widths[widths > 1])[-MOST_ACTIVE:]  # what a component can hold at most
-    capacity, touching = max(1, len(widest)), max(1, int(widest.sum()))
-    return State(
-        x.astype(np.uint16),
-        x.astype(np.uint16),
-        np.ones(n, np.uint16),
-        np.zeros(literals, np.uint8),
-        np.zeros(max(literals, 1), np.int64),
-        np.full(n, -1, np.int64),
-        np.zeros(2 * ROOM, np.int64),
-        np.zeros(capacity, np.int64),
-        np.zeros(capacity),
-        np.zeros(n + 1, np.int64),
-        np.zeros(touching, np.int32),
-        np.zeros((2, capacity), np.int32),
-        np.zeros(8, np.int64),
-        streams,
-        np.zeros((3, 1 + statistics)),
-    )
-
-
-# --- blocks of chains ------------------------------------------------------------------------------------------------
+def build(model: FactorGraph, slots: Slots, temperature: float) -> MCSatEngine:
+    """Compile a simplified model."""
+    check_values(model)
+    cell = np.zeros(int(model.literal_start[-1]), dtype=np.int64)
+    literals = np.flatnonzero(np.repeat(slots.row_of >= 0, model.cards))
+    variable = np.repeat(np.arange(model.n), model.cards)[literals]
+    cell[literals] = 1 + slots.start[slots.row_of[variable]] + literals - model.literal_start[variable]
+    return MCSatEngine(model, graph_of(model, cell), slots, temperature)
 
 
 @dataclass(frozen=True, eq=False)
-class MCSatEngine:
+class MCSatEngine(Engine):
     model: FactorGraph
     graph: Graph
     slots: Slots
@@ -190,6 +42,9 @@ class MCSatEngine:
     def memory(self, chains: int, conditionals: bool) -> int:
         scratch = 40 * self.model.n + 16 * len(self.graph.cell) + 30 * min(self.model.factor_count, MOST_ACTIVE)
         return chains * (self.model.n + 24 * self.slots.count) + -(-chains // self.width) * scratch
+
+    def notices(self, blocks: Sequence[MCSatBlock]) -> list[Notice]:
+        return doubts(clock for block in blocks for clock in block.clocks)
 
 
 class MCSatBlock:
@@ -225,20 +80,8 @@ class MCSatBlock:
     def present(self) -> np.ndarray:
         return count_values(self.state, self._engine.slots)
 
-
-def doubts(clocks: Iterable[np.ndarray]) -> list[Notice]:
-    """Where components were too large to be drawn exactly, and where no solution was found for them."""
-    from definetti.samplers.kernels.mcsat import FAILED, LARGEST, SAMPLE, WALKED
-
-    seen = np.array([np.zeros(8, np.int64), *clocks])
-    walked, failed = int(seen[:, WALKED].sum()), int(seen[:, FAILED].sum())
-    if not walked:
-        return []
-    share = walked / max(1, int(seen[:, SAMPLE].sum()))
-    largest = int(seen[:, LARGEST].max())
-    text = f"{share:.2g} components a sample were too large to be drawn exactly (up to {largest} variables)"
-    out = [Notice("note", f"{text}; SampleSAT's solutions of these are only nearly uniform")]
-    if 2 * failed > walked:
-        text = f"{failed} of {walked} times SampleSAT found no solution and the variables stayed as they were"
-        out.append(Notice("not-mixed", text))
-    return out
+    def arrays(self) -> dict[str, np.ndarray]:
+        found = {"state": self.state}
+        for k, chain in enumerate(self._chains):
+            found |= prefixed(str(k), {"streams": chain.streams, "clock": chain.clock, "sums": chain.sums})
+        return found

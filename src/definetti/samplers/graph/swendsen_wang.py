@@ -15,8 +15,8 @@ import numpy as np
 
 from definetti.errors import ModelError
 from definetti.model.graph.factors import FactorGraph
-from definetti.samplers.graph.gibbs import Orders
-from definetti.samplers.graph.lanes import Harvest, Seeds, Slots, count_values, taken, words
+from definetti.samplers.graph.lanes import Engine, Harvest, Orders, Seeds, Slots, count_values, taken, words
+from definetti.samplers.protocol import prefixed
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,9 @@ class SwendsenWang:
 
     name = "swendsen-wang"
     scan = "clusters"  # all variables at once
-    visits_once = True
+    kinds = ("graph",)
+    single_site = False
+    visits_once = conditionals = warms_up = True
 
     def engine(self, model: FactorGraph, slots: Slots) -> ClusterEngine:
         return build(model, slots)
@@ -46,7 +48,7 @@ class SwendsenWang:
 
 
 @dataclass(frozen=True, eq=False)
-class ClusterEngine:
+class ClusterEngine(Engine):
     model: Any  # kernels.cluster.Clusters
     slots: Slots
     n: int
@@ -92,7 +94,7 @@ def build(model: FactorGraph, slots: Slots) -> ClusterEngine:
 
 def _couplings(model: FactorGraph) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Pairs, half the log ratio of equal to different values (infinite for hard pairs), and the fields."""
-    arity = np.diff(model.scope_start)
+    arity = model.arity
     if (model.cards[model.free] != 2).any() or (arity > 2).any():
         raise ModelError("cluster flips need variables with two values and factors over pairs; use another sampler")
     field = np.zeros(model.n)
@@ -152,3 +154,6 @@ class ClusterBlock:
 
     def present(self) -> np.ndarray:
         return count_values(self.state, self._engine.slots)
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        return {"state": self.state, "streams": self._streams} | prefixed("sums", self._sums._asdict())

@@ -11,7 +11,8 @@ import numpy as np
 
 from definetti.errors import DefinettiError, TooLarge
 from definetti.model.graph.factors import FactorGraph
-from definetti.samplers.graph.lanes import Harvest, Seeds, Slots, words
+from definetti.samplers.graph.lanes import Engine, Harvest, Seeds, Slots, words
+from definetti.samplers.protocol import prefixed
 
 RANGE = 600.0  # a product of rows stays a normal double while its logarithms add up to no less than -RANGE
 MOST_WEIGHTS = 2**31 - 1  # places are 32-bit integers
@@ -23,7 +24,7 @@ class Stuck(DefinettiError):
 
 
 @dataclass(frozen=True, eq=False)
-class TablesEngine:
+class TablesEngine(Engine):
     model: Any  # kernels.tables.Tables
     slots: Slots
     names: tuple[str, ...]
@@ -87,9 +88,7 @@ def check_values(model: FactorGraph) -> None:
 
 def _pairs(model: FactorGraph) -> tuple[np.ndarray, np.ndarray]:
     """Every (factor, axis)."""
-    arity = np.diff(model.scope_start)
-    factor = np.repeat(np.arange(model.factor_count), arity)
-    return factor, np.arange(len(factor)) - model.scope_start[factor]
+    return model.owner_of, np.arange(len(model.scope)) - model.scope_start[model.owner_of]
 
 
 def _rows(model: FactorGraph, factor: np.ndarray, axis: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -100,7 +99,7 @@ def _rows(model: FactorGraph, factor: np.ndarray, axis: np.ndarray) -> tuple[np.
     sizes = np.diff(model.table_start)[model.table_of[factor]]
     offset = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     if offset[-1] > MOST_WEIGHTS:
-        raise TooLarge("the number of table entries", float(offset[-1]), MOST_WEIGHTS, "use fewer or smaller tables")
+        raise TooLarge("the number of table entries", int(offset[-1]), MOST_WEIGHTS, "use fewer or smaller tables")
     out, depth = np.full(int(offset[-1]) + 3, -np.inf), np.zeros(len(factor))
     for mine, shape, a in _shapes(model, factor, axis):
         entries = model.table_start[model.table_of[factor[mine]]][:, None] + np.arange(math.prod(shape))
@@ -117,19 +116,19 @@ def _shapes(
     model: FactorGraph, factor: np.ndarray, axis: np.ndarray
 ) -> Iterator[tuple[np.ndarray, tuple[int, ...], int]]:
     """The pairs whose tables have one shape and which look along one axis."""
-    arity = np.diff(model.scope_start)[factor]
-    for k in np.unique(arity).tolist():
-        mine = np.flatnonzero(arity == k)
-        shapes = model.cards[model.scope[model.scope_start[factor[mine]][:, None] + np.arange(k)]]
-        kinds, which = np.unique(np.column_stack([shapes, axis[mine]]), axis=0, return_inverse=True)
-        for number, kind in enumerate(kinds.tolist()):
-            yield mine[which.ravel() == number], tuple(kind[:-1]), kind[-1]
+    number = np.zeros(model.factor_count, dtype=np.int64)
+    for s, alike in enumerate(model.by_shape):
+        number[alike.factors] = s
+    for s, alike in enumerate(model.by_shape):
+        mine = np.flatnonzero(number[factor] == s)
+        for a in np.unique(axis[mine]).tolist():
+            yield mine[axis[mine] == a], alike.shape, a
 
 
 def _others(model: FactorGraph, factor: np.ndarray, axis: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """`Tables.near`, without bases, and `Tables.further`: each pair's other variables, and what a step of each adds to
     the place in the weights."""
-    arity = np.diff(model.scope_start)[factor]
+    arity = model.arity[factor]
     rows = np.maximum(arity // 2, 1)  # of two others each
     start = np.concatenate([[0], np.cumsum(rows)])
     other = np.zeros(
@@ -215,6 +214,10 @@ class TablesBlock:
         counts = _counts(self._kernels, self._engine.slots.count, self.lanes)
         self._kernels.fold(self.state, self._engine.model.card, self._cells, counts)
         return self._take(counts)
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        own = {"state": self.state, "streams": self._streams, "conditional": self._conditional}
+        return own | prefixed("drawn", self._drawn._asdict()) | prefixed("final", self._final._asdict())
 
     def _take(self, counts: Any) -> np.ndarray:
         """Counts by slot and lane; they are cleared."""

@@ -9,6 +9,7 @@ each step is as long as half of them can bear.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -16,9 +17,9 @@ import numpy as np
 
 from definetti.errors import ModelError, Notice, TooLarge
 from definetti.model.graph.factors import FREE, FactorGraph, frozen
-from definetti.samplers.graph import tables
-from definetti.samplers.graph.gibbs import Gibbs, Orders
-from definetti.samplers.graph.lanes import Block, Engine, Harvest, Seeds, Slots, words
+from definetti.samplers.gibbs import Gibbs
+from definetti.samplers.graph.lanes import Block, Engine, Harvest, Orders, Seeds, Slots, words
+from definetti.samplers.protocol import GraphSampler, prefixed
 
 MOST_LEVELS = 100
 STEEPNESS = 5.0  # of the penalty: 5, 12 and 23 at the levels 0.63, 0.9 and 0.99
@@ -47,11 +48,11 @@ class Tempering:
     'tempering'
     """
 
-    over: Any = field(default_factory=Gibbs)
+    over: GraphSampler = field(default_factory=Gibbs)
     levels: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
-        if isinstance(self.over, Tempering):
+        if self.over.name == self.name:
             raise ModelError("tempering over tempering has no meaning; give the ladder more levels")
         if self.levels is not None and (
             len(self.levels) < 2 or self.levels[0] < 0 or self.levels[-1] != 1.0 or (np.diff(self.levels) <= 0).any()
@@ -59,10 +60,17 @@ class Tempering:
             raise ModelError(f"the levels of a ladder rise to 1, got {self.levels}")
 
     name = "tempering"
+    kinds = ("graph",)
+    single_site = False
+    warms_up = True
 
     @property
-    def scan(self) -> str:
+    def scan(self) -> str | None:
         return self.over.scan
+
+    @property
+    def conditionals(self) -> bool:
+        return self.over.conditionals
 
     @property
     def visits_once(self) -> bool:
@@ -98,7 +106,7 @@ def all_parts(model: FactorGraph) -> Any:
     return kernels.Parts(
         start=np.ascontiguousarray(model.scope_start),
         scope=np.ascontiguousarray(model.scope),
-        stride=np.ascontiguousarray(model._strides),
+        stride=np.ascontiguousarray(model.strides),
         first=np.ascontiguousarray(model.table_start[model.table_of]),
         log=np.nan_to_num(model.tables, neginf=0.0),
         possible=~np.isneginf(model.tables),
@@ -106,7 +114,7 @@ def all_parts(model: FactorGraph) -> Any:
 
 
 @dataclass(frozen=True, eq=False)
-class TemperingEngine:
+class TemperingEngine(Engine):
     engines: tuple[Engine, ...]  # the last is that of the model itself
     levels: np.ndarray
     parts: Any
@@ -122,8 +130,17 @@ class TemperingEngine:
     def memory(self, chains: int, conditionals: bool) -> int:
         return sum(engine.memory(chains, conditionals) for engine in self.engines)
 
+    def notices(self, blocks: Sequence[TemperingBlock]) -> list[Notice]:
+        return self._ladder(blocks).notices()
 
-def build(model: FactorGraph, over: Any, slots: Slots, levels: tuple[float, ...]) -> TemperingEngine:
+    def report(self, blocks: Sequence[TemperingBlock]) -> dict[str, Any]:
+        return {"tempering": self._ladder(blocks).report()}
+
+    def _ladder(self, blocks: Sequence[TemperingBlock]) -> Ladder:
+        return Ladder(self.levels, *np.sum([block.swaps for block in blocks], axis=0))
+
+
+def build(model: FactorGraph, over: GraphSampler, slots: Slots, levels: tuple[float, ...]) -> TemperingEngine:
     engines = tuple(_engine(softened(model, level), over, slots) for level in levels)
     width = min(engine.width for engine in engines)
     return TemperingEngine(
@@ -131,9 +148,13 @@ def build(model: FactorGraph, over: Any, slots: Slots, levels: tuple[float, ...]
     )
 
 
-def _engine(model: FactorGraph, over: Any, slots: Slots) -> Engine:
+def _engine(model: FactorGraph, over: GraphSampler, slots: Slots) -> Engine:
     """Levels exchange states in place, so Gibbs sampling runs on the engine that keeps them as bytes."""
-    return tables.build(model, slots) if isinstance(over, Gibbs) else over.engine(model, slots)
+    if not over.single_site:
+        return over.engine(model, slots)
+    from definetti.samplers.graph import tables
+
+    return tables.build(model, slots)
 
 
 class TemperingBlock:
@@ -163,12 +184,8 @@ class TemperingBlock:
         self._penalties = np.array([penalty(level) for level in engine.levels])
         count = len(engine.levels)
         self._soft, self._broken = np.zeros((count, self.lanes)), np.zeros((count, self.lanes), dtype=np.int64)
-        self._parity = 0
+        self._parity = np.array(0)  # of the pairs to exchange next
         self.swaps = np.zeros((2, count - 1), dtype=np.int64)  # done, tried
-
-    @property
-    def levels(self) -> np.ndarray:
-        return self._engine.levels
 
     @property
     def state(self) -> np.ndarray:
@@ -193,20 +210,26 @@ class TemperingBlock:
             self._kernels.weigh(
                 self._engine.parts, block.state, np.uint8(block.mask), self.lanes, self._soft[k], self._broken[k]
             )
-        for k in range(self._parity, len(self._blocks) - 1, 2):
+        for k in range(int(self._parity), len(self._blocks) - 1, 2):
             a, b = self._blocks[k], self._blocks[k + 1]
             self.swaps[0, k] += self._kernels.swap_levels(
                 self._engine.levels, self._penalties, k, a.state, np.uint8(a.mask), b.state, np.uint8(b.mask),
                 self._soft, self._broken, self.lanes, self._stream,
             )  # fmt: skip
             self.swaps[1, k] += self.lanes
-        self._parity = 1 - self._parity
+        self._parity ^= 1
 
     def harvest(self) -> Harvest:
         return self._blocks[-1].harvest()
 
     def present(self) -> np.ndarray:
         return self._blocks[-1].present()
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        found = {"stream": self._stream, "parity": self._parity, "swaps": self.swaps}
+        for k, block in enumerate(self._blocks):
+            found |= prefixed(f"level{k}", block.arrays())
+        return found
 
 
 def scattered(engine: TemperingEngine, starts: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -245,7 +268,7 @@ class Ladder:
 # --- the ladder ----------------------------------------------------------------------------------------------------
 
 
-def ladder(model: FactorGraph, over: Any, slots: Slots) -> tuple[float, ...]:
+def ladder(model: FactorGraph, over: GraphSampler, slots: Slots) -> tuple[float, ...]:
     """Levels from 0 to 1, each step such that reweighting to it leaves half of the annealed chains effective."""
     from definetti.samplers.kernels import tempering as kernels
 
@@ -262,7 +285,8 @@ def ladder(model: FactorGraph, over: Any, slots: Slots) -> tuple[float, ...]:
         level = _next_level(levels[-1], soft, broken)
         levels.append(level)
         if len(levels) > MOST_LEVELS:
-            raise TooLarge("the number of levels of the ladder", len(levels), MOST_LEVELS, "use another sampler")
+            what, cure = "the number of levels of the ladder", "use another sampler"
+            raise TooLarge(what, len(levels), MOST_LEVELS, cure, at_least=True)
         if level >= 1.0:
             break
         states = states[rng.choice(PILOTS, PILOTS, p=_shares(levels[-2], level, soft, broken))]

@@ -10,20 +10,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from definetti.constraints.graph.connectivity import single_moves_connect
-from definetti.constraints.graph.contract import Class, merged
 from definetti.constraints.logic.ties import Literal, untied_clauses
 from definetti.errors import TooLarge
-from definetti.model.graph.factors import FREE, FactorGraph
-from definetti.model.graph.simplify import simplify
 from definetti.model.logic.atom_literals import layout
-from definetti.model.logic.ground import ground, ground_size
+from definetti.model.logic.ground import ground_size
 from definetti.model.logic.theory import MarkovLogic
 from definetti.samplers.logic.known_bits import Known, known_of
 from definetti.samplers.logic.tied_sites import Tied, tied_classes
+
+if TYPE_CHECKING:
+    from definetti.constraints.graph.contract import Class
+    from definetti.model.graph.factors import FactorGraph
 
 MOST_GROUND = 20_000  # atoms, and groundings of hard formulas
 
@@ -41,6 +42,11 @@ def relational_moves_connect(model: MarkovLogic) -> bool | None:
         size = ground_size(hard)
         if max(size.variables, size.factors) > MOST_GROUND:
             return None
+        from definetti.constraints.graph.connectivity import single_moves_connect
+        from definetti.constraints.graph.contract import merged
+        from definetti.model.graph.simplify import simplify
+        from definetti.model.logic.ground import ground
+
         simple = simplify(ground(hard))
     except TooLarge:
         return None
@@ -77,6 +83,8 @@ def _known_at(known: Known, value: bool) -> bool:
 
 def _classes(hard: MarkovLogic, simple: FactorGraph, tied: Tied) -> list[Class]:
     """The variables of the ground model that are one site of the relational engine."""
+    from definetti.model.graph.factors import FREE
+
     boxes, found = layout(hard), {}
     for name, images in tied.items():
         shape = hard.shape(name)

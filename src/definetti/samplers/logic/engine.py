@@ -8,7 +8,6 @@ scan and nothing else.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +18,7 @@ from typing import Literal
 import numpy as np
 
 from definetti.errors import ModelError, TooLarge, Unsatisfiable
+from definetti.memory import available_memory
 from definetti.model.logic.atom_orbits import AtomOrbits
 from definetti.model.logic.theory import MarkovLogic
 from definetti.samplers.codegen.cache import load_kernel, load_plain
@@ -89,26 +89,12 @@ class Relational:
         return state.get_atoms(self.written, self.data, chain, p, self.model.shape(name))
 
 
-def available_memory() -> int:
-    """Bytes that can be taken without pushing others out, as far as the machine says."""
-    try:
-        for line in Path("/proc/meminfo").read_text().splitlines():
-            if line.startswith("MemAvailable:"):
-                return int(line.split()[1]) * 1024
-    except OSError:
-        pass
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, ValueError, OSError):
-        return 4 << 30
-
-
 def refuse_large(size: int, limit: int | None) -> None:
     """Refuses a state that would not fit into `limit` bytes (None: most of what the machine has left)."""
     allowed = int(0.8 * available_memory()) if limit is None else limit
     if size > allowed:
         cure = "use fewer constants or chains, or close predicates whose atoms are all known"
-        raise TooLarge("the memory of the state (bytes)", size, allowed, cure)
+        raise TooLarge("the state of the chains", size, allowed, cure, unit="bytes")
 
 
 def refuse_model(model: MarkovLogic, limit: int | None = None, chains: int = 0) -> None:

@@ -6,24 +6,14 @@ They come out as ordinary `Draws` (without conditionals), so estimators, error b
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from definetti.model.logic.formulas import atoms, equalities
-from definetti.model.logic.ground import evaluate
-from definetti.model.logic.theory import Constant, Formula, Variable
-from definetti.samplers.draws import BATCHES, Batch, Draws, draws_of, kept_with, next_length
-from definetti.samplers.graph.sampling import Plan, Progress
-from definetti.symmetry.logic.renaming import RenamingSymmetries
-
-if TYPE_CHECKING:
-    from definetti.samplers.logic.queries import Query
-    from definetti.samplers.logic.sampling import QueryCells
-
-STRETCH = 0.1  # seconds between two looks at the clock
+from definetti.samplers.draws import Batch
+from definetti.samplers.logic.queries import Asked, satisfied
+from definetti.samplers.protocol import Plan, State
+from definetti.samplers.run import Map, Run
 
 
 @dataclass(frozen=True)
@@ -38,94 +28,76 @@ class LiftedSampler:
     'lifted'
     """
 
-    name: str = "lifted"
-    scan: str | None = None
+    name = "lifted"
+    scan = None
+    kinds = ("logic",)
+    single_site = conditionals = warms_up = False
+
+    def logic_sampling(self, asked: Asked, plan: Plan) -> LiftedSampling:
+        return LiftedSampling(asked, plan)
 
 
-class LiftedSampling:
-    """A run under way: the verbs of `RelationalSampling`."""
+class LiftedSampling(Run):
+    """The streams of one run, and how their draws are folded."""
 
-    most_batches = BATCHES
+    reports_before = False
 
-    def __init__(
-        self, group: RenamingSymmetries, counted: Sequence[Query], asked: Sequence[QueryCells], plan: Plan
-    ) -> None:
+    def __init__(self, asked: Asked, plan: Plan) -> None:
         from definetti.solvers.lifted.sampling import sampler_of
 
-        self.sampler = sampler_of(group.model)
-        self.group, self.counted, self.asked, self.plan = group, tuple(counted), tuple(asked), plan
-        self._sizes = np.concatenate([group.sizes, [q.size for q in asked]]).astype(np.int64)
+        self._sampler, self.group, self.asked = sampler_of(asked.group.model), asked.group, asked
         seeds = np.random.SeedSequence(plan.seed).spawn(plan.chains)
-        self._streams = [np.random.default_rng(seed) for seed in seeds]
-        self._batches: list[Batch] = []
-        self.seconds, self.updates = 0.0, 0
+        self._streams = [np.random.Generator(np.random.PCG64(seed)) for seed in seeds]
+        self._words = np.zeros((plan.chains, 6), np.uint64)  # the streams, when they are saved
+        self._sums = np.zeros((2, plan.chains, len(asked.sizes)))  # F and F² of the batch under way
+        self._updates = np.array(0)
+        super().__init__(plan, asked.sizes, np.zeros(0, np.int64), 1, 0)
 
     @property
-    def batch_count(self) -> int:
-        return len(self._batches)
+    def updates(self) -> int:
+        return int(self._updates)
 
-    @property
-    def can_stop(self) -> bool:
-        """Whether there is anything to show yet."""
-        return bool(self._batches)
-
-    def steps(self) -> Iterator[Progress]:
-        plan, kept = self.plan, 0
-        shape = (plan.chains, len(self._sizes))
-        while plan.sweeps is None or kept < plan.sweeps:
-            length = next_length(self._batches, plan.sweeps, kept)
-            f, square = np.zeros(shape), np.zeros(shape)
-            began = time.perf_counter()
-            for done in range(length):
-                for c, stream in enumerate(self._streams):
-                    row = self._statistics(self.sampler.draw(stream))
-                    f[c] += row
-                    square[c] += row**2
-                self.updates += int(self.group.sizes.sum()) * plan.chains
-                if time.perf_counter() - began > STRETCH:
-                    self.seconds += time.perf_counter() - began
-                    yield self._progress(kept + done, plan.sweeps)
-                    began = time.perf_counter()
-            self.seconds += time.perf_counter() - began
-            batch = Batch(length, f / length, None, square=square / length)
-            self._batches = kept_with(self._batches, batch, plan.sweeps)
-            kept += length
-            yield self._progress(kept, plan.sweeps)
-
-    def _progress(self, done: int, total: int | None) -> Progress:
-        return Progress("sampling", done, total, self.updates / max(self.seconds, 1e-9), None, self.seconds)
+    def _advance(self, run: Map, folded: int, seconds: float) -> int:
+        began, done = time.perf_counter(), self._done
+        while done < self._length and (done == self._done or time.perf_counter() - began <= seconds):
+            for c, stream in enumerate(self._streams):
+                row = self._statistics(self._sampler.draw(stream))
+                self._sums[0, c] += row
+                self._sums[1, c] += row**2
+            self._updates += int(self.group.sizes.sum()) * self.plan.chains
+            done += 1
+        return done
 
     def _statistics(self, state: dict[str, np.ndarray]) -> np.ndarray:
         counts = np.zeros(len(self.group.sizes))
         for name in self.group.atom_orbits:
             orbit = self.group.orbit_numbers(name, np.argwhere(state[name]))
             counts += np.bincount(orbit[orbit >= 0], minlength=len(counts))
-        seen = [query_count(query, state) for query in self.counted]
-        joint = [sum(seen[p] for p in q.places) / q.size for q in self.asked]
-        return np.append(counts / self.group.sizes, joint)
+        seen = [satisfied(query, lambda atom, at: state[atom.predicate][at]) for query in self.asked.counted]
+        return np.append(counts / self.group.sizes, self.asked.joint(np.array(seen, dtype=float)))
 
-    def draws(self) -> Draws:
-        return draws_of(self._batches, self._sizes, self.plan.chains, 0)
+    def _harvest(self, length: int) -> Batch:
+        f, square = self._sums / length
+        self._sums[...] = 0.0
+        return Batch(length, f, None, square=square)
+
+    def _arrays(self) -> dict[str, np.ndarray]:
+        self._words[:] = [_words(stream) for stream in self._streams]
+        return {"words": self._words, "sums": self._sums, "updates": self._updates}
+
+    def restore(self, state: State) -> None:
+        super().restore(state)
+        for stream, words in zip(self._streams, self._words.tolist(), strict=True):
+            high, low, odd_high, odd_low, has_half, half = words
+            numbers = {"state": high << 64 | low, "inc": odd_high << 64 | odd_low}
+            stream.bit_generator.state = {
+                "bit_generator": "PCG64", "state": numbers, "has_uint32": has_half, "uinteger": half
+            }  # fmt: skip
 
 
-def query_count(query: Query, state: dict[str, np.ndarray]) -> int:
-    """How many tuples of different members satisfy a query in a state."""
-    names = list(query.sorts)
-    members = [np.flatnonzero(query.members[name]) for name in names]
-    grid = dict(zip(names, np.ix_(*members), strict=True)) if names else {}
-
-    def value(term: Any) -> Any:
-        return grid[term.name] if isinstance(term, Variable) else term.index
-
-    truth: dict[Formula, Any] = {}
-    for atom in atoms(query.body):
-        truth[atom] = state[atom.predicate][tuple(value(t) for t in atom.args)]
-    for e in equalities(query.body):
-        same_sort = not (isinstance(e.left, Constant) and isinstance(e.right, Constant)) or e.left.sort == e.right.sort
-        truth[e] = value(e.left) == value(e.right) if same_sort else False
-    found = np.broadcast_to(np.asarray(evaluate(query.body, truth)), tuple(len(m) for m in members))
-    for i, a in enumerate(names):
-        for b in names[:i]:
-            if query.sorts[a] == query.sorts[b]:
-                found = found & (grid[a] != grid[b])
-    return int(found.sum())
+def _words(stream: np.random.Generator) -> list[int]:
+    """The state of a PCG64 generator in words of 64 bits."""
+    found = stream.bit_generator.state
+    state, odd = found["state"]["state"], found["state"]["inc"]
+    low = (1 << 64) - 1
+    return [state >> 64, state & low, odd >> 64, odd & low, found["has_uint32"], found["uinteger"]]

@@ -7,12 +7,14 @@ of hidden, wholly known predicates, so that the generator of the kernel needs no
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from definetti.errors import ModelError
+from definetti.model.logic.formulas import atoms, equalities
 from definetti.model.logic.theory import (
     And,
     Atom,
@@ -29,6 +31,9 @@ from definetti.model.logic.theory import (
 )
 from definetti.samplers.codegen.shapes import Instances, Shape, shape_of
 
+if TYPE_CHECKING:
+    from definetti.symmetry.logic.renaming import RenamingSymmetries
+
 HIDDEN = "\0class"  # no name of a file holds this character
 
 
@@ -39,6 +44,58 @@ class Query:
     body: Formula
     sorts: dict[str, str]
     members: dict[str, np.ndarray]  # bool[size of the sort]
+
+
+@dataclass(frozen=True, eq=False)
+class QueryCells:
+    """The counted queries that make up one asked formula: its F is the sum of their counts divided by `size`."""
+
+    places: tuple[int, ...]
+    size: int
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """What a run on a Markov logic network is to count: the orbits of the group's atoms, then formulas."""
+
+    group: RenamingSymmetries
+    late: Callable[[], Mapping[str, np.ndarray]]  # atoms to be drawn after the others: tensors as large as the model
+    counted: tuple[Query, ...]  # formulas with their constants let loose, one per cell of an orbit
+    cells: tuple[QueryCells, ...]  # which of `counted` make up each formula that is asked for
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """int64[K]: how many indicators each statistic is the mean of."""
+        return np.concatenate([self.group.sizes, [q.size for q in self.cells]]).astype(np.int64)
+
+    def joint(self, seen: np.ndarray) -> np.ndarray:
+        """float64[…, formulas] from counts […, counted]: the means over the orbits of the formulas."""
+        means = [sum((seen[..., p] for p in q.places), np.zeros(seen.shape[:-1])) / q.size for q in self.cells]
+        return np.stack(means, axis=-1) if means else np.zeros((*seen.shape[:-1], 0))
+
+
+def satisfied(query: Query, holds: Callable[[Atom, tuple[Any, ...]], Any]) -> int:
+    """How many tuples of different members satisfy a query; `holds(atom, constants)` gives truth values, the constants
+    being numbers or arrays of them."""
+    from definetti.model.logic.ground import evaluate
+
+    names = list(query.sorts)
+    members = [np.flatnonzero(query.members[name]) for name in names]
+    grid = dict(zip(names, np.ix_(*members), strict=True)) if names else {}
+
+    def value(term: Any) -> Any:
+        return grid[term.name] if isinstance(term, Variable) else term.index
+
+    truth: dict[Formula, Any] = {a: holds(a, tuple(value(t) for t in a.args)) for a in atoms(query.body)}
+    for e in equalities(query.body):
+        apart = isinstance(e.left, Constant) and isinstance(e.right, Constant) and e.left.sort != e.right.sort
+        truth[e] = False if apart else value(e.left) == value(e.right)
+    found = np.broadcast_to(np.asarray(evaluate(query.body, truth)), tuple(len(m) for m in members))
+    for i, a in enumerate(names):
+        for b in names[:i]:
+            if query.sorts[a] == query.sorts[b]:
+                found = found & (grid[a] != grid[b])
+    return int(found.sum())
 
 
 def confined(model: MarkovLogic, queries: Sequence[Query]) -> tuple[MarkovLogic, list[WeightedFormula]]:

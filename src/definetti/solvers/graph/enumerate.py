@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from definetti.constraints.graph.legal_states import refuse_cancelling
 from definetti.errors import TooLarge
 from definetti.model.graph.factors import FactorGraph
 from definetti.model.graph.simplify import simplify
@@ -34,9 +35,10 @@ CURE = "use elimination or sampling, or observe some variables"
 def enumerate_states(model: FactorGraph, queries: Sequence[Query] = (), *, limit: float = MOST_STATES) -> Solution:
     """Exact marginals of all variables, log Z, and the probability of each event among the queries."""
     model = simplify(model)
+    refuse_cancelling(model)
     events = open_events(model, queries)
     variables = enumerated(model, events)
-    _check(model, variables, limit, "enumerate")
+    _check(model, variables, limit, "enumeration")
     cards = [int(c) for c in model.cards[variables]]
     inner = _inner_count(cards)
     base = _log_weights(model, variables[:inner], np.zeros(1), _factors_within(model, variables[:inner]))
@@ -57,8 +59,9 @@ def enumerate_states(model: FactorGraph, queries: Sequence[Query] = (), *, limit
 def distribution(model: FactorGraph, *, limit: float = MOST_LISTED) -> tuple[np.ndarray, np.ndarray]:
     """All states that agree with the evidence, int32[S, n], and their probabilities, for small models."""
     free = model.free
-    _check(model, free, limit, "list")
+    _check(model, free, limit, "the list of states")
     simple = simplify(model)
+    refuse_cancelling(simple)
     log = _log_weights(simple, free, np.zeros(1), range(simple.factor_count))
     if log.max() == -np.inf:
         raise no_state(model)
@@ -80,16 +83,11 @@ def state_bits(model: FactorGraph, variables: np.ndarray) -> float:
     return float(np.log2(model.cards[variables]).sum())
 
 
-def show_count(bits: float) -> str:
-    """2^bits, readable at any size."""
-    return f"{2**bits:.0f}" if bits < 20 else f"2^{bits:.4g}"
-
-
 def _check(model: FactorGraph, variables: np.ndarray, limit: float, what: str) -> None:
     bits = state_bits(model, variables)
     if bits > np.log2(limit) + 1e-9:
-        size = 2.0**bits if bits < 1000 else np.inf
-        raise TooLarge(f"the number of states to {what} ({show_count(bits)})", size, limit, CURE)
+        size = 2.0**bits if bits < 1000 else 10 ** int(bits * np.log10(2))
+        raise TooLarge(what, size, limit, CURE, unit="states")
 
 
 def _inner_count(cards: list[int]) -> int:

@@ -9,11 +9,12 @@ variables.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from definetti import groups
+from definetti.constraints.graph.legal_states import refuse_cancelling
 from definetti.errors import TooLarge
 from definetti.model.graph.factors import FactorGraph
 from definetti.solvers.graph.solution import Solution, no_state, start_literals
@@ -42,7 +43,9 @@ class _Element:
 
 def orbit_solution(symmetries: Symmetries) -> Solution:
     """log Z and the marginals of all variables."""
-    model, found = symmetries.model, orbits_of_states(symmetries)
+    model = replace(symmetries.model, log_constant=0.0)  # it may be so large that the tables are lost beside it
+    refuse_cancelling(model)
+    found = orbits_of_states(symmetries)
     logs = np.concatenate([np.zeros(0), *(model.log_density(found.states[k : k + 65536].astype(np.int32))
                                           for k in range(0, len(found.states), 65536))])  # fmt: skip
     if not len(logs) or logs.max() == -np.inf:
@@ -57,7 +60,7 @@ def orbit_solution(symmetries: Symmetries) -> Solution:
     for i in model.free.tolist():
         span = slice(int(model.literal_start[i]), int(model.literal_start[i + 1]))
         literals[span] = means[label[span]] / means[label[span]].sum()
-    return Solution(float(logs.max() + np.log(total)), literals)
+    return Solution(float(symmetries.model.log_constant + logs.max() + np.log(total)), literals)
 
 
 def orbits_of_states(symmetries: Symmetries) -> Orbits:
@@ -78,7 +81,7 @@ def orbits_of_states(symmetries: Symmetries) -> Orbits:
                 reach[k] = length
                 rows = rows[~_smaller(g, rows, length)[0]]
         if len(rows) > MOST_REPRESENTATIVES:
-            raise TooLarge("the number of orbits of states", len(rows), MOST_REPRESENTATIVES, CURE)
+            raise TooLarge("the number of orbits of states", len(rows), MOST_REPRESENTATIVES, CURE, at_least=True)
     fixed = np.ones(len(rows), dtype=np.int64)
     for g in elements:
         fixed[_smaller(g, rows, len(free))[1]] += 1
@@ -124,7 +127,7 @@ def _element(model: FactorGraph, image: np.ndarray) -> _Element:
     free = model.free
     place = np.full(model.n, -1, dtype=np.int64)
     place[free] = np.arange(len(free))
-    variable = np.repeat(np.arange(model.n), model.cards)
+    variable = model.variable_of
     source, value = np.zeros(len(free), np.int64), np.zeros((len(free), int(model.cards.max(initial=1))), np.int8)
     for k, i in enumerate(free.tolist()):
         literals = image[model.literal_start[i] : model.literal_start[i + 1]]

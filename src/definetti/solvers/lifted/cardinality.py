@@ -69,7 +69,7 @@ def count_distribution(model: MarkovLogic, predicate: str) -> np.ndarray:
     >>> dft.count_distribution(dft.markov_logic("Heads(coin)", domain={"coin": 2}), "Heads")
     array([0.25, 0.5 , 0.25])
     """
-    if not isinstance(model, MarkovLogic):
+    if getattr(model, "kind", None) != "logic":
         kind = type(model).__name__
         raise ModelError(f"count_distribution counts atoms of a Markov logic network, and this is a {kind}")
     atoms = _atom_count(model, predicate)
@@ -367,9 +367,7 @@ def _sum_vectors(known: Known, fields: list[list[Any]], tables: dict[int, Any], 
         return None
     vectors = prod(comb(n + len(some) - 1, len(some) - 1) for n, some in zip(sizes, inside, strict=True))
     if vectors > MOST_VECTORS:
-        raise TooLarge(
-            "counting by a predicate: the number of vectors of counts", vectors, MOST_VECTORS, "sample instead"
-        )
+        raise TooLarge("counting by a predicate", vectors, MOST_VECTORS, "sample instead", unit="vectors of counts")
     each = [count_vectors(n, len(some)) for n, some in zip(sizes, inside, strict=True)]
     memory: dict[tuple, Any] = {}
 

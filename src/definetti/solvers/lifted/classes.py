@@ -70,8 +70,8 @@ def known_of(theory: Theory) -> Known:
     roles = _partition(nodes, both)
     classes = _partition(nodes, [*alone, *both])
     if len(roles.sort) > MOST_ROLES:
-        raise TooLarge("lifted counting: the number of different rows of binary evidence", len(roles.sort), MOST_ROLES,
-                       "sample instead")  # fmt: skip
+        raise TooLarge("lifted counting", len(roles.sort), MOST_ROLES, "sample instead",
+                       unit="different rows of binary evidence")  # fmt: skip
     role_of = np.array([roles.of[s][i] for s, i in zip(classes.sort, classes.first.tolist(), strict=True)], np.int64)
     names = tuple(p.name for p in theory.predicates.values() if p.sorts and len(set(p.sorts)) == 1)
     rules = tuple(k for k, rule in enumerate(theory.rules) if rule.terms)

@@ -72,8 +72,9 @@ def make_plan(scene: Scene) -> Plan:
 
 
 def too_many(ways: int) -> TooLarge:
-    what = "lifted counting: the ways of the constants that binary evidence is about"
-    return TooLarge(what, ways, MOST_WAYS, "sample instead, or leave out evidence on atoms of two constants")
+    unit = "ways of the constants that binary evidence is about"
+    cure = "sample instead, or leave out evidence on atoms of two constants"
+    return TooLarge("lifted counting", ways, MOST_WAYS, cure, unit=unit)
 
 
 def _ways(scene: Scene, c: int) -> int:

@@ -223,6 +223,6 @@ def _solve(problem: Problem, signed: bool, notes: list[str]) -> Counted:
         return count_polynomial(problem)
     limit = MOST_SIGNED_TERMS if signed else MOST_TERMS
     if count > limit:
-        raise TooLarge("lifted counting: the number of vectors of counts", count, limit, "sample instead")
+        raise TooLarge("lifted counting", count, limit, "sample instead", unit="vectors of counts")
     notes.append(f"{count} vectors of counts")
     return count_signed(problem, blocks) if signed else count_positive(problem, blocks)

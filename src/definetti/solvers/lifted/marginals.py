@@ -59,8 +59,8 @@ def lifted_marginals(
         except Blurred:
             bits = 2 * lifted.bits
             if bits > MOST_PRECISION:
-                raise TooLarge("the precision that cancelling signs need, in bits", bits, MOST_PRECISION,
-                               "sample instead") from None  # fmt: skip
+                raise TooLarge("lifted counting with cancelling signs", bits, MOST_PRECISION,
+                               "sample instead", unit="bits of precision") from None  # fmt: skip
             lifted = lift(model, bits)
 
 

@@ -177,7 +177,7 @@ def cells_of(known: Known, sort: str, state: State) -> Cells:
     theory = known.theory
     names = tuple(p.name for p in theory.predicates.values() if p.sorts in ((sort,), (sort, sort)))
     if 1 << len(names) > MOST_CELLS:
-        raise TooLarge(f"lifted counting: the number of cells of {sort}", 2 ** len(names), MOST_CELLS, "sample instead")
+        raise TooLarge("lifted counting", 2 ** len(names), MOST_CELLS, "sample instead", unit=f"cells of {sort}")
     bits = np.array(list(product((False, True), repeat=len(names))), dtype=bool).reshape(1 << len(names), len(names))
     cells = Cells(names, bits)
     legal = np.ones(len(bits), bool)
@@ -231,8 +231,8 @@ def _pair_table(known: Known, kind: int, cells: Mapping[str, Cells], state: Stat
     slots = tuple(slot for slot, code in codes.items() if code == UNKNOWN)
     shape = (len(sides[0].bits), len(sides[1].bits), 1 << len(slots))
     if shape[0] * shape[1] * shape[2] > MOST_ENTRIES:
-        raise TooLarge("lifted counting: the table of two cells, in entries,", float(np.prod(shape)), MOST_ENTRIES,
-                       "sample instead")  # fmt: skip
+        raise TooLarge("the table of two cells in lifted counting", float(np.prod(shape)), MOST_ENTRIES,
+                       "sample instead", unit="entries")  # fmt: skip
     tally = _Tally.of(shape)
     columns = pair_columns(sides, slots, codes)
     for (k, side), place in known.kinds.weights[kind].items():

@@ -18,9 +18,11 @@ from pathlib import Path
 import numpy as np
 
 from definetti.groups import Generator
+from definetti.memory import available_memory
 from definetti.symmetry.graph.components import Graph, automorphisms
 
 IN_PROCESS = 200  # nodes: below this a search takes no noticeable time
+LIBRARIES = 1 << 30  # bytes of address space of the interpreter and what it has loaded
 
 
 @dataclass(frozen=True)
@@ -94,7 +96,7 @@ def _limit_memory() -> None:
     try:
         import resource
 
-        most = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") * 3 // 4
+        most = available_memory() * 3 // 4 + LIBRARIES
         resource.setrlimit(resource.RLIMIT_AS, (most, most))
     except (ImportError, ValueError, OSError):
         pass

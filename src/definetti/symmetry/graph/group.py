@@ -21,9 +21,8 @@ from definetti.groups import Generator, PermutationGroup
 from definetti.model.graph.factors import FactorGraph, frozen
 from definetti.model.logic.theory import MarkovLogic
 from definetti.symmetry.graph import bliss
-from definetti.symmetry.graph.check import violation
+from definetti.symmetry.graph.check import ScopeIndex, scope_index, violation
 from definetti.symmetry.graph.coloured_graph import ColouredGraph, literal_graph
-from definetti.symmetry.graph.factors_by_shape import Layout, layout
 from definetti.symmetry.graph.generator_text import read_generators
 from definetti.symmetry.graph.twins import Twins, twins
 from definetti.symmetry.graph.variable_graph import variable_graph
@@ -239,7 +238,7 @@ def given(model: FactorGraph, generators: Any) -> Symmetries:
     """The group that the given generators generate; `SymmetryError` names the factor that one of them breaks."""
     started = time.monotonic()
     read = read_generators(model, generators)
-    wrong = violation(layout(model), read)
+    wrong = violation(scope_index(model), read)
     if wrong is not None:
         which = f"generator {wrong.generator + 1} of {len(read)}"
         raise SymmetryError(f"{which} is no symmetry of the model: {wrong.reason}")
@@ -271,30 +270,30 @@ def find(
     over literals would have more than `most_nodes` nodes, only symmetries of variables are sought, with a notice.
     """
     started = time.monotonic()
-    sorted_factors = layout(model)
-    over, merged, graph, notices = _graph(sorted_factors, over, most_nodes)
+    index = scope_index(model)
+    over, merged, graph, notices = _graph(model, over, most_nodes)
     found = bliss.search(graph.edges, graph.colours, time_limit - (time.monotonic() - started))
     if not found.complete:
         notices += (_stopped(found, time_limit, merged),)
     carried = [merged.extend(*graph.carry(generator)) for generator in found.generators]
     generators = [generator for generator in carried if len(generator[0])] + merged.generators()
-    _require_symmetries(sorted_factors, generators)
+    _require_symmetries(index, generators)
     group = PermutationGroup(int(model.literal_start[-1]), tuple(generators))
     return Symmetries(model, group, found.order * merged.order, over, notices, time.monotonic() - started)
 
 
-def _graph(sorted_factors: Layout, over: str, most_nodes: int) -> tuple[str, Twins, ColouredGraph, tuple[Notice, ...]]:
+def _graph(model: FactorGraph, over: str, most_nodes: int) -> tuple[str, Twins, ColouredGraph, tuple[Notice, ...]]:
     """What is sought, the twins that were merged for it, the graph of the others."""
-    merged = twins(sorted_factors, over)
-    graph = literal_graph(sorted_factors, merged, over, most_nodes)
+    merged = twins(model, over)
+    graph = literal_graph(model, merged, over, most_nodes)
     if isinstance(graph, ColouredGraph):
         return over, merged, graph, ()
     notices: tuple[Notice, ...] = ()
     if over == "literals":
         size = f"the graph over literals would have {show.count(graph)} nodes, the limit is {show.count(most_nodes)}"
         notices = (Notice("fallback", f"{size}; only symmetries of variables were sought"),)
-        merged = twins(sorted_factors, "variables")
-    return "variables", merged, variable_graph(sorted_factors, merged), notices
+        merged = twins(model, "variables")
+    return "variables", merged, variable_graph(model, merged), notices
 
 
 def _stopped(found: bliss.Found, time_limit: float, merged: Twins) -> Notice:
@@ -305,8 +304,8 @@ def _stopped(found: bliss.Found, time_limit: float, merged: Twins) -> Notice:
     return Notice("time-limit", f"the search for symmetries was stopped after {time_limit:g} s; {known}; {cure}")
 
 
-def _require_symmetries(sorted_factors: Layout, generators: list[Generator]) -> None:
+def _require_symmetries(index: ScopeIndex, generators: list[Generator]) -> None:
     """What the search found must pass the same check as what a user gives."""
-    wrong = violation(sorted_factors, generators)
+    wrong = violation(index, generators)
     if wrong is not None:
         raise AssertionError(f"a generator that was found is no symmetry: {wrong.reason}; please report this")

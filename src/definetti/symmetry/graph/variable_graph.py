@@ -14,8 +14,9 @@ from itertools import chain, permutations, product
 import numpy as np
 
 from definetti.groups import Generator
+from definetti.integer_rows import mix
+from definetti.model.graph.factors import FactorGraph, SameShape
 from definetti.symmetry.graph.coloured_graph import ColouredGraph, numbered, unary_values
-from definetti.symmetry.graph.factors_by_shape import Block, Layout, mix
 from definetti.symmetry.graph.twins import Twins
 
 TRIES = 24  # orders of similar axes that are compared to find a table's normal form
@@ -50,26 +51,25 @@ def _interchangeable(table: np.ndarray, a: int, b: int) -> bool:
     return table.shape[a] == table.shape[b] and np.array_equal(table, table.swapaxes(a, b))
 
 
-def variable_graph(layout: Layout, twins: Twins) -> ColouredGraph:
-    model = layout.model
+def variable_graph(model: FactorGraph, twins: Twins) -> ColouredGraph:
     variables = twins.representatives
     node = np.full(model.n, -1, dtype=np.int64)
     node[variables] = np.arange(len(variables))
-    blocks = [block for block in layout.blocks if block.arity > 1]
-    forms = [{t: normal_form(layout.table(t, b.shape)) for t in np.unique(b.tables).tolist()} for b in blocks]
-    direct = _commonest(blocks, forms)
+    shapes = [alike for alike in model.by_shape if alike.arity > 1]
+    forms = [{t: normal_form(model.log_values(t, b.shape)) for t in np.unique(b.tables).tolist()} for b in shapes]
+    direct = _commonest(shapes, forms)
     palette: dict[Token, int] = {}
-    colours = [_variable_colours(layout, twins)]
+    colours = [_variable_colours(model, twins)]
     edges = [np.empty((0, 2), dtype=np.int64)]
     count = len(variables)
-    for block, form in zip(blocks, forms, strict=True):
+    for alike, form in zip(shapes, forms, strict=True):
         numbers = sorted(form)
         token = np.array([palette.setdefault(form[t][0], len(palette)) for t in numbers])
         role = np.array([form[t][1] for t in numbers])
         plain = np.array([form[t][0] == direct for t in numbers])
-        scopes = node[block.scopes]
+        scopes = node[alike.scopes]
         kept = (scopes >= 0).all(axis=1)
-        scopes, table = scopes[kept], np.searchsorted(numbers, block.tables[kept])
+        scopes, table = scopes[kept], np.searchsorted(numbers, alike.tables[kept])
         edges.append(scopes[plain[table]][:, :2])
         scopes, table = scopes[~plain[table]], table[~plain[table]]
         roles = role.max(axis=1)[table] + 1  # nodes of each factor
@@ -93,22 +93,22 @@ def variable_graph(layout: Layout, twins: Twins) -> ColouredGraph:
     return ColouredGraph(numbered(np.concatenate(colours)), np.concatenate(edges), carry)
 
 
-def _commonest(blocks: list[Block], forms: list[dict[int, tuple[Token, list[int]]]]) -> Token | None:
+def _commonest(shapes: list[SameShape], forms: list[dict[int, tuple[Token, list[int]]]]) -> Token | None:
     """The table, over two variables in one role, that most factors have."""
     uses: Counter[Token] = Counter()
-    for block, form in zip(blocks, forms, strict=True):
-        if block.arity == 2:
-            for table, count in Counter(block.tables.tolist()).items():
+    for alike, form in zip(shapes, forms, strict=True):
+        if alike.arity == 2:
+            for table, count in Counter(alike.tables.tolist()).items():
                 if form[table][1] == [0, 0]:
                     uses[form[table][0]] += count
     return max(uses, key=lambda token: uses[token]) if uses else None
 
 
-def _variable_colours(layout: Layout, twins: Twins) -> np.ndarray:
-    start, variables, sizes = layout.model.literal_start, twins.representatives, twins.sizes
-    value = unary_values(layout) + 1
-    position = np.arange(len(value)) - start[layout.variable_of]
-    key = np.zeros(layout.model.n, dtype=np.uint64)
-    np.add.at(key, layout.variable_of, mix(value * (int(layout.model.cards.max(initial=1)) + 1) + position))
+def _variable_colours(model: FactorGraph, twins: Twins) -> np.ndarray:
+    start, variables, sizes = model.literal_start, twins.representatives, twins.sizes
+    value = unary_values(model) + 1
+    position = np.arange(len(value)) - start[model.variable_of]
+    key = np.zeros(model.n, dtype=np.uint64)
+    np.add.at(key, model.variable_of, mix(value * (int(model.cards.max(initial=1)) + 1) + position))
     unary = np.unique(key[variables], return_inverse=True)[1].ravel()
     return np.stack([np.zeros_like(sizes), unary, sizes, twins.cards[variables]], axis=1)

@@ -12,6 +12,7 @@ from definetti.errors import TooLarge
 from definetti.model.logic.atom_names import find_atom
 from definetti.model.logic.evidence import Relation, block_keys, evidence_relations
 from definetti.model.marginals import Estimate, known
+from definetti.symmetry.logic.atom_numbers import MOST_CELLS
 from definetti.symmetry.logic.renaming import RenamingSymmetries
 
 
@@ -34,8 +35,8 @@ class AtomMembers:
             return number
         value = self.value(predicate, constants)
         if value is None:
-            size = self.symmetries.model.atom_count
-            raise TooLarge(f"the number of atoms of {predicate}", size, 0, f"ask for {name} as a query")
+            what, cure = f"the table of the orbits of {predicate}", f"ask for {name} as a query"
+            raise TooLarge(what, MOST_CELLS + 1, MOST_CELLS, cure, unit="entries", at_least=True)
         return known(value, 2)
 
     def value(self, predicate: str, constants: tuple[int, ...]) -> int | None:
