@@ -16,7 +16,7 @@ _HOMES = {
     "read": "definetti.readers.reading",
     "markov_logic": "definetti.readers.reading",
     "write": "definetti.readers.writing",
-    "symmetries": "definetti.symmetry.graph.group",
+    "symmetries": "definetti.symmetry.find",
     "marginals": "definetti.inference.marginals",
     "exact": "definetti.solvers.exact",
     "count_distribution": "definetti.solvers.lifted.cardinality",
@@ -30,7 +30,8 @@ _HOMES = {
     "Estimate": "definetti.model.marginals",
     "OrbitRow": "definetti.model.marginals",
     "Comparison": "definetti.model.compare",
-    "Symmetries": "definetti.symmetry.graph.group",
+    "Symmetries": "definetti.symmetry.protocol",
+    "GraphSymmetries": "definetti.symmetry.graph.group",
     "RenamingSymmetries": "definetti.symmetry.logic.renaming",
     "Progress": "definetti.samplers.protocol",
     "Gibbs": "definetti.samplers.gibbs",
@@ -84,9 +85,10 @@ if TYPE_CHECKING:
     from definetti.solvers.lifted.cardinality import count_distribution as count_distribution
     from definetti.store import load as load
     from definetti.store import save as save
-    from definetti.symmetry.graph.group import Symmetries as Symmetries
-    from definetti.symmetry.graph.group import symmetries as symmetries
+    from definetti.symmetry.find import symmetries as symmetries
+    from definetti.symmetry.graph.group import GraphSymmetries as GraphSymmetries
     from definetti.symmetry.logic.renaming import RenamingSymmetries as RenamingSymmetries
+    from definetti.symmetry.protocol import Symmetries as Symmetries
 
 
 def __getattr__(name: str) -> Any:

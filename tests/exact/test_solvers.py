@@ -22,7 +22,7 @@ from definetti.solvers.graph import enumerate as enumeration
 from definetti.solvers.graph.eliminate import eliminate
 from definetti.solvers.graph.elimination_order import min_fill
 from definetti.solvers.graph.enumerate import distribution, enumerate_states
-from definetti.symmetry.graph.group import symmetries
+from definetti.symmetry.find import symmetries
 
 ENGINES = [enumerate_states, eliminate]
 

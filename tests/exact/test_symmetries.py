@@ -21,9 +21,10 @@ from definetti import groups
 from definetti.errors import ModelError, Unsatisfiable
 from definetti.model.graph.factors import FactorGraph, factor_graph
 from definetti.model.graph.simplify import simplify
-from definetti.symmetry.graph import components as pieces
+from definetti.symmetry import components as pieces
+from definetti.symmetry.find import symmetries
 from definetti.symmetry.graph.check import scope_index, violation
-from definetti.symmetry.graph.group import Symmetries, find, none, symmetries
+from definetti.symmetry.graph.group import GraphSymmetries, find, none
 
 ISING = np.array([[0.3, -0.3], [-0.3, 0.3]])
 FIELD = np.array([-0.2, 0.2])
@@ -425,6 +426,6 @@ def test_random_elements_are_symmetries() -> None:
 
 
 def test_the_repr_is_one_line_with_order_and_orbits() -> None:
-    found: Symmetries = find(pairwise(16, grid_pairs(4)))
-    assert repr(found) == "Symmetries(order 16, 3 orbits of 16 variables, literals)"
+    found: GraphSymmetries = find(pairwise(16, grid_pairs(4)))
+    assert repr(found) == "GraphSymmetries(order 16, 3 orbits of 16 variables, literals)"
     assert "e+" in repr(find(factor_graph([2] * 3000, [], log=True)))

@@ -13,7 +13,7 @@ from hard_models import hard_grid
 
 from definetti.cli.main import run
 from definetti.constraints.graph.connectivity import single_moves_connect
-from definetti.constraints.graph.contract import untie
+from definetti.constraints.graph.contract import contract
 from definetti.model.graph.factors import factor_graph
 from definetti.readers.reading import read
 from definetti.readers.writing import write
@@ -153,7 +153,7 @@ def test_auto_reaches_every_state_of_every_example(examples: Path) -> None:
     found = sorted([*examples.glob("*.uai"), *examples.glob("*.fg")])
     assert found
     for path in found:
-        assert single_moves_connect(untie(read(path)).core) is True  # type: ignore[arg-type]
+        assert single_moves_connect(contract(read(path)).core) is True  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -74,7 +74,7 @@ REFUSALS: dict[str, Callable[[Path], object]] = {
     "clauses": lambda _: read_mln_text("P(p)\nQ(p)\n1 EXIST x (P(x) ^ Q(x))\n", domain={"p": 2000}, weights="alchemy"),
     "exact of logic": lambda _: dft.exact(read_mln_text(TRANSITIVE, domain={"p": 200})),
     "exact of logic by elimination": lambda _: dft.exact(read_mln_text(TRANSITIVE, domain={"p": 12})),
-    "state of chains": lambda _: compile_model(read_mln_text(TRANSITIVE, domain={"p": 100_000}), {}, memory=10**9),
+    "state of chains": lambda _: compile_model(read_mln_text(TRANSITIVE, domain={"p": 1_000_000}), {}),
 }
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from definetti.errors import INTERRUPTED, ModelError, Notice
 from definetti.estimators import choose
 from definetti.inference.progress import reports
-from definetti.inference.question import Question, is_stuck
+from definetti.inference.question import Question, Request, is_stuck
 from definetti.inference.stopping import MOST_SECONDS, Stopping
 from definetti.model.marginals import Marginals
 from definetti.samplers.draws import Draws
@@ -29,8 +29,7 @@ from definetti.symmetry.fits import is_group, require_fit
 if TYPE_CHECKING:
     from definetti.model.graph.factors import FactorGraph
     from definetti.model.logic.theory import MarkovLogic
-    from definetti.symmetry.graph.group import Symmetries
-    from definetti.symmetry.logic.renaming import RenamingSymmetries
+    from definetti.symmetry.protocol import Symmetries
 
 SWEEPS = 2000
 KINDS = ("graph", "logic")
@@ -42,7 +41,7 @@ def marginals(
     queries: str | Sequence[str] = (),
     *,
     model: FactorGraph | None = None,
-    symmetries: str | Symmetries | RenamingSymmetries | None = "auto",
+    symmetries: str | Symmetries | None = "auto",
     sampler: str | Sampler = "auto",
     estimator: str = "auto",
     scan: str = "symmetric",
@@ -126,7 +125,8 @@ def marginals(
     seed = secrets.randbits(32) if seed is None else seed
     began = time.perf_counter()
     asked: Any = source  # a model of either kind
-    ready = _prepare(asked).ready(asked, check(asked, symmetries), wanted, scan, queries, method, seed, time_limit)
+    request = Request(check(asked, symmetries), wanted, scan, queries, method, seed, time_limit)
+    ready = _prepare(asked).ready(asked, request)
     if not ready.sampler.warms_up:
         burn_in = 0
     plan = _plan(chains or ready.chains, sweeps, seconds, until, burn_in, seed, workers)
@@ -238,7 +238,7 @@ def resolve(model: FactorGraph | MarkovLogic, wanted: Any, time_limit: float) ->
     """The group to average over: found, given, or none."""
     if is_group(check(model, wanted)):
         return wanted
-    from definetti.symmetry.graph.group import symmetries
+    from definetti.symmetry.find import symmetries
 
     return symmetries(model, "none" if wanted is None else wanted, None, time_limit)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -47,6 +47,19 @@ class Answer(Protocol):
     def __call__(
         self, sampler: Any, plan: Plan, seconds: float | None, watched: bool = False
     ) -> tuple[Marginals, float]: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Request:
+    """What the caller of `marginals` wants to know, and how."""
+
+    symmetries: Any  # a group of the model, the kind of symmetries to look for, or None for none
+    sampler: Any  # None: to be chosen
+    scan: str
+    queries: Sequence[Any]  # texts, or queries of the ground model
+    method: str  # the estimator
+    seed: int
+    time_limit: float  # seconds, for the search for symmetries
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from definetti import show
-from definetti.constraints.graph.contract import Untied, untie
+from definetti.constraints.graph.contract import Contracted, contract
 from definetti.constraints.graph.legal_states import explain
-from definetti.constraints.logic.forced_atoms import told_in_formulas
+from definetti.constraints.logic.forced_atoms import explain_clashes
 from definetti.errors import ModelError, TooLarge, Unsatisfiable
 from definetti.model.graph.factors import FactorGraph
 from definetti.model.logic.theory import MarkovLogic
@@ -23,8 +23,9 @@ from definetti.solvers.graph.enumerate import MOST_STATES, enumerate_states, enu
 from definetti.solvers.graph.solution import Solution, open_events
 
 if TYPE_CHECKING:
-    from definetti.symmetry.graph.group import Symmetries
+    from definetti.symmetry.graph.group import GraphSymmetries
     from definetti.symmetry.logic.renaming import RenamingSymmetries
+    from definetti.symmetry.protocol import Symmetries
 
 MOST_BITS = 33  #: of states that are enumerated over orbits, if the group is large enough
 MOST_FACTORS = 300_000  #: of a ground model that elimination is tried on
@@ -36,7 +37,7 @@ def exact(
     queries: str | Sequence[str | Query] = (),
     *,
     method: str = "auto",
-    symmetries: str | Symmetries | RenamingSymmetries | None = "auto",
+    symmetries: str | Symmetries | None = "auto",
     cardinality: Mapping[str, int] | None = None,
     time_limit: float = 10.0,
 ) -> Marginals:
@@ -93,7 +94,7 @@ def exact(
             raise ModelError("with given numbers of true atoms the rows are orbits of renamings; leave symmetries out")
         return _given(model, queries, method, cardinality)
     if isinstance(model, MarkovLogic):
-        with told_in_formulas(model):
+        with explain_clashes(model):
             return _of_logic(model, queries, method, wanted, time_limit)
     if method == "lifted":
         raise ModelError("lifted counting is for Markov logic; a factor graph has no logical variables")
@@ -105,10 +106,10 @@ def exact(
     return _by_group(model, asked, solution, used, _graph_group(model, wanted, time_limit))
 
 
-def _wanted(model: FactorGraph | MarkovLogic, symmetries: object) -> str | Symmetries | RenamingSymmetries:
+def _wanted(model: FactorGraph | MarkovLogic, symmetries: object) -> str | Symmetries:
     """What was asked for: a kind of symmetries, or a group that belongs to the model."""
+    from definetti.symmetry.find import KINDS
     from definetti.symmetry.fits import is_group, require_fit
-    from definetti.symmetry.graph.group import KINDS
 
     if symmetries is None:
         return "none"
@@ -120,15 +121,13 @@ def _wanted(model: FactorGraph | MarkovLogic, symmetries: object) -> str | Symme
     return symmetries  # type: ignore[return-value]
 
 
-def _graph_group(model: FactorGraph, wanted: str | Symmetries | RenamingSymmetries, time_limit: float) -> Symmetries:
-    from definetti.symmetry.graph.group import symmetries as find
+def _graph_group(model: FactorGraph, wanted: str | Symmetries, time_limit: float) -> GraphSymmetries:
+    from definetti.symmetry.find import symmetries as find
 
     return find(model, wanted, None, time_limit) if isinstance(wanted, str) else wanted  # type: ignore[return-value]
 
 
-def _logic_group(
-    model: MarkovLogic, wanted: str | Symmetries | RenamingSymmetries, time_limit: float
-) -> RenamingSymmetries:
+def _logic_group(model: MarkovLogic, wanted: str | Symmetries, time_limit: float) -> RenamingSymmetries:
     """Renamings that may be found without what hard formulas force: the numbers say so themselves."""
     from definetti.symmetry.logic.renaming import renaming, trivial
 
@@ -141,11 +140,11 @@ def _of_logic(
     model: MarkovLogic,
     queries: Sequence[str | Query],
     method: str,
-    wanted: str | Symmetries | RenamingSymmetries,
+    wanted: str | Symmetries,
     time_limit: float,
 ) -> Marginals:
     from definetti.symmetry.fits import require_fit
-    from definetti.symmetry.logic.ground_members import by_atoms
+    from definetti.symmetry.logic.members import by_atoms
 
     given = not isinstance(wanted, str) and wanted.model.kind == "graph"  # a group of the ground model
     of_ground = given or wanted in ("variables", "literals")
@@ -181,8 +180,7 @@ def _by_renaming(
     """A variable of the ground model may be a `!` block: its atoms are asked for, as sampling answers for them."""
     from definetti.model.logic.atom_literals import layout
     from definetti.model.logic.atom_names import find_atom
-    from definetti.symmetry.logic.ground_members import by_atoms
-    from definetti.symmetry.logic.members import AtomMembers
+    from definetti.symmetry.logic.members import AtomMembers, by_atoms
 
     boxes = layout(model)
     if len(group.atom_orbits) < len(model.predicates):  # too many kinds of atoms to number
@@ -241,13 +239,7 @@ def _refused(model: MarkovLogic, reason: str, refusal: TooLarge) -> TooLarge:
 
 def _state_text(model: MarkovLogic) -> str:
     """An upper bound of the number of states: every atom that is not observed is free."""
-    observed = sum(len(known.values) for name, known in model.evidence.items() if name not in model.closed)
-    for name in model.closed:
-        size = 1
-        for k in model.shape(name):
-            size *= k
-        observed += size - len(model.unknown.get(name, ()))
-    bits = model.atom_count - observed
+    bits = sum(model.knowledge.free_count(name) for name in model.predicates)
     return f"{show.power_of_two(bits)} states"
 
 
@@ -291,16 +283,16 @@ def _solve(model: FactorGraph, queries: Sequence[Query], method: str) -> tuple[S
         if found is None:
             raise ModelError("enumeration over orbits answers queries about single variables only")
         return found, method
-    untied = untie(model)
-    if not untied.merged:
-        return _cheaper(untied.model, queries)
-    solution, used = _cheaper(untied.core, [untied.query(query) for query in queries])
-    return replace(solution, literals=_of_model(untied, solution)), used
+    contracted = contract(model)
+    if not contracted.merged:
+        return _cheaper(contracted.model, queries)
+    solution, used = _cheaper(contracted.core, [contracted.query(query) for query in queries])
+    return replace(solution, literals=_of_model(contracted, solution)), used
 
 
-def _of_model(untied: Untied, solution: Solution) -> np.ndarray:
+def _of_model(contracted: Contracted, solution: Solution) -> np.ndarray:
     """P(x_i = v) is the sum over the values of the core variable that mean it."""
-    core, links, model = untied.core, untied.links, untied.model
+    core, links, model = contracted.core, contracted.links, contracted.model
     parts = [
         np.bincount(links.function(i), weights=solution.marginal(core, int(links.parent[i])), minlength=int(card))
         for i, card in enumerate(model.cards.tolist())
@@ -331,14 +323,12 @@ def _cheaper(simple: FactorGraph, queries: Sequence[Query]) -> tuple[Solution, s
 
 def _by_orbits(model: FactorGraph, queries: Sequence[Query]) -> Solution | None:
     """One state for each orbit; None where an event is asked for."""
-    from definetti.solvers.graph.orbit_enumerate import orbit_solution
-    from definetti.symmetry.graph.group import Symmetries
-    from definetti.symmetry.graph.group import symmetries as find
+    from definetti.solvers.graph.enumerate import orbit_solution
+    from definetti.symmetry.find import symmetries as find
 
     if any(query.kind == "event" for query in queries):
         return None
     group = find(model, "literals")
-    assert isinstance(group, Symmetries)
     return orbit_solution(group)
 
 
@@ -356,7 +346,7 @@ def _order(model: FactorGraph) -> Order | TooLarge:
 
 
 def _by_group(
-    model: FactorGraph, queries: Sequence[Query], solution: Solution, method: str, group: Symmetries
+    model: FactorGraph, queries: Sequence[Query], solution: Solution, method: str, group: GraphSymmetries
 ) -> Marginals:
     """The rows of a group, whose model has as evidence what it could show to be forced."""
     answers = _marginals(model, queries, solution, method, group, group.model.evidence)
@@ -368,7 +358,7 @@ def _marginals(
     queries: Sequence[Query],
     solution: Solution,
     method: str,
-    grouped: AtomRows | Symmetries,
+    grouped: AtomRows | GraphSymmetries,
     evidence: np.ndarray,
 ) -> Marginals:
     rows = tuple(

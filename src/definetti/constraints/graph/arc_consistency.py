@@ -134,7 +134,7 @@ def _only(allowed: np.ndarray) -> list[tuple[int, int, int, int]]:
     return out
 
 
-def equivalent(model: FactorGraph, sources: np.ndarray, targets: np.ndarray) -> np.ndarray:
+def equivalence_labels(model: FactorGraph, sources: np.ndarray, targets: np.ndarray) -> np.ndarray:
     """int64[L]: literals with the same number imply each other."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
@@ -144,7 +144,7 @@ def equivalent(model: FactorGraph, sources: np.ndarray, targets: np.ndarray) -> 
     return connected_components(graph.tocsr(), directed=True, connection="strong")[1].astype(np.int64)
 
 
-def contradicted(model: FactorGraph, sources: np.ndarray, targets: np.ndarray) -> list[int]:
+def contradictory_literals(model: FactorGraph, sources: np.ndarray, targets: np.ndarray) -> list[int]:
     """Literals that imply, along chains, two values of one variable (as far as MOST_STEPS go)."""
     after: dict[int, list[int]] = {}
     for a, b in zip(sources.tolist(), targets.tolist(), strict=True):

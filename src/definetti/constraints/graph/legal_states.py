@@ -1,11 +1,11 @@
-"""Satisfiability of the hard factors: legal states near wished-for values, whether a value is possible, and what
-clashes.
+"""Satisfiability of the hard factors: legal states near preferred values, possible values, minimal unsatisfiable
+subsets, and penalties that are so large that they act like hard factors.
 
 A variable with two values is one Boolean of the solver (true = value 1); one with more values has a Boolean for each.
-Forbidden combinations are clauses (`constraints/graph/legal_tuples.py`). Only `x is not v` occurs for variables with
-more values, so that a solver's answer with several values true is a choice among legal ones. Every search is bounded
-by its conflicts: a value about which it does not tell counts as possible, a legal state that it does not find is an
-error.
+Forbidden combinations are clauses, made from cubes: a *cube* is a forbidden combination of some of a factor's
+variables, whatever the others are. Only `x is not v` occurs for variables with more values, so that a solver's answer
+with several values true is a choice among legal ones. Searches have a conflict budget: a value for which it is used up
+counts as possible, a legal state that is not found is an `Undecided` error.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from definetti.constraints.graph.arc_consistency import hard_factors
-from definetti.constraints.graph.legal_tuples import components, cubes, factor_groups
+from definetti.constraints.graph.connectivity import components
 from definetti.constraints.sat import SHRINK_SECONDS, SOME_CONFLICTS, decide, new_solver, shrink, undecided
 from definetti.errors import Unsatisfiable
 from definetti.model.graph.factors import FREE, FactorGraph, frozen
@@ -26,7 +26,10 @@ from definetti.model.graph.simplify import LARGE, PRECISION, cancelling
 
 MOST_SPENT = 100_000  # conflicts: of a search for a legal state, of all questions about values together
 SEARCHING = 2.0  # seconds spent on finding values that no legal state has
-SHOWN = 12  # factors and observations of a clash that are named
+SHOWN = 12  # factors and observations of an unsatisfiable subset that are named
+
+
+Cube = tuple[tuple[int, int], ...]  # (axis, value) pairs
 
 
 class Encoding:
@@ -101,7 +104,7 @@ class Encoding:
         return np.where(signs[1:], numbers, -numbers).tolist()
 
     def decode(self, model: list[int], state: np.ndarray) -> None:
-        """Put the solver's answer into a state: the wished-for value where it is true, else the first true one."""
+        """Put the solver's answer into a state: the preferred value where it is true, else the first true one."""
         true = np.zeros(self.count + 1, dtype=bool)
         answer = np.array(model[: self.count], dtype=np.int64)
         true[answer[answer > 0]] = True
@@ -111,6 +114,43 @@ class Encoding:
             values = true[self.first[i] + np.arange(int(self.model.cards[i]))]
             if not values[state[i]]:
                 state[i] = int(np.argmax(values))
+
+
+# --- forbidden combinations ------------------------------------------------------------------------------------------
+
+
+def cubes(forbidden: np.ndarray) -> list[Cube]:
+    """Cubes that cover exactly the true entries: each starts at an entry and lets go of every axis it can."""
+    forbidden = np.asarray(forbidden)
+    left = np.array(forbidden)
+    out: list[Cube] = []
+    for entry in np.argwhere(forbidden):
+        if not left[tuple(entry)]:
+            continue
+        place: list[int | slice] = [int(v) for v in entry]
+        for axis in range(forbidden.ndim):
+            held, place[axis] = place[axis], slice(None)
+            if not forbidden[tuple(place)].all():
+                place[axis] = held
+        left[tuple(place)] = False
+        out.append(tuple((axis, v) for axis, v in enumerate(place) if not isinstance(v, slice)))
+    return out
+
+
+def factor_groups(model: FactorGraph, factors: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+    """The factors that share a table and a shape, as (factors, scopes[m, k]), in the order of the tables."""
+    chosen = np.zeros(model.factor_count, dtype=bool)
+    chosen[factors] = True
+    found: list[tuple[int, np.ndarray, np.ndarray]] = []
+    for alike in model.by_shape:
+        mine = alike.take(chosen[alike.factors])
+        for table in np.unique(mine.tables).tolist():
+            same = mine.take(mine.tables == table)
+            found.append((table, same.factors, same.scopes))
+    return [(mine, scopes) for _, mine, scopes in sorted(found, key=lambda group: group[0])]
+
+
+# --- legal states ----------------------------------------------------------------------------------------------------
 
 
 def legalise(model: FactorGraph, states: np.ndarray, rng: np.random.Generator) -> None:
@@ -134,7 +174,7 @@ def legalise(model: FactorGraph, states: np.ndarray, rng: np.random.Generator) -
 
 
 def _may_be(solver: Any, literals: list[int]) -> bool:
-    """Whether some legal state has these literals; if the search does not tell, it may be."""
+    """Whether some legal state has these literals; if the search is not decided, it may be."""
     left = MOST_SPENT - solver.accum_stats()["conflicts"]
     return left <= 0 or decide(solver, literals, min(left, SOME_CONFLICTS)) is not False
 
@@ -183,7 +223,7 @@ def impossible_literals(model: FactorGraph, seconds: float = SEARCHING) -> np.nd
     with encoding.solver() as solver:
 
         def look(literal: int | None) -> bool | None:
-            for card in np.unique(model.cards[free]).tolist():  # wish for the first value that has not been seen
+            for card in np.unique(model.cards[free]).tolist():  # prefer the first value that has not been seen
                 mine = free[model.cards[free] == card]
                 state[mine] = np.argmin(seen[model.literal_start[mine][:, None] + np.arange(card)], axis=1)
             solver.set_phases(encoding.phases(state))
@@ -287,12 +327,12 @@ def _solvable(model: FactorGraph) -> bool:
         return decide(solver, (), MOST_SPENT) is True
 
 
-# --- what clashes ------------------------------------------------------------------------------------------------
+# --- minimal unsatisfiable subsets ------------------------------------------------------------------------------------
 
 
 def explain(model: FactorGraph) -> Unsatisfiable:
     """An error that names a small set of factors and observations that no state satisfies together."""
-    factors, seen = clash(model)
+    factors, seen = unsat_core(model)
     over = [f"({', '.join(model.names[i] for i in model.variables(k).tolist())})" for k in factors]
     given = [f"{model.names[i]}={_value(model, i)}" for i in seen]
     parts = [f"the factor{'s' if len(over) > 1 else ''} over {_list(over)}"] if over else []
@@ -312,9 +352,9 @@ def _list(items: list[str]) -> str:
     return ", ".join(items[:SHOWN]) + more
 
 
-def clash(model: FactorGraph, seconds: float = SHRINK_SECONDS) -> tuple[list[int], list[int]]:
+def unsat_core(model: FactorGraph, seconds: float = SHRINK_SECONDS) -> tuple[list[int], list[int]]:
     """Factors and observed variables that cannot all hold; none can be left out, unless time ran out. None at all if
-    there is a legal state, or if the search does not tell."""
+    there is a legal state, or if the search is not decided."""
     encoding = Encoding(model)
     chosen: dict[int, tuple[str, int]] = {}
     number = encoding.count

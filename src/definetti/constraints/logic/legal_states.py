@@ -1,8 +1,8 @@
 """Legal states of a Markov logic network by a satisfiability solver.
 
-Only hard formulas are grounded. A search is bounded by its conflicts. One that does not end soon is tried again with
-witnesses cut short (`witnesses.py`), which changes no theory's satisfiability and refutes at once what has no short
-proof by resolution: more pigeons than holes, orders without a last element.
+Only hard formulas are grounded. Searches have a conflict budget. One that exceeds it is tried again with symmetry
+breaking (`symmetry_breaking.py`), which changes no theory's satisfiability and refutes at once what has no short proof
+by resolution: more pigeons than holes, orders without a last element.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Legal:
         return add_shorter(self.solver, self.classes, self.choices, self.known, self.numbering.count)
 
     def satisfiable(self) -> bool | None:
-        """Whether there is a legal state, None if a short search does not tell.
+        """Whether there is a legal state, None if a short search does not decide.
 
         It is plain at first: what is found with witnesses cut short is legal, but always much the same.
         """

@@ -1,7 +1,8 @@
-"""What clashes where a Markov logic network has no legal state: a small set of hard formulas and of evidence.
+"""A small unsatisfiable subset of the hard formulas and the evidence of a Markov logic network without legal states.
 
-Each formula's clauses hang on a selector and evidence enters as assumptions, so that a core of an unsatisfiable theory
-is a set of formulas and known atoms; it is made small by leaving out one after the other.
+Each formula's clauses have a selector literal and evidence enters as assumptions, so that an unsatisfiable core is a
+set of formulas and known atoms. It is shrunk by leaving out one element after the other: given enough time, to a
+minimal unsatisfiable subset.
 """
 
 from __future__ import annotations
@@ -176,7 +177,8 @@ def _ways(model: MarkovLogic, ground: HardClauses, solver: Any, selectors: Mappi
     yield Way((), alone, FEW_CONFLICTS)
     used = ground.numbering.count + len(selectors)
     if len(known):
-        guards = add_shorter(solver, interchangeable(bare(model)), ground.choices, known[:0], used, selectors)
+        classes = interchangeable(without_evidence(model))
+        guards = add_shorter(solver, classes, ground.choices, known[:0], used, selectors)
         yield from (Way((guard,), {}, SOME_CONFLICTS, whole=False) for guard in guards)
         used += len(guards)
     classes, alike = interchangeable(model), {}
@@ -189,7 +191,7 @@ def _ways(model: MarkovLogic, ground: HardClauses, solver: Any, selectors: Mappi
     yield Way((), alone, MOST_CONFLICTS)
 
 
-def bare(model: MarkovLogic) -> MarkovLogic:
+def without_evidence(model: MarkovLogic) -> MarkovLogic:
     """The model without its evidence."""
     return replace(model, evidence={}, closed=frozenset(), unknown={})
 

@@ -18,17 +18,16 @@ from typing import Any
 
 from definetti.constraints.graph.arc_consistency import hard_factors
 from definetti.constraints.graph.connectivity import single_moves_connect
-from definetti.constraints.graph.contract import Untied, untie, without
+from definetti.constraints.graph.contract import Contracted, contract, forbid_literals
 from definetti.errors import ModelError, Notice, Unsatisfiable
 from definetti.inference.graph.question import ask
-from definetti.inference.question import UNDECIDED, UNREACHED, Ready
+from definetti.inference.question import UNDECIDED, UNREACHED, Ready, Request
 from definetti.model.graph.factors import FactorGraph
-from definetti.model.queries import Query
 from definetti.samplers.gibbs import Gibbs
 from definetti.samplers.protocol import GraphSampler
+from definetti.symmetry.find import symmetries as find_symmetries
 from definetti.symmetry.fits import is_group
-from definetti.symmetry.graph.group import Symmetries
-from definetti.symmetry.graph.group import symmetries as find_symmetries
+from definetti.symmetry.graph.group import GraphSymmetries
 
 CHAINS = 64
 MOST_CHECKED = 20_000  # hard factors: a sampler that was named is told where it cannot get, if that is quickly known
@@ -38,28 +37,20 @@ MOST_CHECKED = 20_000  # hard factors: a sampler that was named is told where it
 class Prepared:
     """The group of the model that is sampled; `untied` if that is the core of a model that is asked about."""
 
-    group: Symmetries
-    untied: Untied | None
+    group: GraphSymmetries
+    untied: Contracted | None
     sampler: GraphSampler
     notices: tuple[Notice, ...]
 
 
-def ready(
-    model: FactorGraph | None,
-    wanted: Any,
-    sampler: Any,
-    scan: str,
-    queries: Sequence[str | Query],
-    method: str,
-    seed: int,
-    time_limit: float,
-    notices: Sequence[Notice] = (),
-) -> Ready:
+def ready(model: FactorGraph | None, request: Request, notices: Sequence[Notice] = ()) -> Ready:
     """Finds the group, chooses the sampler and lays out what is to be counted; the model may be that of a group."""
+    wanted, sampler = request.symmetries, request.sampler
     if sampler is not None and "graph" not in sampler.kinds:
         raise ModelError(f"the sampler {sampler.name!r} is for Markov logic with symmetries by renaming, or none")
-    core = prepare(wanted.model if model is None else model, wanted, sampler, scan, time_limit)
-    question = ask(core.group, queries, method, seed, core.untied, (*notices, *core.notices))
+    core = prepare(wanted.model if model is None else model, wanted, sampler, request.scan, request.time_limit)
+    notices = (*notices, *core.notices)
+    question = ask(core.group, request.queries, request.method, request.seed, core.untied, notices)
     return Ready(question, core.sampler, core.group.kind, CHAINS)
 
 
@@ -83,16 +74,16 @@ def prepare(model: FactorGraph, wanted: Any, sampler: GraphSampler | None, scan:
     return Prepared(group, untied if target is not untied.model else None, sampler, tuple(notices))
 
 
-def _untied(model: FactorGraph, by_core: bool) -> Untied:
+def _untied(model: FactorGraph, by_core: bool) -> Contracted:
     """The core, after a solver has looked for values that no legal state has: forced is forced, by whatever factors."""
     try:
-        untied = untie(model)
+        untied = contract(model)
         if not len(hard_factors(untied.core if by_core else untied.model)):
             return untied
         from definetti.constraints.graph.legal_states import impossible_literals
 
         never = impossible_literals(untied.model)
-        return untie(without(untied.model, never.tolist())) if len(never) else untied
+        return contract(forbid_literals(untied.model, never.tolist())) if len(never) else untied
     except Unsatisfiable:
         from definetti.constraints.graph.legal_states import explain
 

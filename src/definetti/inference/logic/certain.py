@@ -45,8 +45,8 @@ class Certain:
         if draws.g is not None:
             g = weighted_mean(draws.g, draws.lengths)
             certain = np.where(np.abs(g - np.round(g)) < 1e-12, np.round(g), np.nan)
-            loose = list(self.group.numbers.loose)
-            certain[loose] = g[loose]
+            isolated = list(self.group.numbers.isolated)
+            certain[isolated] = g[isolated]
         still = (draws.f == draws.f[:1, :1]).all(axis=(0, 1))
         for k in np.flatnonzero(still & np.isnan(certain)).tolist():
             if self._holds(k, float(draws.f[0, 0, k])):

@@ -8,23 +8,22 @@ for factor graphs that are asked for by name run on the ground model too.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 from definetti import show
-from definetti.constraints.logic.forced_atoms import told_in_formulas
+from definetti.constraints.logic.connectivity import relational_moves_connect
+from definetti.constraints.logic.forced_atoms import explain_clashes
 from definetti.errors import ModelError, Notice
 from definetti.inference.logic.mcsat_fallback import by_choice, mcsat_suits, mcsat_takes
-from definetti.inference.question import UNDECIDED, UNREACHED, Ready
+from definetti.inference.question import UNDECIDED, UNREACHED, Ready, Request
 from definetti.model.logic.ground import ground, ground_size
 from definetti.model.logic.theory import MarkovLogic
 from definetti.samplers.gibbs import Gibbs
-from definetti.samplers.logic.connectivity import relational_moves_connect
 from definetti.samplers.mcsat import MCSat
+from definetti.symmetry.find import symmetries as find_symmetries
 from definetti.symmetry.fits import is_group
-from definetti.symmetry.graph.group import symmetries as find_symmetries
 from definetti.symmetry.logic.renaming import RenamingSymmetries
 
 CHAINS = 8
@@ -40,32 +39,23 @@ class PreparedLogic:
     notices: tuple[Notice, ...] = ()
 
 
-def ready(
-    model: MarkovLogic,
-    wanted: Any,
-    sampler: Any,
-    scan: str,
-    queries: Sequence[str],
-    method: str,
-    seed: int,
-    time_limit: float,
-) -> Ready:
+def ready(model: MarkovLogic, request: Request) -> Ready:
     """Finds the group, chooses the sampler and lays out what is to be counted."""
-    made = prepare_logic(model, wanted, sampler, scan, time_limit)
-    group = made.group
+    made = prepare_logic(model, request.symmetries, request.sampler, request.scan, request.time_limit)
+    group, queries = made.group, request.queries
     if group.model.kind == "logic":
         from definetti.inference.logic.question import logic_question
 
-        question = logic_question(group, queries, method, made.notices)
-        strategy = partial(by_choice, group.model) if sampler is None else None
+        question = logic_question(group, queries, request.method, made.notices)
+        strategy = partial(by_choice, group.model) if request.sampler is None else None
         return Ready(question, made.sampler, group.kind, CHAINS, strategy=strategy)
     from definetti.inference.graph import prepare as graph
     from definetti.readers.logic.queries import ground_queries
-    from definetti.symmetry.logic.ground_members import by_atoms
+    from definetti.symmetry.logic.members import by_atoms
 
-    asked = ground_queries(model, queries)
-    with told_in_formulas(model):
-        found = graph.ready(None, group, made.sampler, scan, asked, method, seed, time_limit, made.notices)
+    asked = replace(request, symmetries=group, sampler=made.sampler, queries=ground_queries(model, queries))
+    with explain_clashes(model):
+        found = graph.ready(None, asked, made.notices)
     return replace(found, in_names_of_source=partial(by_atoms, model))
 
 
@@ -107,7 +97,7 @@ def _chosen(
 
 def _grounded(model: MarkovLogic, kind: str, sampler: Any, why: str, time_limit: float) -> PreparedLogic:
     size = ground_size(model)
-    with told_in_formulas(model):
+    with explain_clashes(model):
         group = find_symmetries(ground(model), "literals" if kind in ("auto", "renaming") else kind, None, time_limit)
     text = f"the model was grounded, because {why}: {show.count(size.variables)} variables"
     return PreparedLogic(group, sampler, (Notice("note", f"{text}, {show.count(size.factors)} ground formulas"),))

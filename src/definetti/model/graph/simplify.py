@@ -262,7 +262,7 @@ def _centred(model: FactorGraph, block: Block, literals: np.ndarray, tolerance: 
     """Rules 4 and 5: the constant that was taken out, and the block without it and without unary parts."""
     tables = block.tables.copy()
     constant = np.zeros(len(tables))
-    whole = np.isfinite(tables).all(axis=tuple(range(1, tables.ndim)))
+    whole = np.array(np.isfinite(_rows(tables)).all(axis=1))
     whole[whole] = ~_large_tables(tables[whole], tolerance)
     hard = np.flatnonzero(~whole)
     constant[hard] = tables[hard].max(axis=tuple(range(1, tables.ndim)))

@@ -58,9 +58,10 @@ def distinct_rows(tuples: np.ndarray, values: np.ndarray, shape: tuple[int, ...]
 
 
 def complete_blocks(
-    predicate: Predicate, shape: tuple[int, ...], tuples: np.ndarray, values: np.ndarray
+    predicate: Predicate, shape: tuple[int, ...], tuples: np.ndarray, values: np.ndarray, closed: bool
 ) -> tuple[np.ndarray, np.ndarray]:
-    """A true atom makes the others of its `!` block false; the last one left becomes true."""
+    """A true atom makes the others of its `!` block false; in an open predicate the last one left becomes true. (What
+    is not stated in a closed predicate is false, or left open: `model/logic/evidence.py` decides such blocks.)"""
     outer = [k for k in range(len(shape)) if k not in predicate.exclusive]
     inner_size = prod(shape[k] for k in predicate.exclusive)
     blocks: dict[tuple[int, ...], dict[tuple[int, ...], int]] = {}
@@ -74,7 +75,7 @@ def complete_blocks(
         if len(true) > 1 or (not true and missing == 0):
             members = [_place(place, inner, outer, predicate.exclusive) for inner in true or block]
             raise NoValue(members, "more than one atom is true" if true else "no atom can be true")
-        if true or missing == 1:
+        if true or (missing == 1 and not closed):
             for inner in np.ndindex(*(shape[k] for k in predicate.exclusive)):
                 block.setdefault(inner, FALSE if true else TRUE)
         rows += [(_place(place, inner, outer, predicate.exclusive), value) for inner, value in block.items()]
@@ -161,7 +162,7 @@ def _merged(
         left_open = _still_open(model.unknown.get(predicate.name), tuples, values, shape)
         tuples, values = tuples[values != UNKNOWN], values[values != UNKNOWN]
         if predicate.exclusive:
-            tuples, values = complete_blocks(predicate, shape, tuples, values)
+            tuples, values = complete_blocks(predicate, shape, tuples, values, predicate.name in model.closed)
     except Contradiction as clash:
         atom = atom_text(model, predicate.name, tuples[clash.second].tolist())
         before, now = SPOKEN[int(values[clash.first])], SPOKEN[int(values[clash.second])]

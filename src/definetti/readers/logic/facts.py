@@ -36,7 +36,7 @@ def number_facts(
             unknown[name] = read_only(tuples[open_rows], np.int32)
         tuples, values = tuples[~open_rows], values[~open_rows]
         if known.predicate.exclusive:
-            tuples, values = _completed(known, rows, tuples, values, sorts)
+            tuples, values = _completed(known, rows, tuples, values, sorts, closed=name in closed)
         if len(values):
             evidence[name] = Evidence(read_only(tuples, np.int32), read_only(values, np.int8))
     return evidence, unknown
@@ -75,12 +75,12 @@ def _distinct(known: Facts, tuples: np.ndarray, sorts: Mapping[str, Sort]) -> tu
 
 
 def _completed(
-    known: Facts, all_rows: np.ndarray, tuples: np.ndarray, values: np.ndarray, sorts: Mapping[str, Sort]
+    known: Facts, all_rows: np.ndarray, tuples: np.ndarray, values: np.ndarray, sorts: Mapping[str, Sort], closed: bool
 ) -> tuple[np.ndarray, np.ndarray]:
     """With what the `!` blocks imply; a block without a value, or with two, is an error at its last line."""
     predicate = known.predicate
     try:
-        return complete_blocks(predicate, _shape(predicate, sorts), tuples, values)
+        return complete_blocks(predicate, _shape(predicate, sorts), tuples, values, closed)
     except NoValue as clash:
         name = block_name(predicate, _words(predicate, clash.rows[0], sorts))
         last = max(int(np.flatnonzero((all_rows == row).all(axis=1))[0]) for row in clash.rows)

@@ -15,8 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from definetti.constraints.graph.connectivity import unconnected_parts
-from definetti.constraints.graph.legal_tuples import Part
+from definetti.constraints.graph.connectivity import Part, unconnected_parts
 from definetti.errors import ModelError
 from definetti.model.graph.factors import FactorGraph
 from definetti.samplers.graph.block_arrays import compiled

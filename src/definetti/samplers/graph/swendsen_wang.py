@@ -63,15 +63,6 @@ class ClusterEngine(Engine):
         return chains * (self.n + 16 * self.slots.count)
 
 
-def applies(model: FactorGraph) -> bool:
-    """Whether every factor of a simplified model is a field or a bond."""
-    try:
-        _couplings(model)
-    except ModelError:
-        return False
-    return True
-
-
 def build(model: FactorGraph, slots: Slots) -> ClusterEngine:
     """Compile a simplified model; `ModelError` if it has other factors."""
     from definetti.samplers.kernels import swendsen_wang as kernels

@@ -1,4 +1,4 @@
-"""Which active constants are counted together and which are gone through cell by cell.
+"""Which constants lifted counting counts together, and which it conditions on, cell by cell.
 
 A group is a set of roles whose members meet everybody in the same way: its constants are counted, each with its
 own field. Binary evidence makes roles differ; if the few constants that it is about are gone through

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from definetti.errors import TooLarge
-from definetti.model.logic.evidence import UNKNOWN, evidence_relations
+from definetti.model.logic.evidence import UNKNOWN
 from definetti.model.logic.formulas import atoms, equalities
 from definetti.model.logic.ground import evaluate
 from definetti.model.logic.theory import Atom, Constant, Equal, Formula, Term
@@ -132,11 +132,10 @@ class _Tally:
 def global_states(theory: Theory) -> Iterator[State]:
     """All values of predicates without arguments that the evidence allows."""
     names = [p.name for p in theory.predicates.values() if not p.sorts]
-    evidence, choices = evidence_relations(theory.model), []
+    model, choices = theory.model, []
     for name in names:
-        relation = evidence.get(name)
-        code = UNKNOWN if relation is None else int([*relation.codes.tolist(), relation.default][0])
-        choices.append((False, True) if code == UNKNOWN else (bool(code),))
+        value = model.knowledge.value(name, ()) if name in model.predicates else None  # else an auxiliary one
+        choices.append((False, True) if value is None else (bool(value),))
     for values in product(*choices):
         yield dict(zip(names, values, strict=True))
 

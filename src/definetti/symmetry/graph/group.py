@@ -7,46 +7,29 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
-from numbers import Real
-from os import PathLike
-from typing import TYPE_CHECKING, Any, overload
+from typing import Any
 
 import numpy as np
 
 from definetti import groups, show
-from definetti.errors import ModelError, Notice, SymmetryError
+from definetti.errors import Notice, SymmetryError
 from definetti.groups import Generator, PermutationGroup
 from definetti.model.graph.factors import FactorGraph, frozen
-from definetti.model.logic.theory import MarkovLogic
-from definetti.symmetry.graph import bliss
+from definetti.symmetry import bliss
 from definetti.symmetry.graph.check import ScopeIndex, scope_index, violation
-from definetti.symmetry.graph.coloured_graph import ColouredGraph, literal_graph
+from definetti.symmetry.graph.coloured_graph import ColouredGraph, literal_graph, variable_graph
 from definetti.symmetry.graph.generator_text import read_generators
 from definetti.symmetry.graph.twins import Twins, twins
-from definetti.symmetry.graph.variable_graph import variable_graph
-
-if TYPE_CHECKING:
-    from definetti.symmetry.logic.renaming import RenamingSymmetries
+from definetti.symmetry.protocol import Orbit
 
 MOST_NODES = 4_000_000  # of the graph over literals
 TUPLE_CAP = 2_000_000  # members of a tuple's orbit
-KINDS = ("auto", "literals", "variables", "renaming", "none")
-Model = FactorGraph | MarkovLogic
-Generators = str | PathLike[str] | PermutationGroup | Sequence[str | Sequence[int] | np.ndarray]
-
-
-@dataclass(frozen=True)
-class Orbit:
-    """A set of variables with equal marginals: a name that stands for them, and how many they are."""
-
-    representative: str
-    size: int
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Symmetries:
+class GraphSymmetries:
     """A group of symmetries of a factor graph, acting on literals; `symmetries` finds it.
 
     Attributes
@@ -68,7 +51,7 @@ class Symmetries:
     --------
     >>> import definetti as dft
     >>> dft.symmetries(dft.factor_graph([2, 2], [([0, 1], [[1, 2], [2, 1]])]))
-    Symmetries(order 4, 1 orbits of 2 variables, literals)
+    GraphSymmetries(order 4, 1 orbits of 2 variables, literals)
     """
 
     model: FactorGraph
@@ -121,8 +104,16 @@ class Symmetries:
         return tuple(Orbit(names[i], size) for i, size in pairs)
 
     @property
+    def generators(self) -> tuple[Generator, ...]:
+        return self.group.generators
+
+    @property
     def generator_count(self) -> int:
         return len(self.group.generators)
+
+    def row_number(self, name: str) -> int:
+        """The row of a variable, -1 for an observed one."""
+        return int(self.row_of[self.model.index(name)])
 
     def orbit_of(self, name: str) -> list[str]:
         """The variables that share a row with this one; an observed variable is alone."""
@@ -146,95 +137,18 @@ class Symmetries:
         order = "unknown" if self.order is None else show.large(self.order)
         orbits = f"{len(self.row_size)} orbits of {len(self.model.free)} variables"
         doubt = "".join(f", {notice.kind}" for notice in self.notices)
-        return f"Symmetries(order {order}, {orbits}, {self.kind}{doubt})"
+        return f"GraphSymmetries(order {order}, {orbits}, {self.kind}{doubt})"
 
 
 # --- verbs -------------------------------------------------------------------------------------------------------
 
 
-@overload
-def symmetries(
-    model: FactorGraph, kind: str = "auto", generators: Generators | None = None, time_limit: float = 10.0
-) -> Symmetries: ...
-@overload
-def symmetries(
-    model: MarkovLogic, kind: str = "auto", generators: Generators | None = None, time_limit: float = 10.0
-) -> Symmetries | RenamingSymmetries: ...
-def symmetries(
-    model: Model,
-    kind: str = "auto",
-    generators: Generators | None = None,
-    time_limit: float = 10.0,
-) -> Symmetries | RenamingSymmetries:
-    """The symmetries of a model after evidence and simplification: found, or given by generators.
-
-    Parameters
-    ----------
-    model : FactorGraph or MarkovLogic
-        The model.
-    kind : {"auto", "literals", "variables", "renaming", "none"}
-        What to look for. "auto" means permutations of literals (variable, value) for a factor graph and renamings of
-        constants for Markov logic; "literals" and "variables" ground a Markov logic network.
-    generators : str, path, sequence or PermutationGroup, optional
-        The group instead: permutations in cycle notation, `(X0 X1)(X2 X3)` or `(X0=0 X0=1)`, one in a line; the path
-        of a file of them; or arrays of images. Each is checked against the model.
-    time_limit : float
-        Seconds for the search. What is known by then is returned, with a notice.
-
-    Returns
-    -------
-    Symmetries or RenamingSymmetries
-        The group: `order`, `orbits`, `orbit_of(name)`.
-
-    Raises
-    ------
-    SymmetryError
-        For a given permutation that is no symmetry; the message names the factor that breaks.
-
-    Examples
-    --------
-    >>> import definetti as dft
-    >>> ring = dft.factor_graph([2] * 4, [([i, (i + 1) % 4], [[3, 1], [1, 2]]) for i in range(4)])
-    >>> group = dft.symmetries(ring)
-    >>> group.order, group.orbit_of("X0")
-    (8, ['X0', 'X1', 'X2', 'X3'])
-    """
-    from definetti.model.graph.simplify import simplify
-
-    if kind not in KINDS:
-        raise ModelError(f"symmetries of kind {kind!r} are not known; choose one of {', '.join(KINDS)}")
-    if not isinstance(model, FactorGraph | MarkovLogic):
-        raise ModelError(f"symmetries are of a model, got a {type(model).__name__}; dft.read makes one")
-    if not (isinstance(time_limit, Real) and time_limit > 0):
-        raise ModelError(f"time_limit must be a positive number of seconds, got {time_limit!r}")
-    if isinstance(model, MarkovLogic):
-        if generators is None and kind in ("auto", "renaming", "none"):
-            from definetti.constraints.logic.forced_atoms import settled
-            from definetti.symmetry.logic.renaming import renaming, trivial
-
-            more = settled(model)
-            return replace(trivial(more) if kind == "none" else renaming(more, time_limit), source=model)
-        from definetti.constraints.logic.forced_atoms import told_in_formulas
-        from definetti.model.logic.ground import ground
-
-        with told_in_formulas(model):
-            return symmetries(ground(model), kind, generators, time_limit)
-    if kind == "renaming":
-        raise ModelError("renaming is for Markov logic; a factor graph has symmetries of literals or of variables")
-    simple = simplify(model)
-    if generators is not None:
-        return given(simple, generators)
-    if kind == "none":
-        return none(simple)
-    return find(simple, "variables" if kind == "variables" else "literals", time_limit)
-
-
-def none(model: FactorGraph) -> Symmetries:
+def none(model: FactorGraph) -> GraphSymmetries:
     """No symmetry: every orbit has size one."""
-    return Symmetries(model, PermutationGroup(int(model.literal_start[-1])), 1, "none")
+    return GraphSymmetries(model, PermutationGroup(int(model.literal_start[-1])), 1, "none")
 
 
-def given(model: FactorGraph, generators: Any) -> Symmetries:
+def given(model: FactorGraph, generators: Any) -> GraphSymmetries:
     """The group that the given generators generate; `SymmetryError` names the factor that one of them breaks."""
     started = time.monotonic()
     read = read_generators(model, generators)
@@ -243,7 +157,7 @@ def given(model: FactorGraph, generators: Any) -> Symmetries:
         which = f"generator {wrong.generator + 1} of {len(read)}"
         raise SymmetryError(f"{which} is no symmetry of the model: {wrong.reason}")
     group = PermutationGroup(int(model.literal_start[-1]), tuple(read))
-    return Symmetries(model, group, _order(model, group), "given", (), time.monotonic() - started)
+    return GraphSymmetries(model, group, _order(model, group), "given", (), time.monotonic() - started)
 
 
 def _order(model: FactorGraph, group: PermutationGroup) -> int | None:
@@ -263,7 +177,7 @@ def _order(model: FactorGraph, group: PermutationGroup) -> int | None:
 
 def find(
     model: FactorGraph, over: str = "literals", time_limit: float = 10.0, most_nodes: int = MOST_NODES
-) -> Symmetries:
+) -> GraphSymmetries:
     """The symmetries of a *simplified* model by graph automorphism, over literals or only over variables.
 
     When the time limit ends the search, what is known by then is returned (the twins), with a notice. Where the graph
@@ -279,7 +193,7 @@ def find(
     generators = [generator for generator in carried if len(generator[0])] + merged.generators()
     _require_symmetries(index, generators)
     group = PermutationGroup(int(model.literal_start[-1]), tuple(generators))
-    return Symmetries(model, group, found.order * merged.order, over, notices, time.monotonic() - started)
+    return GraphSymmetries(model, group, found.order * merged.order, over, notices, time.monotonic() - started)
 
 
 def _graph(model: FactorGraph, over: str, most_nodes: int) -> tuple[str, Twins, ColouredGraph, tuple[Notice, ...]]:
