@@ -7,7 +7,10 @@ What leaves an answer in doubt is not an error but a `Notice`, kept beside the a
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterable
 from dataclasses import dataclass
+from difflib import get_close_matches
+from itertools import islice
 from pathlib import Path
 
 from definetti import show
@@ -21,7 +24,21 @@ FAILURES = frozenset({"not-mixed", "divided", "frozen", "few-samples"})
 
 @dataclass(frozen=True)
 class Notice:
-    """A warning that belongs to a result: `kind` is one of the words of the JSON contract."""
+    """A warning that belongs to a result.
+
+    Attributes
+    ----------
+    kind : str
+        One word, such as "not-mixed" or "time-limit"; `fails` says whether the numbers cannot be trusted.
+    message : str
+        What happened, and what to do.
+
+    Examples
+    --------
+    >>> import definetti as dft
+    >>> dft.Notice("not-mixed", "the chains disagree").fails
+    True
+    """
 
     kind: str
     message: str
@@ -29,6 +46,22 @@ class Notice:
     @property
     def fails(self) -> bool:
         return self.kind in FAILURES
+
+
+MOST_COMPARED = 10_000  # names that are compared with one that is not known
+
+
+def suggestion(name: str, known: Iterable[str], otherwise: str | None = None) -> str:
+    """The end of a message about an unknown name: the names that were probably meant; else the first that there are,
+    or `otherwise`."""
+    names = list(islice(known, MOST_COMPARED))
+    same = [other for other in names if other.lower() == name.lower()]
+    close = list(dict.fromkeys([*same, *get_close_matches(name, names, 3, 0.6)]))[:3]
+    if close:
+        return f"; did you mean {' or '.join(close)}?"
+    if otherwise is not None:
+        return otherwise
+    return f"; known are {', '.join(names[:8])}" if names else ""
 
 
 class DefinettiError(Exception):

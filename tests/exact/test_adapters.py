@@ -11,7 +11,7 @@ import networkx
 import numpy as np
 import pytest
 
-from definetti.errors import ModelError
+from definetti.errors import ModelError, UnknownName
 from definetti.model.graph.factors import FactorGraph, factor_graph
 from definetti.readers.graph.adapters import adapt
 from definetti.readers.reading import read
@@ -49,8 +49,9 @@ def test_dimod_spin_and_binary() -> None:
     np.testing.assert_allclose(spin.log_density(states(spin)), expected, atol=1e-12)
     np.testing.assert_allclose(binary.log_density(states(spin)), expected, atol=1e-12)
     assert spin.condition({"a": "-1", "b": "1"}).evidence.tolist() == [1, 0, -1]
-    with pytest.raises(ModelError, match=r"names .*-1"):
-        spin.condition({"a": -1})
+    assert spin.condition({"a": -1, "b": 1}).evidence.tolist() == [1, 0, -1]  # a number is a name here
+    with pytest.raises(UnknownName, match=r"no value '0'; its values are -1, 1"):
+        spin.condition({"a": 0})
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, object])

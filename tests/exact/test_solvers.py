@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -15,12 +14,14 @@ from definetti.errors import ModelError, TooLarge, UnknownName, Unsatisfiable
 from definetti.model.graph.factors import FactorGraph, factor_graph
 from definetti.model.graph.simplify import simplify
 from definetti.model.queries import parse_query
+from definetti.readers.logic.mln import read_mln_text
 from definetti.solvers.exact import exact
 from definetti.solvers.graph import eliminate as elimination
 from definetti.solvers.graph import enumerate as enumeration
 from definetti.solvers.graph.eliminate import eliminate
 from definetti.solvers.graph.elimination_order import min_fill
 from definetti.solvers.graph.enumerate import distribution, enumerate_states
+from definetti.symmetry.find import symmetries
 
 ENGINES = [enumerate_states, eliminate]
 
@@ -140,21 +141,48 @@ def test_the_noun() -> None:
         exact(model, method="magic")
 
 
-@dataclass(frozen=True)
-class Pairs:
-    """Three variables in two rows, as symmetries would say."""
-
-    row_of: np.ndarray
-    row_size: np.ndarray
-    row_representative: np.ndarray
-
-
 def test_rows_by_orbit() -> None:
     model = factor_graph([2, 2, 2], [((0, 1), np.array([[1, 2], [2, 5]])), ((1, 2), np.array([[1, 2], [2, 5]]))])
-    rows = Pairs(np.array([0, 1, 0]), np.array([2, 1]), np.array([0, 1]))
-    plain, folded = exact(model), exact(model, ["X2"], symmetries=rows)
-    assert [(row.representative, row.size) for row in folded.orbits] == [("X0", 2), ("X1", 1)]
-    assert folded["X2"].orbit_size == 2 and folded["X2"].probability == pytest.approx(plain["X2"].probability)
+    plain, group = exact(model, symmetries=None), symmetries(model)
+    assert [(row.representative, row.size) for row in plain.orbits] == [("X0", 1), ("X1", 1), ("X2", 1)]
+    for wanted in ("auto", "literals", "variables", group):
+        folded = exact(model, ["X2"], symmetries=wanted)
+        assert [(row.representative, row.size) for row in folded.orbits] == [("X0", 2), ("X1", 1)]
+        assert folded["X2"].orbit_size == 2 and folded["X2"].probability == pytest.approx(plain["X2"].probability)
+    with pytest.raises(ModelError, match="belong to another model"):
+        exact(model.condition({0: 1}), symmetries=group)
+    with pytest.raises(ModelError, match="renaming is for Markov logic"):
+        exact(model, symmetries="renaming")
+    for nonsense in ("all", 3, [group]):
+        with pytest.raises(ModelError, match="symmetries is one of auto, "):
+            exact(model, symmetries=nonsense)  # type: ignore[arg-type]
+
+
+TRANSITIVE = "S(p)\nF(p,p)\nT(p,t!)\nt={X,Y,Z}\n1 F(x,y) ^ F(y,z) => F(x,z)\n0.5 S(x) ^ F(x,y) => S(y)\n0.3 T(x,Y)"
+
+
+WITHOUT_BLOCKS = TRANSITIVE.replace("T(p,t!)\nt={X,Y,Z}\n", "").replace("\n0.3 T(x,Y)", "")
+
+
+@pytest.mark.parametrize("text", ["S(p)\nF(p,p)\n0.5 S(x) ^ F(x,y) => S(y)", TRANSITIVE, WITHOUT_BLOCKS])
+def test_rows_of_markov_logic(text: str) -> None:
+    """Lifted, grounded, and grounded with `!` blocks: symmetries are used, or refused, never ignored."""
+    model = read_mln_text(text, {"S(A)": True}, domain={"p": 3})
+    found, other = exact(model), model.condition({"S(P1)": False})
+    for wanted in (None, "renaming", "literals", symmetries(model), symmetries(model, "literals")):
+        again = exact(model, symmetries=wanted)
+        assert len(again) == len(found) == model.atom_count
+        for name in found:
+            np.testing.assert_allclose(again[name].probability, found[name].probability, atol=1e-12)
+        sizes = {name: again[name].orbit_size for name in ("S(P1)", "F(P1,P2)")}
+        assert set(sizes.values()) == ({1} if wanted is None else {2})
+        assert again['F("P1", P2)'] == again["F(P1,P2)"]  # quotes that are not needed
+    for nonsense in ("all", 3):
+        with pytest.raises(ModelError, match="symmetries is one of"):
+            exact(model, symmetries=nonsense)  # type: ignore[arg-type]
+    for group in (symmetries(other), symmetries(other, "literals")):
+        with pytest.raises(ModelError, match="belong to another model"):
+            exact(model, symmetries=group)
 
 
 @pytest.mark.parametrize("method", ["auto", "enumerate", "eliminate"])

@@ -14,8 +14,8 @@ from definetti.cli.main import run
 from definetti.constraints.graph.connectivity import single_moves_connect
 from definetti.constraints.graph.contract import contract
 from definetti.model.graph.factors import factor_graph
-from definetti.readers.graph.writing import write_uai
 from definetti.readers.reading import read
+from definetti.readers.writing import write
 
 EDGE = "X0=1 ^ X1=0 v X0=0 ^ X1=1"
 
@@ -24,7 +24,7 @@ EDGE = "X0=1 ^ X1=0 v X0=0 ^ X1=1"
 def grid(tmp_path: Path) -> Any:
     def make(side: int) -> str:
         path = tmp_path / f"grid{side}.uai"
-        write_uai(hard_grid(side, side), path)
+        write(hard_grid(side, side), path)
         return str(path)
 
     return make
@@ -70,7 +70,7 @@ def test_moves_that_cross_solve_it(grid: Any, side: int, sampler: str, capfd: py
 def test_auto_crosses_on_a_long_ring(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """Three colours round a ring: single moves cannot change how often it winds, and the legal states are 2^150."""
     path, ring = tmp_path / "ring.uai", [([i, (i + 1) % 150], 1.0 - np.eye(3)) for i in range(150)]
-    write_uai(factor_graph([3] * 150, [*ring, ([0], [1.0, 2.0, 3.0]), ([75], [3.0, 1.0, 1.0])]), path)
+    write(factor_graph([3] * 150, [*ring, ([0], [1.0, 2.0, 3.0]), ([75], [3.0, 1.0, 1.0])]), path)
     queries = ["--query", "X1=0", "--query", "X0=1 ^ X1=2", "--query", "X75=0 ^ X76=1"]
     code, got = ask(capfd, "marginals", str(path), "--sweeps", "100", "--seed", "1", *queries)
     assert code == 0 and got["run"]["sampler"] == "blocks" and got["warnings"] == []
@@ -133,7 +133,7 @@ def test_a_search_that_does_not_end_is_an_error(tmp_path: Path, capfd: pytest.Ca
     """More pigeons than holes, as factors; and two to a hole, which cutting witnesses short does not refute."""
     graph, theory = tmp_path / "pigeons.uai", tmp_path / "pigeons.mln"
     other = np.ones((12, 12)) - np.eye(12)
-    write_uai(factor_graph([12] * 13, [([i, j], other) for i in range(13) for j in range(i)]), graph)
+    write(factor_graph([12] * 13, [([i, j], other) for i in range(13) for j in range(i)]), graph)
     rule = "In(p,h) ^ In(q,h) ^ In(r,h) => p = q v p = r v q = r."
     theory.write_text(f"pigeon={{1,...,25}}\nhole={{1,...,12}}\nIn(pigeon,hole)\nEXIST h In(p,h).\n{rule}\n")
     for path, told in ((graph, "had no answer after 100,000 conflicts"), (theory, "a solver does not decide")):

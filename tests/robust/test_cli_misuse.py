@@ -167,3 +167,27 @@ def test_help_is_quick(cpu_limit) -> None:
     with cpu_limit(5 * 0.6):  # about 0.13 s each
         for _ in range(5):
             assert definetti("--help", stdout=subprocess.DEVNULL).wait(timeout=60) == 0
+
+
+def test_the_nearest_name_is_suggested(capfd: pytest.CaptureFixture[str]) -> None:
+    assert "did you mean marginals?" in refused(["marginal", GRID], capfd)
+    assert "there is no such file; did you mean grid.uai?" in refused(["info", GRID.replace("grid", "gird")], capfd)
+    assert "did you mean X0?" in refused(["exact", GRID, "--query", "x0"], capfd)
+    assert "a conjunction is written ^" in refused(["exact", GRID, "--query", "X0 & X1"], capfd)
+
+
+def test_evidence_that_is_cut_off(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """`1 0` announces a value of variable 0; only on two lines is it a sample without evidence."""
+    (tmp_path / "cut.evid").write_text("1 0\n")
+    assert "expected the value of variable 0" in refused(
+        ["info", GRID, "--evidence", str(tmp_path / "cut.evid")], capfd
+    )
+    (tmp_path / "none.evid").write_text("1\n0\n")
+    assert run(["info", GRID, "--evidence", str(tmp_path / "none.evid")]) == 0
+
+
+def test_a_binary_model(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "m.mln").write_bytes(b"P(a)\n1 P(x)\xff\xfe\x00")
+    assert "m.mln:2:7: the file is not UTF-8 text (byte 0xff); save it as" in refused(
+        ["info", str(tmp_path / "m.mln")], capfd
+    )

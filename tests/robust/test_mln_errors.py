@@ -198,15 +198,15 @@ def test_blocks_have_one_value(evidence: dict[str, Any], closed: tuple[str, ...]
 
 
 def test_files(tmp_path: Path) -> None:
-    with pytest.raises(ParseError, match="cannot be read"):
+    with pytest.raises(ParseError, match="there is no such file"):
         read_mln(tmp_path / "none.mln")
-    with pytest.raises(ParseError, match="cannot be read"):
+    with pytest.raises(ParseError, match="this is a directory"):
         read_mln(tmp_path)
     (tmp_path / "latin.mln").write_bytes(b"// \xe9\xff\n")
     with pytest.raises(ParseError, match="not UTF-8"):
         read_mln(tmp_path / "latin.mln")
     (tmp_path / "m.mln").write_text(HEAD)
-    with pytest.raises(ParseError, match="cannot be read"):
+    with pytest.raises(ParseError, match="there is no such file"):
         read_mln(tmp_path / "m.mln", [tmp_path / "none.db"])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,9 +13,9 @@ from click.core import ParameterSource
 from definetti import show
 from definetti.cli.options import FILE, Positive, Source, answers, prints, reads_model, symmetry, together
 from definetti.cli.output import answer, complete
-from definetti.cli.progress import progress_line
 from definetti.estimators import ESTIMATORS
 from definetti.estimators import help_text as estimator_help
+from definetti.inference.progress import progress_line
 from definetti.samplers import registry
 from definetti.samplers.gibbs import SCANS
 
@@ -107,7 +108,7 @@ def command(
         settings = {key: value for key, value in settings.items() if key not in NOT_WITH_SAMPLES}
     else:
         draws, subject = {}, model
-    with progress_line(quiet) as progress:
+    with progress_line(not quiet and sys.stderr.isatty()) as progress:
         result = marginals(
             subject,
             queries,

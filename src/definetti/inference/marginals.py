@@ -17,16 +17,19 @@ import numpy as np
 
 from definetti.errors import INTERRUPTED, ModelError, Notice
 from definetti.estimators import choose
-from definetti.inference.question import Question, Request, is_group, is_stuck
+from definetti.inference.progress import reports
+from definetti.inference.question import Question, Request, is_stuck
 from definetti.inference.stopping import MOST_SECONDS, Stopping
 from definetti.model.marginals import Marginals
 from definetti.samplers.draws import Draws
 from definetti.samplers.protocol import Plan, Progress, Sampler, Sampling
 from definetti.samplers.registry import named
+from definetti.symmetry.fits import is_group, require_fit
 
 if TYPE_CHECKING:
     from definetti.model.graph.factors import FactorGraph
     from definetti.model.logic.theory import MarkovLogic
+    from definetti.symmetry.protocol import Symmetries
 
 SWEEPS = 2000
 KINDS = ("graph", "logic")
@@ -34,11 +37,11 @@ REAL = (int, float, np.number)
 
 
 def marginals(
-    source: Any,
-    queries: Sequence[str] = (),
+    source: object,
+    queries: str | Sequence[str] = (),
     *,
     model: FactorGraph | None = None,
-    symmetries: Any = "auto",
+    symmetries: str | Symmetries | None = "auto",
     sampler: str | Sampler = "auto",
     estimator: str = "auto",
     scan: str = "symmetric",
@@ -50,14 +53,64 @@ def marginals(
     seed: int | None = None,
     workers: int | None = None,
     time_limit: float = 10.0,
-    progress: Callable[[Progress], None] | None = None,
+    progress: bool | Callable[[Progress], None] | None = None,
 ) -> Marginals:
     """Marginals of a model by sampling, each sample averaged over its orbit; or of samples drawn elsewhere.
 
-    `source` is a model, or an array chains × draws × variables (or draws × variables) with `model=` beside it. One
-    of `sweeps` (kept, default 2000), `seconds` and `until` (largest half-width of a 95 % interval) says how long to
-    run; `seconds` beside `until` is the most it may take (600 otherwise). Without `burn_in` the run itself tells its
-    warm-up.
+    Parameters
+    ----------
+    source : FactorGraph, MarkovLogic or samples
+        A model; or samples that another program drew, with `model` beside them: an array chains × draws × variables
+        (or draws × variables), a dimod SampleSet, an ArviZ object, an xarray DataArray, a DataFrame, or a mapping from
+        names to arrays. Names are used where there are names.
+    queries : str or sequence of str
+        Variables (`X3`), atoms, predicates or formulas (`X1=0 ^ X7=2`); none means all variables. A value is meant by
+        its name where values have names, else by its number from 0 on.
+    model : FactorGraph, optional
+        The model of the samples.
+    symmetries : {"auto", "none", "variables", "literals", "renaming"}, group or None
+        What to average over: found, given, or nothing.
+    sampler : str or sampler
+        "auto", a name, or a value such as `Gibbs(scan="random")`.
+    estimator : {"auto", "standard", "orbit", "conditional", "control"}
+        What to make of the draws.
+    scan : {"symmetric", "random", "fixed"}
+        The order of a sweep.
+    chains : int, optional
+        Independent chains; 64 on factor graphs, 8 on Markov logic.
+    sweeps, seconds, until : optional
+        How long to run, one of them: kept sweeps of each chain (2,000 by default), seconds, or the largest half-width
+        of a 95 % interval (`seconds` beside `until` is the most it may take, 600 by default).
+    burn_in : int, optional
+        Sweeps dropped at the start; detected where it is left out.
+    seed : int, optional
+        The same seed gives the same numbers.
+    workers : int, optional
+        Threads; all cores by default.
+    time_limit : float
+        Seconds for the search for symmetries.
+    progress : bool or callable, optional
+        True draws a bar; a function is called with a `Progress`.
+
+    Returns
+    -------
+    Marginals
+        Name or query → `Estimate`, with warnings in `notices`.
+
+    Raises
+    ------
+    ModelError, UnknownName, ParseError
+        For what does not fit the model.
+    Unsatisfiable
+        Where no state is possible.
+
+    Examples
+    --------
+    >>> import definetti as dft
+    >>> ring = dft.factor_graph([2] * 4, [([i, (i + 1) % 4], [[3, 1], [1, 2]]) for i in range(4)])
+    >>> p = dft.marginals(ring, ["X0", "X0=1 ^ X1=1"], sweeps=200, seed=7)
+    >>> abs(p["X0"].probability - dft.exact(ring)["X0"].probability) < 5 * p["X0"].mcse
+    True
     """
     queries = [queries] if isinstance(queries, str) else queries
     chains, sweeps, workers = (_whole(chains, "chains"), _whole(sweeps, "sweeps"), _whole(workers, "workers"))
@@ -67,12 +120,13 @@ def marginals(
 
         return from_samples(source, queries, model, symmetries, estimator, burn_in or 0, time_limit, seed)
     method = choose(estimator)
-    wanted = named(sampler, scan) if isinstance(sampler, str) else sampler
+    wanted = named(sampler, scan)
     _check_length(sweeps, seconds, until)
     seed = secrets.randbits(32) if seed is None else seed
     began = time.perf_counter()
-    request = Request(check(source, symmetries), wanted, scan, queries, method, seed, time_limit)
-    ready = _prepare(source).ready(source, request)
+    asked: Any = source  # a model of either kind
+    request = Request(check(asked, symmetries), wanted, scan, queries, method, seed, time_limit)
+    ready = _prepare(asked).ready(asked, request)
     if not ready.sampler.warms_up:
         burn_in = 0
     plan = _plan(chains or ready.chains, sweeps, seconds, until, burn_in, seed, workers)
@@ -80,17 +134,18 @@ def marginals(
 
     def answer(kernel: Sampler, plan: Plan, seconds: float | None, watched: bool = False) -> tuple[Marginals, float]:
         how = usable(method, kernel)
-        taken = _take(ready.question, kernel, plan, how, seconds, until, progress, watched)
+        taken = _take(ready.question, kernel, plan, how, seconds, until, report, watched)
         head = {"sampler": kernel.name, "estimator": how, "scan": kernel.scan, "symmetries": ready.symmetries}
-        run = {**head, "world": world(source), **taken.run}
+        run = {**head, "world": world(asked), **taken.run}
         run["seconds"] = {"symmetries": prepared, **taken.run["seconds"]}
         result = ready.in_names_of_source(ready.question.conclude(taken.draws, how, run, taken.interrupted))
         said = (*result.notices, *taken.notices, *_fallen_back(method, how, kernel))
         return replace(result, notices=said), taken.left
 
-    if ready.strategy is not None:
-        return ready.strategy(answer, ready.sampler, plan, sweeps is None, seconds)
-    return answer(ready.sampler, plan, seconds)[0]
+    with reports(progress) as report:
+        if ready.strategy is not None:
+            return ready.strategy(answer, ready.sampler, plan, sweeps is None, seconds)
+        return answer(ready.sampler, plan, seconds)[0]
 
 
 def _prepare(model: FactorGraph | MarkovLogic) -> Any:
@@ -174,8 +229,8 @@ def world(model: FactorGraph | MarkovLogic) -> str:
 
 def check(model: FactorGraph | MarkovLogic, wanted: Any) -> Any:
     """A group that was given must belong to the model."""
-    if is_group(wanted) and not _prepare(model).fits(model, wanted):
-        raise ModelError("these symmetries belong to another model, or to other evidence; find them for this one")
+    if is_group(wanted):
+        require_fit(model, wanted)
     return wanted
 
 

@@ -74,10 +74,5 @@ class Ready:
     strategy: Callable[[Answer, Any, Plan, bool, float | None], Marginals] | None = None  # where `auto` may change
 
 
-def is_group(wanted: Any) -> bool:
-    """Whether symmetries are given as a group, not by the name of their kind."""
-    return hasattr(wanted, "model")
-
-
 def is_stuck(notices: Iterable[Notice]) -> bool:
     return any(notice.kind in STUCK for notice in notices)

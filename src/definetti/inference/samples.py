@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from definetti.inference.graph.question import GraphQuestion, ask
 from definetti.inference.marginals import resolve
 from definetti.model.graph.factors import FREE, FactorGraph
 from definetti.model.marginals import Marginals
+from definetti.readers.samples import from_labels
 from definetti.samplers.draws import Draws
 from definetti.samplers.graph.frozen_watch import hard_parts, truly_frozen
 
@@ -40,6 +42,9 @@ def from_samples(
     seed: int | None,
 ) -> Marginals:
     """Marginals from samples; `burn_in` draws of each chain are left out."""
+    if isinstance(source, str | PathLike):
+        cure = f"dft.marginals(dft.read({str(source)!r})) for a model, arrays or tables for samples"
+        raise ModelError(f"marginals takes a model or samples, not the path of a file: {cure}")
     if model is None:
         raise ModelError(f"samples need their model: marginals(samples, model=…); got a {type(source).__name__} alone")
     method = choose(estimator)
@@ -73,13 +78,12 @@ def from_samples(
 
 
 def as_array(source: Any, model: FactorGraph) -> np.ndarray:
-    """int64[chains, draws, n], checked: from an array, a dimod SampleSet or an ArviZ object."""
+    """int64[chains, draws, n], checked: from an array, a dimod SampleSet, or an object that names its variables."""
     if hasattr(source, "record") and hasattr(source, "vartype"):
         array = _from_dimod(source, model)
-    elif hasattr(source, "posterior"):
-        array = _from_arviz(source.posterior, model)
     else:
-        array = _as_numbers(source)
+        array = from_labels(source, model)
+        array = _as_numbers(source) if array is None else array
     if array.ndim == 2:
         array = array[None]
     if array.ndim != 3 or array.shape[2] != model.n or 0 in array.shape[:2]:
@@ -106,6 +110,8 @@ def as_array(source: Any, model: FactorGraph) -> np.ndarray:
 
 
 def _as_numbers(source: Any) -> np.ndarray:
+    if np.ma.is_masked(source):
+        raise ModelError("some samples are masked; every draw needs a value of every variable")
     try:
         return np.asarray(source)
     except (ValueError, TypeError) as error:
@@ -120,18 +126,6 @@ def _from_dimod(samples: Any, model: FactorGraph) -> np.ndarray:
         rows = (rows + 1) // 2
     place = {str(v): k for k, v in enumerate(samples.variables)}
     return rows[:, [_place(place, name) for name in model.names]]
-
-
-def _from_arviz(posterior: Any, model: FactorGraph) -> np.ndarray:
-    """One array with three axes (chain, draw, variable), or one scalar per variable of the model."""
-    arrays = {str(name): np.asarray(posterior[name]) for name in posterior.data_vars}
-    whole = [array for array in arrays.values() if array.ndim == 3 and array.shape[2] == model.n]
-    if len(whole) == 1:
-        return whole[0]
-    missing = [name for name in model.names if name not in arrays]
-    if missing:
-        raise ModelError(f"the posterior has no {missing[0]!r}; it has {', '.join(list(arrays)[:5])}")
-    return np.stack([arrays[name] for name in model.names], axis=-1)
 
 
 def _place(place: dict[str, int], name: str) -> int:

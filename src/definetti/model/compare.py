@@ -13,10 +13,9 @@ from typing import Any
 
 from definetti import show
 from definetti.errors import ModelError, Notice, UnknownName
-from definetti.model.marginals import Estimate, Marginals, Number, Saved
+from definetti.model.marginals import Z95, Estimate, Marginals, Number, Saved
 
 FLOOR = 1e-9  # stands for a probability of 0 in the denominator of a Kullback-Leibler divergence
-Z95 = NormalDist().inv_cdf(0.975)
 SAME = 1e-9  # two numbers without error that are this close are equal
 FALSE_ALARM = 1e-4  # how often two answers from correct programs are said to disagree, all rows together
 
@@ -39,7 +38,32 @@ class Row:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Comparison:
-    """Averages are over variables (and queries), largest values over rows."""
+    """How far two answers are apart. Averages are over variables (and queries), largest values over rows.
+
+    Attributes
+    ----------
+    agrees : bool
+        Whether the error bars explain the differences.
+    verdict : str
+        The same in words.
+    kl_ab, kl_ba, mse : float
+        Mean Kullback-Leibler divergences and squared difference.
+    largest, strongest : Row
+        The largest difference, and the largest |z| (None where neither answer has error bars).
+    rows : tuple of Row
+        Every comparison; `worst` are the ten that differ most.
+    threshold : float or None
+        The largest |z| that correct answers reach, but for a chance of 1e-4.
+    notices : tuple of Notice
+        Why one of the answers is not to be trusted, whatever the numbers look like.
+
+    Examples
+    --------
+    >>> import definetti as dft
+    >>> model = dft.factor_graph([2, 2], [([0, 1], [[3, 1], [1, 2]])])
+    >>> dft.exact(model).compare(dft.exact(model, symmetries=None)).agrees
+    True
+    """
 
     names: tuple[str, ...]  # what was compared
     rows: tuple[Row, ...]

@@ -27,6 +27,24 @@ SYMBOL = re.compile(r"<=>|=>|!=|[!^=()]")
 WORD = re.compile(r"-?[^\W]+(?:[.:\-][^\W]+)*")  # -1 is a value of a spin
 
 
+#: Signs of other languages, the longer ones first, and what is written here.
+FOREIGN = {
+    "&&": ("a conjunction", "^"), "&": ("a conjunction", "^"), "∧": ("a conjunction", "^"),
+    "||": ("a disjunction", "v"), "|": ("a disjunction", "v"), "∨": ("a disjunction", "v"),
+    "~": ("a negation", "!"), "¬": ("a negation", "!"), "and": ("a conjunction", "^"), "or": ("a disjunction", "v"),
+    "not": ("a negation", "!"), "->": ("an implication", "=>"), "<->": ("an equivalence", "<=>"),
+}  # fmt: skip
+
+
+def foreign_sign(text: str) -> str | None:
+    """How to write what starts here with a sign or word of another language."""
+    for sign, (what, ours) in FOREIGN.items():
+        after = text[len(sign) : len(sign) + 1]
+        if text[: len(sign)].lower() == sign and not (sign.isalpha() and (after.isalnum() or after in ("_", "("))):
+            return f"{what} is written {ours}" + (", as in A v B" if ours == "v" else "")
+    return None
+
+
 @dataclass(frozen=True, eq=False)
 class Query:
     """What was asked. An event holds the tuples of values of `variables` that make it true, each once."""
@@ -116,7 +134,8 @@ def _tokens(text: str) -> list[Token]:
             out.append(Token("v" if word[0] == "v" else "name", text[place:end], place + 1))
             place = end
         else:
-            _refuse(f"unexpected {text[place]!r}; put unusual names into double quotes", text, place + 1)
+            cure = foreign_sign(text[place:]) or "put unusual names into double quotes"
+            _refuse(f"unexpected {text[place]!r}; {cure}", text, place + 1)
     return [*out, Token("end", "", len(text) + 1)]
 
 
@@ -164,7 +183,10 @@ def _postfix(text: str, model: FactorGraph) -> list[Literal | str]:
             waiting.append(token)
             operand = True
         else:
-            _refuse(f"expected {_wanted(operand)}, found {token.text!r}", text, token.column)
+            cure = foreign_sign(text[token.column - 1 :])
+            _refuse(
+                f"expected {_wanted(operand)}, found {token.text!r}" + (f"; {cure}" if cure else ""), text, token.column
+            )
         place += 1
     if operand:
         _refuse(f"expected {_wanted(operand)}, but the query ends", text, token.column)

@@ -29,7 +29,21 @@ SCANS = ("symmetric", "random", "fixed")
 
 @dataclass(frozen=True)
 class Gibbs:
-    """Gibbs sampling of one site at a time."""
+    """Gibbs sampling of one site at a time.
+
+    Parameters
+    ----------
+    scan : {"symmetric", "random", "fixed"}
+        The order of a sweep: every site once in an order whose law the symmetries leave alone, sites with
+        replacement, or always the same order.
+
+    Examples
+    --------
+    >>> import definetti as dft
+    >>> model = dft.factor_graph([2, 2], [([0, 1], [[3, 1], [1, 2]])])
+    >>> dft.marginals(model, sampler=dft.Gibbs(scan="random"), sweeps=10, seed=7).run["scan"]
+    'random'
+    """
 
     scan: str = "symmetric"
 

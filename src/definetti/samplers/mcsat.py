@@ -25,9 +25,19 @@ TINY = 1e-300  # the least weight of what is possible: levels below it stay apar
 
 @dataclass(frozen=True)
 class MCSat:
-    """Slice sampling over factors: each sample is a nearly uniform solution of a random part of the model.
+    """MC-SAT, slice sampling over factors: each sample is a nearly uniform solution of a random part of the model.
 
-    `temperature` is that of SampleSAT's annealing moves, used for components with more than 1024 assignments only.
+    Parameters
+    ----------
+    temperature : float
+        Of SampleSAT's annealing moves, used for components with more than 1024 assignments only.
+
+    Examples
+    --------
+    >>> import definetti as dft
+    >>> model = dft.factor_graph([2, 2], [([0, 1], [[3, 1], [1, 0]])])
+    >>> dft.marginals(model, sampler=dft.MCSat(), sweeps=10, seed=7).run["sampler"]
+    'mcsat'
     """
 
     temperature: float = 0.5

@@ -39,7 +39,30 @@ class Plan:
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a run is; handed to the caller's `progress` after every chunk."""
+    """Where a run is; handed to the caller's `progress` after every chunk.
+
+    Attributes
+    ----------
+    phase : {"warm-up", "sampling"}
+        What is under way.
+    done, total : int
+        Sweeps; `total` is None where it is open.
+    rate : float
+        Updates per second.
+    worst : float or None
+        The largest half-width of a 95 % interval so far.
+    seconds, left : float
+        So far, and to the goal (estimated; None where it is not known).
+
+    Examples
+    --------
+    >>> import definetti as dft
+    >>> model = dft.factor_graph([2, 2], [([0, 1], [[3, 1], [1, 2]])])
+    >>> phases = set()
+    >>> p = dft.marginals(model, sweeps=10, seed=7, progress=lambda report: phases.add(report.phase))
+    >>> "sampling" in phases
+    True
+    """
 
     phase: str  # "warm-up" or "sampling"
     done: int  # sweeps

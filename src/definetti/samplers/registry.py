@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from definetti.errors import ModelError
+from definetti.errors import ModelError, suggestion
 from definetti.samplers.gibbs import Gibbs
 
 if TYPE_CHECKING:
@@ -55,12 +55,19 @@ def names() -> list[str]:
     return ["auto", *SAMPLERS]
 
 
-def named(name: str, scan: str) -> Sampler | None:
-    """The sampler of this name; None for `auto`."""
+def named(name: str | Sampler, scan: str) -> Sampler | None:
+    """The sampler of this name, or the one that was given; None for `auto`."""
+    if isinstance(name, type):
+        raise ModelError(f"sampler={name.__name__} is a class; give a value of it: dft.{name.__name__}()")
+    if not isinstance(name, str):
+        if not (hasattr(name, "name") and hasattr(name, "kinds")):
+            raise ModelError(f"sampler is one of {', '.join(names())}, or a value such as dft.Gibbs(); got {name!r}")
+        return name
     if name == "auto":
         return None
     if name not in SAMPLERS:
-        raise ModelError(f"sampler {name!r} is not known; choose one of {', '.join(names())}")
+        close = suggestion(name, SAMPLERS, f"; choose one of {', '.join(names())}")
+        raise ModelError(f"sampler {name!r} is not known{close}")
     return SAMPLERS[name].make(scan)
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from definetti.constraints.graph.contract import Contracted, contract
 from definetti.constraints.graph.legal_states import explain
 from definetti.constraints.logic.forced_atoms import explain_clashes
 from definetti.errors import ModelError, TooLarge, Unsatisfiable
-from definetti.model.graph.factors import FREE, FactorGraph
+from definetti.model.graph.factors import FactorGraph
 from definetti.model.logic.theory import MarkovLogic
 from definetti.model.marginals import Estimate, Marginals, OrbitRow, Variables
 from definetti.model.queries import Query, parse_query
@@ -22,81 +22,169 @@ from definetti.solvers.graph.elimination_order import CURE, Order, has_core, min
 from definetti.solvers.graph.enumerate import MOST_STATES, enumerate_states, enumerated, state_bits
 from definetti.solvers.graph.solution import Solution, open_events
 
+if TYPE_CHECKING:
+    from definetti.symmetry.graph.group import GraphSymmetries
+    from definetti.symmetry.logic.renaming import RenamingSymmetries
+    from definetti.symmetry.protocol import Symmetries
+
 MOST_BITS = 33  #: of states that are enumerated over orbits, if the group is large enough
 MOST_FACTORS = 300_000  #: of a ground model that elimination is tried on
 METHODS = ("auto", "lifted", "enumerate", "eliminate", "orbits")
 
 
-class Rows(Protocol):
-    """The part of `Symmetries` that is needed here: which variables share a row. Observed variables have row -1."""
-
-    @property
-    def row_of(self) -> np.ndarray: ...
-    @property
-    def row_size(self) -> np.ndarray: ...
-    @property
-    def row_representative(self) -> np.ndarray: ...
-
-
 def exact(
     model: FactorGraph | MarkovLogic,
-    queries: Sequence[str | Query] = (),
+    queries: str | Sequence[str | Query] = (),
     *,
     method: str = "auto",
-    symmetries: Rows | None = None,
+    symmetries: str | Symmetries | None = "auto",
     cardinality: Mapping[str, int] | None = None,
+    time_limit: float = 10.0,
 ) -> Marginals:
     """Exact marginals of all free variables, of queries, and log Z.
 
     Markov logic is counted lifted where it can be (at most two logical variables in a formula), otherwise grounded.
-    `cardinality` gives numbers of true atoms of predicates: `{"Friends": 120}` (lifted counting only).
-    Without `symmetries` every variable is a row of its own. `TooLarge` names both sizes where neither engine fits,
-    before memory is taken; `Unsatisfiable` where no state is possible.
+
+    Parameters
+    ----------
+    model : FactorGraph or MarkovLogic
+        What is asked about.
+    queries : str or sequence of str
+        Variables, atoms or formulas over them, as for `marginals`.
+    method : {"auto", "lifted", "enumerate", "eliminate", "orbits"}
+        The engine; "auto" takes the cheapest that fits.
+    symmetries : {"auto", "none", "variables", "literals", "renaming"}, group or None
+        What groups the rows of the answer, as for `marginals`: one row for each orbit of variables. None and "none"
+        give every variable a row of its own.
+    cardinality : mapping, optional
+        Predicates to their numbers of true atoms, `{"Friends": 120}`: a condition (lifted counting only).
+    time_limit : float
+        Seconds for the search for symmetries.
+
+    Returns
+    -------
+    Marginals
+        With error bars 0, `log_z` and `method`.
+
+    Raises
+    ------
+    TooLarge
+        Where no engine fits, before memory is taken.
+    Unsatisfiable
+        Where no state is possible.
+
+    Examples
+    --------
+    >>> import definetti as dft
+    >>> ring = dft.factor_graph([2] * 5, [([i, (i + 1) % 5], [[1, 2], [2, 1]]) for i in range(5)])
+    >>> p = dft.exact(ring, ["X0=1 ^ X1=1"])
+    >>> p
+    Marginals(5 variables in 1 orbits, exact by eliminate)
+    >>> round(p["X0=1 ^ X1=1"].probability, 4)
+    0.1694
     """
     if method not in METHODS:
         raise ModelError(f"no exact method is called {method!r}; there are {', '.join(METHODS)}")
-    if not isinstance(model, FactorGraph | MarkovLogic):
+    if getattr(model, "kind", None) not in ("graph", "logic"):
         raise ModelError(f"exact needs a model, got a {type(model).__name__}; dft.read makes one")
     queries = [queries] if isinstance(queries, str) else queries
+    wanted = _wanted(model, symmetries)
     if cardinality:
+        if wanted not in ("auto", "renaming"):
+            raise ModelError("with given numbers of true atoms the rows are orbits of renamings; leave symmetries out")
         return _given(model, queries, method, cardinality)
     if isinstance(model, MarkovLogic):
         with explain_clashes(model):
-            return _of_logic(model, queries, method)
+            return _of_logic(model, queries, method, wanted, time_limit)
     if method == "lifted":
         raise ModelError("lifted counting is for Markov logic; a factor graph has no logical variables")
-    graph, asked = model, [q if isinstance(q, Query) else parse_query(q, model) for q in queries]
+    asked = [q if isinstance(q, Query) else parse_query(q, model) for q in queries]
     try:
-        solution, used = _solve(graph, asked, method)
+        solution, used = _solve(model, asked, method)
     except Unsatisfiable:
-        raise explain(graph) from None  # which factors and evidence clash, as they were given
-    return _marginals(graph, asked, solution, used, symmetries)
+        raise explain(model) from None  # which factors and evidence clash, as they were given
+    return _by_group(model, asked, solution, used, _graph_group(model, wanted, time_limit))
 
 
-def _of_logic(model: MarkovLogic, queries: Sequence[str | Query], method: str) -> Marginals:
-    found, reason = _lifted(model, queries, method)
-    if found is not None:
-        return found
+def _wanted(model: FactorGraph | MarkovLogic, symmetries: object) -> str | Symmetries:
+    """What was asked for: a kind of symmetries, or a group that belongs to the model."""
+    from definetti.symmetry.find import KINDS
+    from definetti.symmetry.fits import is_group, require_fit
+
+    if symmetries is None:
+        return "none"
+    if is_group(symmetries):
+        require_fit(model, symmetries)
+    elif symmetries not in KINDS:
+        kinds = ", ".join(KINDS)
+        raise ModelError(f"symmetries is one of {kinds}, None or a group that dft.symmetries gave, not {symmetries!r}")
+    return symmetries  # type: ignore[return-value]
+
+
+def _graph_group(model: FactorGraph, wanted: str | Symmetries, time_limit: float) -> GraphSymmetries:
+    from definetti.symmetry.find import symmetries as find
+
+    return find(model, wanted, None, time_limit) if isinstance(wanted, str) else wanted  # type: ignore[return-value]
+
+
+def _logic_group(model: MarkovLogic, wanted: str | Symmetries, time_limit: float) -> RenamingSymmetries:
+    """Renamings that may be found without what hard formulas force: the numbers say so themselves."""
+    from definetti.symmetry.logic.renaming import renaming, trivial
+
+    if isinstance(wanted, str):
+        return trivial(model) if wanted == "none" else renaming(model, time_limit)
+    return wanted  # type: ignore[return-value]
+
+
+def _of_logic(
+    model: MarkovLogic,
+    queries: Sequence[str | Query],
+    method: str,
+    wanted: str | Symmetries,
+    time_limit: float,
+) -> Marginals:
+    from definetti.symmetry.fits import require_fit
+    from definetti.symmetry.logic.members import by_atoms
+
+    given = not isinstance(wanted, str) and wanted.model.kind == "graph"  # a group of the ground model
+    of_ground = given or wanted in ("variables", "literals")
+    if of_ground and method == "lifted":
+        raise ModelError("lifted counting groups rows by renaming; leave symmetries out, or choose another method")
+    reason = "rows are orbits of the ground model"
+    if not of_ground:
+        found, reason = _lifted(model, queries, method, lambda: _logic_group(model, wanted, time_limit))
+        if found is not None:
+            return found
     try:
-        graph, asked, symmetries = _ground(model, queries)
+        graph, asked = _ground(model, queries)
+        if given:
+            require_fit(graph, wanted)
         solution, used = _solve(graph, asked, method)
     except TooLarge as refusal:
         raise _refused(model, reason, refusal) from None
-    answers = _marginals(graph, asked, solution, used, symmetries)
-    blocks = any(predicate.exclusive for predicate in model.predicates.values())
-    return _by_atoms(model, graph, solution, answers) if blocks else answers
+    if of_ground:
+        return by_atoms(model, _by_group(graph, asked, solution, used, _graph_group(graph, wanted, time_limit)))
+    group = _logic_group(model, wanted, time_limit)
+    if any(predicate.exclusive for predicate in model.predicates.values()):  # a variable is a block of atoms
+        alone = AtomRows.of(np.full(graph.n, -1), graph.free)
+        answers = _marginals(graph, asked, solution, used, alone, graph.evidence)
+        return _by_renaming(model, graph, solution, answers, group)
+    orbit = np.concatenate([group.orbit_grid(name).ravel() for name in model.predicates])
+    rows = AtomRows.of(orbit, graph.free)
+    return by_atoms(model, _marginals(graph, asked, solution, used, rows, graph.evidence))
 
 
-def _by_atoms(model: MarkovLogic, graph: FactorGraph, solution: Solution, answers: Marginals) -> Marginals:
+def _by_renaming(
+    model: MarkovLogic, graph: FactorGraph, solution: Solution, answers: Marginals, group: RenamingSymmetries
+) -> Marginals:
     """A variable of the ground model may be a `!` block: its atoms are asked for, as sampling answers for them."""
     from definetti.model.logic.atom_literals import layout
     from definetti.model.logic.atom_names import find_atom
-    from definetti.symmetry.logic.members import AtomMembers
-    from definetti.symmetry.logic.renaming import renaming
+    from definetti.symmetry.logic.members import AtomMembers, by_atoms
 
-    group, boxes = renaming(model), layout(model)
+    boxes = layout(model)
     if len(group.atom_orbits) < len(model.predicates):  # too many kinds of atoms to number
-        return answers
+        return by_atoms(model, answers)
     rows = []
     for orbit in group.orbits:
         name, constants = find_atom(model, orbit.representative)
@@ -111,15 +199,17 @@ def _given(
     from definetti.solvers.lifted.cardinality import given_answer
     from definetti.solvers.lifted.theory import NotLiftable
 
-    if not isinstance(model, MarkovLogic) or method not in ("auto", "lifted"):
+    if model.kind != "logic" or method not in ("auto", "lifted"):
         raise ModelError("the number of true atoms can be given where a Markov logic network is counted lifted")
     try:
-        return given_answer(model, cardinality, [q for q in queries if isinstance(q, str)])
+        return given_answer(cast("MarkovLogic", model), cardinality, [q for q in queries if isinstance(q, str)])
     except NotLiftable as refusal:
         raise ModelError(f"this model cannot be counted lifted: {refusal}") from None
 
 
-def _lifted(model: MarkovLogic, queries: Sequence[str | Query], method: str) -> tuple[Marginals | None, str]:
+def _lifted(
+    model: MarkovLogic, queries: Sequence[str | Query], method: str, group: Callable[[], RenamingSymmetries]
+) -> tuple[Marginals | None, str]:
     """The answer by lifted counting, or why there is none."""
     from definetti.solvers.lifted.marginals import lifted_marginals
     from definetti.solvers.lifted.theory import NotLiftable
@@ -129,7 +219,7 @@ def _lifted(model: MarkovLogic, queries: Sequence[str | Query], method: str) -> 
     if any(isinstance(q, Query) for q in queries):
         return None, "queries are about ground variables"
     try:
-        return lifted_marginals(model, [q for q in queries if isinstance(q, str)]), ""
+        return lifted_marginals(model, [q for q in queries if isinstance(q, str)], group), ""
     except NotLiftable as refusal:
         if method == "lifted":
             raise ModelError(f"this model cannot be counted lifted: {refusal}") from None
@@ -153,28 +243,22 @@ def _state_text(model: MarkovLogic) -> str:
     return f"{show.power_of_two(bits)} states"
 
 
-def _ground(model: MarkovLogic, queries: Sequence[str | Query]) -> tuple[FactorGraph, list[Query], Rows | None]:
-    """The one place where Markov logic becomes a factor graph for exact solvers; its rows are orbits of atoms."""
+def _ground(model: MarkovLogic, queries: Sequence[str | Query]) -> tuple[FactorGraph, list[Query]]:
+    """The one place where Markov logic becomes a factor graph for exact solvers."""
     from definetti.model.logic.ground import ground, ground_size
     from definetti.readers.logic.queries import ground_queries
-    from definetti.symmetry.logic.renaming import renaming
 
     size = ground_size(model)
     if size.factors > MOST_FACTORS:
         raise TooLarge("the ground model", size.factors, MOST_FACTORS, "sample it instead", unit="ground formulas")
     graph = ground(model)
     asked = [*ground_queries(model, [q for q in queries if isinstance(q, str)])]
-    asked += [q for q in queries if isinstance(q, Query)]
-    if any(predicate.exclusive for predicate in model.predicates.values()):
-        return graph, asked, None  # a variable is a block of atoms
-    number = renaming(model)
-    orbit = np.concatenate([number.orbit_grid(name).ravel() for name in model.predicates])
-    return graph, asked, AtomRows.of(orbit, graph.free)
+    return graph, [*asked, *(q for q in queries if isinstance(q, Query))]
 
 
 @dataclass(frozen=True, eq=False)
 class AtomRows:
-    """`Rows` from the orbit numbers of a ground model's variables; a free variable without an orbit is alone."""
+    """Which variables of a ground model share a row, from their orbit numbers; a free one without an orbit is alone."""
 
     row_of: np.ndarray
     row_size: np.ndarray
@@ -241,12 +325,10 @@ def _by_orbits(model: FactorGraph, queries: Sequence[Query]) -> Solution | None:
     """One state for each orbit; None where an event is asked for."""
     from definetti.solvers.graph.enumerate import orbit_solution
     from definetti.symmetry.find import symmetries as find
-    from definetti.symmetry.graph.group import GraphSymmetries
 
     if any(query.kind == "event" for query in queries):
         return None
     group = find(model, "literals")
-    assert isinstance(group, GraphSymmetries)
     return orbit_solution(group)
 
 
@@ -263,20 +345,27 @@ def _order(model: FactorGraph) -> Order | TooLarge:
 # --- from literals to the noun -------------------------------------------------------------------------------
 
 
-def _marginals(
-    model: FactorGraph, queries: Sequence[Query], solution: Solution, method: str, symmetries: Rows | None
+def _by_group(
+    model: FactorGraph, queries: Sequence[Query], solution: Solution, method: str, group: GraphSymmetries
 ) -> Marginals:
-    if symmetries is None:
-        row_of = np.where(model.evidence == FREE, np.cumsum(model.evidence == FREE) - 1, -1)
-        sizes, representatives = np.ones(len(model.free), dtype=np.int64), model.free
-    else:
-        row_of, sizes = symmetries.row_of, symmetries.row_size
-        representatives = symmetries.row_representative
+    """The rows of a group, whose model has as evidence what it could show to be forced."""
+    answers = _marginals(model, queries, solution, method, group, group.model.evidence)
+    return replace(answers, notices=group.notices)
+
+
+def _marginals(
+    model: FactorGraph,
+    queries: Sequence[Query],
+    solution: Solution,
+    method: str,
+    grouped: AtomRows | GraphSymmetries,
+    evidence: np.ndarray,
+) -> Marginals:
     rows = tuple(
         OrbitRow(model.names[i], int(size), **_numbers(solution.marginal(model, int(i))))
-        for i, size in zip(representatives, sizes, strict=True)
+        for i, size in zip(grouped.row_representative, grouped.row_size, strict=True)
     )
-    members = Variables(model.names, row_of, model.evidence, model.cards, model.index)
+    members = Variables(model.names, grouped.row_of, evidence, model.cards, model.index)
     events = iter(solution.events)
     answers: dict[str, Estimate] = {}
     for query in queries:

@@ -2,20 +2,74 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from numbers import Real
-from typing import Any
+from os import PathLike
+from typing import TYPE_CHECKING, Any, cast, overload
 
 from definetti.errors import ModelError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from definetti.groups import PermutationGroup
+    from definetti.model.graph.factors import FactorGraph
+    from definetti.model.logic.theory import MarkovLogic
+    from definetti.symmetry.graph.group import GraphSymmetries
+    from definetti.symmetry.logic.renaming import RenamingSymmetries
+
+    Generators = str | PathLike[str] | PermutationGroup | Sequence[str | Sequence[int] | np.ndarray]
 
 KINDS = ("auto", "literals", "variables", "renaming", "none")
 
 
-def symmetries(model: Any, kind: str = "auto", generators: Any = None, time_limit: float = 10.0) -> Any:
-    """The symmetries of a model after evidence and simplification: found (`kind`), or given by `generators`.
+@overload
+def symmetries(
+    model: FactorGraph, kind: str = "auto", generators: Generators | None = None, time_limit: float = 10.0
+) -> GraphSymmetries: ...
+@overload
+def symmetries(
+    model: MarkovLogic, kind: str = "auto", generators: Generators | None = None, time_limit: float = 10.0
+) -> RenamingSymmetries | GraphSymmetries: ...
+def symmetries(
+    model: FactorGraph | MarkovLogic,
+    kind: str = "auto",
+    generators: Generators | None = None,
+    time_limit: float = 10.0,
+) -> GraphSymmetries | RenamingSymmetries:
+    """The symmetries of a model after evidence and simplification: found, or given by generators.
 
-    Of a factor graph `GraphSymmetries`; of a Markov logic network `RenamingSymmetries`, unless `kind` is `variables` or
-    `literals`, which ground it and ask for the symmetries of the ground model. Both are `Symmetries`.
+    Parameters
+    ----------
+    model : FactorGraph or MarkovLogic
+        The model.
+    kind : {"auto", "literals", "variables", "renaming", "none"}
+        What to look for. "auto" means permutations of literals (variable, value) for a factor graph and renamings of
+        constants for Markov logic; "literals" and "variables" ground a Markov logic network.
+    generators : str, path, sequence or PermutationGroup, optional
+        The group instead: permutations in cycle notation, `(X0 X1)(X2 X3)` or `(X0=0 X0=1)`, one in a line; the path
+        of a file of them; or arrays of images. Each is checked against the model.
+    time_limit : float
+        Seconds for the search. What is known by then is returned, with a notice.
+
+    Returns
+    -------
+    GraphSymmetries or RenamingSymmetries
+        The group: `order`, `orbits`, `orbit_of(name)`.
+
+    Raises
+    ------
+    SymmetryError
+        For a given permutation that is no symmetry; the message names the factor that breaks.
+
+    Examples
+    --------
+    >>> import definetti as dft
+    >>> ring = dft.factor_graph([2] * 4, [([i, (i + 1) % 4], [[3, 1], [1, 2]]) for i in range(4)])
+    >>> group = dft.symmetries(ring)
+    >>> group.order, group.orbit_of("X0")
+    (8, ['X0', 'X1', 'X2', 'X3'])
     """
     if kind not in KINDS:
         raise ModelError(f"symmetries of kind {kind!r} are not known; choose one of {', '.join(KINDS)}")
@@ -30,7 +84,7 @@ def symmetries(model: Any, kind: str = "auto", generators: Any = None, time_limi
 
     if kind == "renaming":
         raise ModelError("renaming is for Markov logic; a factor graph has symmetries of literals or of variables")
-    simple = simplify(model)
+    simple = simplify(cast("FactorGraph", model))
     if generators is not None:
         return given(simple, generators)
     if kind == "none":

@@ -27,6 +27,13 @@ class Symmetries(Protocol):
     The group permutes *points*: the literals of a factor graph, numbered as in `FactorGraph.literal_start`, or the
     constants of a Markov logic network, all sorts in one numbering. `orbits` are the rows of the answer: sets of
     variables, or of ground atoms, with equal marginals. Observed variables are in none.
+
+    Examples
+    --------
+    >>> import definetti as dft
+    >>> group = dft.symmetries(dft.factor_graph([2, 2], [([0, 1], [[3, 1], [1, 2]])]))
+    >>> isinstance(group, dft.Symmetries), group.order, [(orbit.representative, orbit.size) for orbit in group.orbits]
+    (True, 2, [('X0', 2)])
     """
 
     @property

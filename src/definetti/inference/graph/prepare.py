@@ -16,19 +16,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from definetti.constraints.graph.arc_consistency import hard_factors
 from definetti.constraints.graph.connectivity import single_moves_connect
 from definetti.constraints.graph.contract import Contracted, contract, forbid_literals
 from definetti.errors import ModelError, Notice, Unsatisfiable
 from definetti.inference.graph.question import ask
-from definetti.inference.question import UNDECIDED, UNREACHED, Ready, Request, is_group
+from definetti.inference.question import UNDECIDED, UNREACHED, Ready, Request
 from definetti.model.graph.factors import FactorGraph
-from definetti.model.graph.simplify import simplify
 from definetti.samplers.gibbs import Gibbs
 from definetti.samplers.protocol import GraphSampler
 from definetti.symmetry.find import symmetries as find_symmetries
+from definetti.symmetry.fits import is_group
 from definetti.symmetry.graph.group import GraphSymmetries
 
 CHAINS = 64
@@ -43,15 +41,6 @@ class Prepared:
     untied: Contracted | None
     sampler: GraphSampler
     notices: tuple[Notice, ...]
-
-
-def fits(model: FactorGraph, group: Any) -> bool:
-    """Whether a given group is of this model: of the same simplified variables, evidence and factors."""
-    if group.model.kind != "graph":
-        return False
-    simple, parts = simplify(model), ("cards", "evidence", "scope_start", "scope", "table_of", "table_start", "tables")
-    same = (np.array_equal(getattr(simple, part), getattr(group.model, part)) for part in parts)
-    return simple.names == group.model.names and all(same)
 
 
 def ready(model: FactorGraph | None, request: Request, notices: Sequence[Notice] = ()) -> Ready:

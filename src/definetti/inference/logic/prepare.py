@@ -12,19 +12,18 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from definetti import show
 from definetti.constraints.logic.connectivity import relational_moves_connect
 from definetti.constraints.logic.forced_atoms import explain_clashes
 from definetti.errors import ModelError, Notice
 from definetti.inference.logic.mcsat_fallback import by_choice, mcsat_suits, mcsat_takes
-from definetti.inference.question import UNDECIDED, UNREACHED, Ready, Request, is_group
+from definetti.inference.question import UNDECIDED, UNREACHED, Ready, Request
 from definetti.model.logic.ground import ground, ground_size
 from definetti.model.logic.theory import MarkovLogic
 from definetti.samplers.gibbs import Gibbs
 from definetti.samplers.mcsat import MCSat
 from definetti.symmetry.find import symmetries as find_symmetries
+from definetti.symmetry.fits import is_group
 from definetti.symmetry.logic.renaming import RenamingSymmetries
 
 CHAINS = 8
@@ -38,21 +37,6 @@ class PreparedLogic:
     group: Any
     sampler: Any
     notices: tuple[Notice, ...] = ()
-
-
-def fits(model: MarkovLogic, group: Any) -> bool:
-    """Whether a given group may be of this model: of the same theory and evidence, or of a ground model."""
-    other = group.model if group.model.kind != "logic" else group.source or group.model
-    if other.kind != "logic":
-        return True
-    parts = ("formulas", "sorts", "closed")
-    if (
-        any(getattr(model, part) != getattr(other, part) for part in parts)
-        or model.evidence.keys() != other.evidence.keys()
-    ):
-        return False
-    pairs = [(model.evidence[name], other.evidence[name]) for name in model.evidence]
-    return all(np.array_equal(x.tuples, y.tuples) and np.array_equal(x.values, y.values) for x, y in pairs)
 
 
 def ready(model: MarkovLogic, request: Request) -> Ready:
@@ -82,7 +66,7 @@ def prepare_logic(model: MarkovLogic, wanted: Any, sampler: Any, scan: str, time
         return _grounded(
             model, wanted or "none", sampler, f"the sampler {sampler.name!r} is for factor graphs", time_limit
         )
-    group = wanted if given else find_symmetries(model, wanted or "none", None, time_limit)
+    group: Any = wanted if given else find_symmetries(model, wanted or "none", None, time_limit)
     if group.model.kind != "logic":
         return PreparedLogic(group, sampler)
     if sampler is not None and "logic" not in sampler.kinds:

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import math
 import operator
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
-from definetti.errors import ModelError, TooLarge, UnknownName
+from definetti.errors import ModelError, TooLarge, UnknownName, suggestion
 from definetti.integer_rows import distinct
 
 FREE = -1  # in `evidence`: the variable is not observed
@@ -64,7 +66,30 @@ class SameShape:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FactorGraph:
-    """A discrete factor graph. Make one with `factor_graph` (lists) or `FactorGraph.from_arrays` (large models)."""
+    """A discrete factor graph. Make one with `factor_graph` (lists) or `FactorGraph.from_arrays` (large models).
+
+    Attributes
+    ----------
+    names : tuple of str
+        The variables.
+    cards : numpy.ndarray
+        The number of values of each.
+    scope_start, scope, table_of, table_start, tables : numpy.ndarray
+        Factors and their log tables, flat.
+    evidence : numpy.ndarray
+        The observed value of each variable, or -1.
+    log_constant : float
+        What is added to every log density.
+    value_names : mapping
+        The names of values, of variables that have any.
+
+    Examples
+    --------
+    >>> import definetti as dft
+    >>> model = dft.factor_graph([2, 3], [([0, 1], [[1, 2, 3], [4, 5, 6]])])
+    >>> model.n, model.factor_count, float(model.log_density([0, 0]))
+    (2, 1, 0.0)
+    """
 
     kind: ClassVar[str] = "graph"  # which of the two kinds of model this is
 
@@ -155,18 +180,24 @@ class FactorGraph:
         try:
             return self._index[name]
         except KeyError:
-            raise UnknownName(f"no variable is named {name!r}; the first are {', '.join(self.names[:5])}") from None
+            first = f"; the first are {', '.join(self.names[:5])}"
+            raise UnknownName(f"no variable is named {name!r}{suggestion(str(name), self.names, first)}") from None
 
-    def value(self, variable: int, text: str) -> int:
-        """The number of a value given by its name, or by its number where values have no names."""
-        labels = self.value_names.get(variable)
-        if labels is not None and text in labels:
+    def value(self, variable: int, given: str | int) -> int:
+        """The number of a value that is given by its name, or by its number (from 0) where it has no name.
+
+        Names win: where values are named by whole numbers, a number is always a name.
+        """
+        labels, card, name = self.value_names.get(variable, ()), int(self.cards[variable]), self.names[variable]
+        text = str(given)
+        if text in labels:
             return labels.index(text)
-        card = int(self.cards[variable])
-        if text.isdecimal() and int(text) < card:
+        if not isinstance(given, str):
+            text = str(_integer(given, f"a value of {name} is"))
+        if text.isdecimal() and int(text) < card and not any(re.fullmatch("-?[0-9]+", label) for label in labels):
             return int(text)
         known = ", ".join(labels) if labels else f"0 to {card - 1}"
-        raise UnknownName(f"{self.names[variable]} has no value {text!r}; its values are {known}")
+        raise UnknownName(f"{name} has no value {text!r}; its values are {known}")
 
     def shape(self, factor: int) -> tuple[int, ...]:
         return tuple(int(c) for c in self.cards[self.variables(factor)])
@@ -228,7 +259,7 @@ class FactorGraph:
 
     # --- the distribution ------------------------------------------------------------------------------------
 
-    def log_density(self, states: np.ndarray) -> np.ndarray:
+    def log_density(self, states: npt.ArrayLike) -> np.ndarray:
         """Unnormalised log density of states[..., n]; -inf where a state contradicts the evidence."""
         states = np.asarray(states)
         if states.shape[-1:] != (self.n,):
@@ -259,17 +290,46 @@ class FactorGraph:
             total += self.tables[first[wide, None] + entry].sum(axis=0)
         return total
 
-    def condition(self, evidence: Mapping[str | int, int | str]) -> FactorGraph:
-        """The same model with more variables observed (names or numbers → values)."""
-        seen = self.evidence.copy()
+    def condition(self, evidence: Mapping[str, int | str] | Mapping[int, int | str]) -> FactorGraph:
+        """The same model with more variables observed.
+
+        Parameters
+        ----------
+        evidence : mapping
+            Variables (names or numbers) to values. A value is given by its name where values have names (those of a
+            pgmpy network, or -1 and 1 for spins), and by its number from 0 on elsewhere, as in a query.
+
+        Returns
+        -------
+        FactorGraph
+            A new model; this one is unchanged.
+
+        Raises
+        ------
+        UnknownName
+            For a variable or value that the model does not have.
+        ModelError
+            Where the evidence contradicts what is observed already.
+
+        Examples
+        --------
+        >>> import definetti as dft
+        >>> model = dft.factor_graph({"rain": 2, "wet": 2}, [(["rain", "wet"], [[9, 1], [1, 4]])])
+        >>> dft.exact(model.condition({"wet": 1}))["rain"].probability
+        0.8
+        """
+        found: dict[int, int] = {}
         for key, value in evidence.items():
             i = self.index(key) if isinstance(key, str) else _integer(key, "evidence names a variable by")
             if not 0 <= i < self.n:
                 raise UnknownName(f"evidence names variable {i}, but the model has {self.n} variables")
-            v = self.value(i, value) if isinstance(value, str) else _integer(value, f"evidence on {self.names[i]} is")
-            if not 0 <= v < self.cards[i]:
-                named = f" (give one of the names {self.value_names[i]} as text)" if i in self.value_names else ""
-                raise ModelError(f"evidence {self.names[i]}={v}, but {self.names[i]} has {self.cards[i]} values{named}")
+            found[i] = self.value(i, value)
+        return self.observe(found)
+
+    def observe(self, values: Mapping[int, int]) -> FactorGraph:
+        """`condition` by numbers of variables and of values, which names do not enter."""
+        seen = self.evidence.copy()
+        for i, v in values.items():
             if seen[i] not in (FREE, v):
                 raise ModelError(f"contradicting evidence on {self.names[i]}: {seen[i]} and {v}")
             seen[i] = v
@@ -291,15 +351,40 @@ def _integer(number: object, what: str) -> int:
 
 def factor_graph(
     cards: Sequence[int] | Mapping[str, int],
-    factors: Iterable[tuple[Sequence[int | str], np.ndarray]],
+    factors: Iterable[tuple[Sequence[int | str], npt.ArrayLike]],
     *,
     log: bool = False,
     names: Sequence[str] | None = None,
 ) -> FactorGraph:
-    """From plain lists of (scope, table).
+    """A factor graph from plain lists of (scope, table).
 
-    `cards` is the number of values of each variable, by position or by name. A table holds nonnegative weights
-    (logarithms with `log=True`), one axis per variable of its scope, or flat with the last variable fastest.
+    Parameters
+    ----------
+    cards : sequence or mapping
+        The number of values of each variable, by position or by name.
+    factors : iterable of (scope, table)
+        A scope lists variables (names or positions). A table holds nonnegative weights, one axis per variable of its
+        scope, or flat with the last variable fastest.
+    log : bool
+        Tables hold logarithms of weights; -inf is impossible.
+    names : sequence of str, optional
+        The names of the variables where `cards` has none; X0, X1, … by default.
+
+    Returns
+    -------
+    FactorGraph
+        The model, frozen.
+
+    Raises
+    ------
+    ModelError
+        For a table that does not fit its scope, or holds what is no weight.
+
+    Examples
+    --------
+    >>> import definetti as dft
+    >>> dft.factor_graph({"rain": 2, "wet": 2}, [(["rain"], [4, 1]), (["rain", "wet"], [[9, 1], [1, 4]])])
+    FactorGraph(2 variables, 2 factors, 2 tables)
     """
     if isinstance(cards, Mapping):
         names, cards = list(cards), list(cards.values())

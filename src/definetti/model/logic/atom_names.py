@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from definetti.errors import UnknownName
-from definetti.model.logic.text import atom_name
+from definetti.errors import UnknownName, suggestion
+from definetti.model.logic.text import atom_name, unescaped
 from definetti.model.logic.theory import MarkovLogic
 
 _ARGUMENT = re.compile(r"""\s*(?:"((?:[^"\\]|\\.)*)"|([^",()\s]+))\s*(,|$)""")
@@ -22,7 +22,7 @@ def find_atom(model: MarkovLogic, text: str) -> tuple[str, tuple[int, ...]]:
     name, _, rest = text.strip().partition("(")
     name = name.strip()
     if name not in model.predicates:
-        raise UnknownName(f"the model has no predicate {name!r}; it has {', '.join(model.predicates)}")
+        raise UnknownName(f"the model has no predicate {name!r}{suggestion(name, model.predicates)}")
     sorts = model.predicates[name].sorts
     names = _arguments(rest.rstrip().removesuffix(")"))
     if len(names) != len(sorts):
@@ -37,6 +37,6 @@ def _arguments(text: str) -> list[str]:
         if match is None:
             raise UnknownName(f"cannot read the arguments {text!r}: names are separated by commas")
         quoted, plain, _ = match.groups()
-        found.append(plain if plain is not None else re.sub(r"\\(.)", r"\1", quoted))
+        found.append(plain if plain is not None else unescaped(quoted))
         at = match.end()
     return found

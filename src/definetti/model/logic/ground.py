@@ -12,7 +12,7 @@ from math import log2, prod
 
 import numpy as np
 
-from definetti.errors import TooLarge, Unsatisfiable
+from definetti.errors import ModelError, TooLarge, Unsatisfiable
 from definetti.model.graph.factors import FREE, FactorGraph
 from definetti.model.logic.atom_literals import Box, atom_literal, layout, value_names, variable_names
 from definetti.model.logic.evidence import UNKNOWN
@@ -67,7 +67,33 @@ def _pieces(model: MarkovLogic) -> list[WeightedFormula]:
 
 
 def ground(model: MarkovLogic, limit: int = LIMIT) -> FactorGraph:
-    """The ground model: the same distribution over the same atoms. Atom ↔ variable: `atom_literals.py`."""
+    """The ground model of a Markov logic network: the same distribution over the same atoms.
+
+    Parameters
+    ----------
+    model : MarkovLogic
+        What to ground.
+    limit : int
+        The most variables, and the most factors.
+
+    Returns
+    -------
+    FactorGraph
+        A variable for each atom, or for each block of atoms of a predicate with a `!` argument.
+
+    Raises
+    ------
+    TooLarge
+        Before memory is taken.
+
+    Examples
+    --------
+    >>> import definetti as dft
+    >>> dft.ground(dft.markov_logic("Smokes(person)\\n1.5 Smokes(x)", domain={"person": 3}))
+    FactorGraph(3 variables, 3 factors, 1 tables)
+    """
+    if getattr(model, "kind", None) != "logic":
+        raise ModelError(f"ground needs a Markov logic network, got a {type(model).__name__}")
     size = ground_size(model)
     if size.variables > limit:
         raise TooLarge("the ground model", size.variables, limit, CURE, unit="ground atoms")

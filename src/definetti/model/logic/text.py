@@ -42,6 +42,11 @@ def quote(name: str) -> str:
     return '"' + "".join(ESCAPES.get(character, character) for character in name) + '"'
 
 
+def unescaped(text: str) -> str:
+    """The name that stands between the quotes."""
+    return re.sub(r"\\(.)", lambda match: {"n": "\n", "t": "\t", "r": "\r"}.get(match[1], match[1]), text)
+
+
 def atom_name(predicate: str, constants: Iterable[str]) -> str:
     """`Friends(Anna,Bob)`: no spaces, quotes where needed; a predicate without arguments is its bare name."""
     words = ",".join(map(quote, constants))

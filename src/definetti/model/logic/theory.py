@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from definetti.errors import UnknownName
+from definetti.errors import UnknownName, suggestion
 
 if TYPE_CHECKING:
     from definetti.model.logic.evidence import Knowledge
@@ -120,8 +120,9 @@ class Sort:
         try:
             return self.numbers[constant]
         except KeyError:
-            some = ", ".join(self.constants[:5])
-            raise UnknownName(f"sort {self.name} has no constant {constant!r}; the first are {some}") from None
+            first = f"; the first are {', '.join(self.constants[:5])}"
+            close = suggestion(constant, self.constants, first)
+            raise UnknownName(f"sort {self.name} has no constant {constant!r}{close}") from None
 
 
 @dataclass(frozen=True)
@@ -160,7 +161,28 @@ class Evidence:
 
 @dataclass(frozen=True, eq=False)
 class MarkovLogic:
-    """A Markov logic network. Predicates in `closed` are false wherever the evidence does not speak of them."""
+    """A Markov logic network. `read` and `markov_logic` make one.
+
+    Attributes
+    ----------
+    sorts, predicates : mapping
+        By name.
+    formulas : tuple of WeightedFormula
+        Soft and hard ones.
+    evidence : mapping
+        What is known of each predicate.
+    closed : frozenset of str
+        Predicates that are false wherever the evidence does not speak of them.
+    unknown : mapping
+        Atoms of closed predicates that are left open.
+
+    Examples
+    --------
+    >>> import definetti as dft
+    >>> model = dft.markov_logic("Smokes(person)\\n1.5 Smokes(Anna)", domain={"person": 2})
+    >>> model.atom_count, model.sorts["person"].constants
+    (2, ('Anna', 'Person1'))
+    """
 
     kind: ClassVar[str] = "logic"  # which of the two kinds of model this is
 
@@ -170,6 +192,71 @@ class MarkovLogic:
     evidence: Mapping[str, Evidence] = field(default_factory=dict)
     closed: frozenset[str] = frozenset()
     unknown: Mapping[str, np.ndarray] = field(default_factory=dict)  # int32[m, arity]: `?P(A)` in a closed predicate
+    sized: frozenset[str] = frozenset()  # sorts whose size the formulas depend on: those of Alchemy's split weights
+
+    def condition(self, evidence: Mapping[str, bool | None]) -> MarkovLogic:
+        """The same model with more atoms observed.
+
+        Parameters
+        ----------
+        evidence : mapping
+            Ground atoms to True, False or None (left open, in a closed predicate).
+
+        Returns
+        -------
+        MarkovLogic
+            A new model; this one is unchanged.
+
+        Raises
+        ------
+        UnknownName
+            For an atom that the model does not have.
+        ModelError
+            Where the evidence contradicts what is observed already.
+
+        Examples
+        --------
+        >>> import definetti as dft
+        >>> text = "Smokes(person)\\nCancer(person)\\n1.5 Smokes(x) => Cancer(x)"
+        >>> model = dft.markov_logic(text, domain={"person": 2})
+        >>> round(dft.exact(model.condition({"Smokes(Person1)": True}))["Cancer(Person1)"].probability, 4)
+        0.8176
+        """
+        from definetti.model.logic.change import with_evidence
+
+        return with_evidence(self, evidence)
+
+    def with_domain(self, **sizes: int) -> MarkovLogic:
+        """The same model with other numbers of constants.
+
+        Parameters
+        ----------
+        **sizes : int
+            The number of constants of each sort that changes. New constants are called Person1, Person2, … after
+            their sort; of fewer constants those stay that formulas and evidence name.
+
+        Returns
+        -------
+        MarkovLogic
+            A new model; this one is unchanged.
+
+        Raises
+        ------
+        UnknownName
+            For a sort that the model does not have.
+        ModelError
+            Where formulas and evidence name more constants, or depend on their number.
+
+        Examples
+        --------
+        >>> import definetti as dft
+        >>> model = dft.markov_logic("Smokes(person)\\n1.5 Smokes(Anna)")
+        >>> model.with_domain(person=1000)
+        MarkovLogic(person=1000; 1000 atoms, 1 formulas, 1 groundings)
+        """
+        from definetti.model.logic.change import with_domain
+
+        return with_domain(self, sizes)
 
     def shape(self, predicate: str) -> tuple[int, ...]:
         """The sizes of a predicate's arguments: it has one atom per element of this box."""

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from definetti.errors import ParseError
+from definetti.files import place, read_bytes
 
 MOST_INT32 = 2**31 - 1  # variables and values are kept as int32
 
@@ -102,46 +103,13 @@ class Tokens:
                 raise self.error(where(j), f"{shown(words[j])} is too small for a double and would become 0; {cure}")
 
 
-def load(path: str | PathLike[str]) -> bytes:
-    """The bytes of a UTF-8 text file, without a byte order mark."""
-    path = Path(path)
-    try:
-        text = path.read_bytes()
-    except FileNotFoundError:
-        raise ParseError("there is no such file", path=path) from None
-    except IsADirectoryError:
-        raise ParseError("this is a directory; give the file in it", path=path) from None
-    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
-        raise ParseError(f"the file cannot be read: {getattr(error, 'strerror', None) or error}", path=path) from None
-    text = text.removeprefix(b"\xef\xbb\xbf")
-    try:
-        if not text.isascii():
-            text.decode("utf-8")
-    except UnicodeDecodeError as error:
-        line, column, _ = place(text, error.start)
-        cure = "save it as UTF-8, and decompress it if it is compressed"
-        message = f"the file is not UTF-8 text (byte 0x{text[error.start]:02x}); {cure}"
-        raise ParseError(message, path=path, line=line, column=column) from None
-    return text
-
-
 def tokenise(path: str | PathLike[str], *, comments: bool = False) -> Tokens:
     """The words of a file; with `comments`, `#` hides the rest of its line."""
-    text = load(path)
+    text = read_bytes(path)
     bare = text
     if comments and b"#" in text:
         bare = re.sub(rb"#[^\r\n]*", lambda match: b" " * len(match[0]), text)
     return Tokens(Path(path), text, bare, bare.split(), b"_" in bare)
-
-
-def place(text: bytes, offset: int) -> tuple[int, int, str]:
-    """Line and column (from 1, in characters) of a byte, and the line it is on."""
-    newline = b"\n" if b"\n" in text else b"\r"
-    start = text.rfind(newline, 0, offset) + 1
-    end = text.find(newline, offset)
-    source = text[start : end if end >= 0 else len(text)].decode("utf-8", "replace")
-    column = len(text[start:offset].decode("utf-8", "replace")) + 1
-    return text.count(newline, 0, offset) + 1, column, re.sub(r"[\x00-\x1f\x7f]", " ", source)
 
 
 def shown(word: bytes) -> str:

@@ -155,7 +155,7 @@ def read_evid(path: str | PathLike[str], model: FactorGraph) -> FactorGraph:
     numbers = {i: i for i in range(model.n)}
     if all(name[:1] == "X" and name[1:].isdecimal() for name in model.names):
         numbers = {int(name[1:]): i for i, name in enumerate(model.names)}  # .fg: labels with gaps
-    seen: dict[str | int, int | str] = {}
+    seen: dict[int, int] = {}
     for place in range(first, len(tokens), 2):
         variable = tokens.whole(place, "a variable")
         if variable not in numbers:
@@ -171,7 +171,7 @@ def read_evid(path: str | PathLike[str], model: FactorGraph) -> FactorGraph:
             message = f"contradicting evidence on {model.names[i]}: {known_value} and {value}"
             raise tokens.error(place + 1, message)
         seen[i] = value
-    return model.condition(seen)
+    return model.observe(seen)
 
 
 def _first_pair(tokens: Tokens) -> int:
@@ -185,6 +185,8 @@ def _first_pair(tokens: Tokens) -> int:
     alone = len(tokens.bare.lstrip().splitlines()[0].split()) == 1
     if count == 1 and total > 1 and (alone or total % 2 == 0):
         pairs = tokens.whole(1, "the number of observed variables of the sample")
+        if total == 2 and not alone:  # `1 0` on one line is a pair that was cut off, not a sample without evidence
+            raise tokens.expected(2, f"the value of variable {pairs}", "write 0 alone if nothing is observed")
         if total == 2 + 2 * pairs:
             return 2
         raise _miscounted(tokens, 2, pairs)

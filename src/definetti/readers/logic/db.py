@@ -12,12 +12,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from definetti.errors import ParseError
+from definetti.errors import ParseError, suggestion
+from definetti.model.logic.change import FALSE, TRUE, UNKNOWN
+from definetti.model.logic.text import unescaped
 from definetti.model.logic.theory import Predicate
-from definetti.readers.logic.meaning import UnknownPlace, suggestion
+from definetti.readers.logic.meaning import UnknownPlace
 from definetti.readers.logic.syntax import Source
 
-FALSE, TRUE, UNKNOWN = 0, 1, 2
 SIGN = {"": TRUE, "!": FALSE, "?": UNKNOWN}
 
 _BARE = r"(?:[A-Z]\w*(?:-\w+)*|[0-9]+)"
@@ -233,8 +234,7 @@ def _words(source: Source, number: int, line: str) -> list[tuple[str, str, int]]
 
 def _constant(source: Source, number: int, kind: str, text: str, column: int) -> str:
     if kind == "quoted":
-        escapes = {"n": "\n", "t": "\t", "r": "\r"}
-        return re.sub(r"\\(.)", lambda m: escapes.get(m[1], m[1]), text[1:-1])
+        return unescaped(text[1:-1])
     if kind == "name" and not text[0].isupper():
         message = f'evidence is about constants, which start with an upper-case letter; quote it: "{text}"'
         raise source.error(message, number, column)

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 
 from lark import Token
 
-from definetti.errors import ParseError, UnknownName
+from definetti.errors import ParseError, UnknownName, suggestion
 from definetti.model.logic.theory import (
     And,
     Atom,
@@ -66,14 +65,6 @@ class Annotated:
     @property
     def free(self) -> list[Binder]:
         return [binder for binder in self.binders if not binder.quantified]
-
-
-def suggestion(name: str, known: Mapping[str, object]) -> str:
-    """A closing half sentence: the names that were probably meant."""
-    close = get_close_matches(name, known, 3, 0.6) or [k for k in known if k.lower() == name.lower()]
-    if close:
-        return f"; did you mean {' or '.join(close)}?"
-    return f"; known are {', '.join(list(known)[:8])}" if known else ""
 
 
 # --- variables and sorts ----------------------------------------------------------------------------------------------
@@ -256,7 +247,4 @@ def _term(term: RawTerm, found: Annotated, sorts: Mapping[str, Sort]) -> Term:
     try:
         return Constant(sort.name, sort.index(term.text))
     except UnknownName as error:
-        names = dict.fromkeys(sort.constants) if sort.size <= 1000 else {}
-        close = suggestion(term.text, names)
-        message = f"sort {sort.name} has no constant {term.text!r}{close}" if "did" in close[:6] else str(error)
-        raise found.source.error_at(message, term.token, UnknownPlace) from None
+        raise found.source.error_at(str(error), term.token, UnknownPlace) from None

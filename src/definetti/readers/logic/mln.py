@@ -16,17 +16,18 @@ from typing import cast
 import numpy as np
 from lark import Token
 
-from definetti.errors import ModelError, ParseError, TooLarge, UnknownName
+from definetti.errors import ModelError, ParseError, UnknownName, suggestion
+from definetti.files import read_text
+from definetti.model.logic.change import MOST_CONSTANTS, check_closed_blocks, check_size, new_constants
 from definetti.model.logic.normal_forms import split_weights
 from definetti.model.logic.theory import MarkovLogic, Predicate, Sort, WeightedFormula
 from definetti.readers.logic.db import Facts, mapping_source, read_facts
-from definetti.readers.logic.facts import check_closed_blocks, number_facts
-from definetti.readers.logic.meaning import Annotated, annotate, lower_all, suggestion
+from definetti.readers.logic.facts import number_facts
+from definetti.readers.logic.meaning import Annotated, annotate, lower_all
 from definetti.readers.logic.syntax import FormulaLine, Include, Misplaced, SortLine, Source, constant_name, parse
 
 PathText = str | PathLike[str]
-EvidenceText = PathText | Iterable[PathText] | Mapping[str, bool | None]
-MOST_CONSTANTS = 2_000_000  # of one sort
+EvidenceText = PathText | Iterable[PathText] | Mapping[str, bool | None] | Source
 
 
 @dataclass
@@ -76,7 +77,9 @@ def read_mln_text(
     closed_world: Iterable[str] = (),
     weights: str = "formula",
 ) -> MarkovLogic:
-    """The same for a model given as text. It cannot include files."""
+    """The same for a model given as text, which cannot include files; evidence may be text too."""
+    if isinstance(evidence, str) and ("\n" in evidence or not evidence.rstrip().lower().endswith(".db")):
+        evidence = Source("<evidence>", evidence)
     return _read(Source("<text>", text), None, evidence, domain, (open_world, closed_world), weights)
 
 
@@ -92,34 +95,40 @@ def _read(
         raise ModelError(f"weights must be 'formula' or 'alchemy', not {weights!r}")
     draft = Draft()
     _collect(source, path, draft, ())
+    if not draft.predicates and not draft.lines:
+        raise ParseError("no predicate is declared; a model has at least one, as in Smokes(person)", path=source.path)
     closed = _worlds(draft.predicates, *worlds)
     annotated = [(line, annotate(where, line.formula, draft.predicates)) for where, line in draft.lines]
     facts = read_facts(_evidence_sources(evidence), draft.predicates)
     sorts = _sorts(draft, [found for _, found in annotated], facts, dict(domain or {}))
     formulas = [formula for line, found in annotated for formula in _weighted(line, found, sorts)]
+    sized: frozenset[str] = frozenset()
     if weights == "alchemy":
+        sized = frozenset(sort for formula in formulas for sort in _written_out(formula))
         formulas = [part for formula in formulas for part in split_weights(formula, sorts)]
     known, unknown = number_facts(facts, sorts, closed)
-    for name in closed:
-        if draft.predicates[name].exclusive:
-            check_closed_blocks(draft.predicates[name], known.get(name), unknown.get(name), sorts)
-    return MarkovLogic(sorts, draft.predicates, tuple(formulas), known, closed, unknown)
+    model = MarkovLogic(sorts, draft.predicates, tuple(formulas), known, closed, unknown, sized)
+    check_closed_blocks(model)
+    return model
+
+
+def _written_out(formula: WeightedFormula) -> set[str]:
+    """The sorts whose number of constants decides the clauses of a formula, and their weights."""
+    if formula.weight is None:
+        return set()
+    return {sort for name, sort in formula.sorts.items() if name not in formula.free or name in formula.plus}
 
 
 def read_source(path: PathText) -> Source:
     """A text file, with errors that name it."""
-    path = Path(path)
-    try:
-        return Source(path, path.read_text(encoding="utf-8-sig"))
-    except OSError as error:
-        raise ParseError(f"cannot be read: {error.strerror or error}", path=path) from None
-    except (UnicodeDecodeError, ValueError) as error:
-        raise ParseError(f"is not UTF-8 text: {error}", path=path) from None
+    return Source(Path(path), read_text(path))
 
 
 def _evidence_sources(evidence: EvidenceText | None) -> list[Source]:
     if evidence is None:
         return []
+    if isinstance(evidence, Source):
+        return [evidence]
     if isinstance(evidence, Mapping):
         return [mapping_source(cast("Mapping[str, bool | None]", evidence))]
     paths = [evidence] if isinstance(evidence, str | PathLike) else evidence
@@ -275,18 +284,10 @@ def _filled(sort: str, draft: Draft, mentioned: Mapping[str, set[str]], domain: 
     constants = draft.lists.get(sort) or sorted(mentioned[sort], key=natural)
     wanted = domain.get(sort)
     if wanted is not None:
-        if isinstance(wanted, bool) or not isinstance(wanted, int | np.integer) or wanted < 1:
-            raise ModelError(f"the domain of {sort} must be a number of constants, at least 1, not {wanted!r}")
-        if wanted > MOST_CONSTANTS:
-            raise TooLarge(f"the domain of {sort}", wanted, MOST_CONSTANTS, "ask for fewer", unit="constants")
+        wanted = check_size(sort, wanted)
         if wanted < len(constants):
             raise ModelError(f"the domain asks for {wanted} constants of sort {sort}, but {len(constants)} are named")
-        seen, number, more = set(constants), 0, []
-        while len(constants) + len(more) < wanted:
-            number += 1
-            name = f"{sort[0].upper()}{sort[1:]}{number}"
-            if name not in seen:
-                more.append(name)
+        more = new_constants(sort, constants, wanted - len(constants))
         constants = [*constants, *more] if sort in draft.lists else sorted([*constants, *more], key=natural)
     if not constants:
         cure = f"say how many there are (--domain {sort}=100), or list them ({sort} = {{A, B}})"

@@ -18,6 +18,8 @@ from lark.exceptions import UnexpectedToken
 
 from definetti.errors import ParseError
 from definetti.model.graph.factors import LARGEST_LOG
+from definetti.model.logic.text import unescaped
+from definetti.model.queries import foreign_sign
 
 DEEPEST = 200  # nesting of a formula: the walks over formulas are recursive
 
@@ -109,8 +111,7 @@ class Misplaced(Exception):
 
 def unquote(token: Token) -> str:
     """The name that a quoted word stands for."""
-    escapes = {"n": "\n", "t": "\t", "r": "\r"}
-    return re.sub(r"\\(.)", lambda m: escapes.get(m[1], m[1]), str(token)[1:-1])
+    return unescaped(str(token)[1:-1])
 
 
 def constant_name(token: Token) -> str:
@@ -305,7 +306,8 @@ def _bad_character(text: str, position: int) -> str:
         return "this is neither a number nor a name; quote names that start with a digit"
     if character == "#":
         return 'unknown directive; the only one is #include "file"'
-    return f"the character {character!r} has no meaning here"
+    cure = foreign_sign(text[position:])
+    return f"the character {character!r} has no meaning here" + (f"; {cure}" if cure else "")
 
 
 def _open_bracket(text: str, until: Token | None) -> str:
@@ -330,6 +332,8 @@ def _hint(token: Token, text: str) -> str:
         return "; a weight is a finite number: write a hard formula, with a period at its end"
     if token.type == "NAME" and re.fullmatch(r"\s*[^\W\d]\w*\s+", before):
         return "; functions are not known: write `person Mother(person)` as the predicate Mother(person, person!)"
+    if cure := foreign_sign(text[_start(token) :]):
+        return f"; {cure}"
     if token.type == "OR":
         return "; v alone is the connective 'or' and cannot be a name"
     return ""

@@ -29,7 +29,22 @@ MOST_ROWS = 4096  # legal tuples in the largest table of elimination
 
 @dataclass(frozen=True)
 class Blocks:
-    """Joint draws of parts of the hard factors; `most`: legal tuples in the largest table that this needs."""
+    """Joint draws of the parts of the hard factors that single moves do not connect.
+
+    Parameters
+    ----------
+    scan : {"symmetric", "fixed"}
+        The order of a sweep, as for `Gibbs`.
+    most : int
+        The most legal tuples in the largest table that this needs.
+
+    Examples
+    --------
+    >>> import definetti as dft
+    >>> differ = dft.factor_graph([2, 2], [([0, 1], [[0, 1], [1, 0]])])
+    >>> dft.marginals(differ, sampler=dft.Blocks(), sweeps=10, seed=7).run["sampler"]
+    'blocks'
+    """
 
     scan: str = "symmetric"
     most: int = MOST_ROWS

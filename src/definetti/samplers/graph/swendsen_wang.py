@@ -21,7 +21,15 @@ from definetti.samplers.protocol import prefixed
 
 @dataclass(frozen=True)
 class SwendsenWang:
-    """Cluster flips."""
+    """Swendsen-Wang cluster flips, for models of binary variables with pairwise factors and fields.
+
+    Examples
+    --------
+    >>> import definetti as dft
+    >>> ring = dft.factor_graph([2] * 4, [([i, (i + 1) % 4], [[2, 1], [1, 2]]) for i in range(4)])
+    >>> dft.marginals(ring, sampler=dft.SwendsenWang(), sweeps=10, seed=7).run["sampler"]
+    'swendsen-wang'
+    """
 
     name = "swendsen-wang"
     scan = "clusters"  # all variables at once

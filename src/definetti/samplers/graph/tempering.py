@@ -30,7 +30,23 @@ SHARE = 0.5  # of the annealed chains that a step must leave effective
 
 @dataclass(frozen=True)
 class Tempering:
-    """`over`: the sampler of every level. `levels`: from 0 to 1, or None to have them chosen."""
+    """Parallel tempering: chains at flatter versions of the model exchange states with those of the model.
+
+    Parameters
+    ----------
+    over : Gibbs, Blocks, SwendsenWang or MCSat
+        The sampler of every level.
+    levels : tuple of float, optional
+        From 0 (uniform) or above to 1 (the model); chosen by annealing where it is left out.
+
+    Examples
+    --------
+    >>> import definetti as dft
+    >>> ring = dft.factor_graph([2] * 4, [([i, (i + 1) % 4], [[2, 1], [1, 2]]) for i in range(4)])
+    >>> sampler = dft.Tempering(dft.Gibbs(), levels=(0.5, 1.0))
+    >>> dft.marginals(ring, sampler=sampler, sweeps=10, seed=7).run["sampler"]
+    'tempering'
+    """
 
     over: GraphSampler = field(default_factory=Gibbs)
     levels: tuple[float, ...] | None = None

@@ -18,7 +18,15 @@ from definetti.samplers.run import Map, Run
 
 @dataclass(frozen=True)
 class LiftedSampler:
-    """Draw counts, then who, then the rest. No warm-up, no scan."""
+    """Independent exact samples of a Markov logic network: counts, then who, then the rest. No warm-up, no scan.
+
+    Examples
+    --------
+    >>> import definetti as dft
+    >>> model = dft.markov_logic("Smokes(person)\\n1.5 Smokes(x)", domain={"person": 10})
+    >>> dft.marginals(model, sampler=dft.LiftedSampler(), chains=2, sweeps=10, seed=7).run["sampler"]
+    'lifted'
+    """
 
     name = "lifted"
     scan = None

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from definetti.errors import ModelError, TooLarge, UnknownName, Unsatisfiable
+from definetti.errors import ModelError, TooLarge, UnknownName, Unsatisfiable, suggestion
 from definetti.model.logic.atom_names import find_atom
 from definetti.model.logic.theory import Atom, Evidence, MarkovLogic, Variable
 from definetti.model.marginals import Estimate, Marginals, OrbitRow
@@ -43,7 +43,34 @@ WANTED = 1e-12
 
 
 def count_distribution(model: MarkovLogic, predicate: str) -> np.ndarray:
-    """P(number of true atoms of a predicate = k) for k = 0 … all: the whole histogram, observed atoms included."""
+    """The distribution of the number of true atoms of a predicate, by lifted counting.
+
+    Parameters
+    ----------
+    model : MarkovLogic
+        A network whose formulas have at most two logical variables.
+    predicate : str
+        The predicate whose atoms are counted, observed ones included.
+
+    Returns
+    -------
+    numpy.ndarray
+        P(k atoms are true) for k from 0 to all of them.
+
+    Raises
+    ------
+    ModelError
+        For a model that cannot be counted lifted.
+
+    Examples
+    --------
+    >>> import definetti as dft
+    >>> dft.count_distribution(dft.markov_logic("Heads(coin)", domain={"coin": 2}), "Heads")
+    array([0.25, 0.5 , 0.25])
+    """
+    if getattr(model, "kind", None) != "logic":
+        kind = type(model).__name__
+        raise ModelError(f"count_distribution counts atoms of a Markov logic network, and this is a {kind}")
     atoms = _atom_count(model, predicate)
     try:
         weights = _counted(model, {predicate: None})
@@ -101,7 +128,7 @@ def _observe(model: MarkovLogic, name: str, constants: tuple[int, ...]) -> Marko
 
 def _atom_count(model: MarkovLogic, predicate: str) -> int:
     if predicate not in model.predicates:
-        raise UnknownName(f"the model has no predicate {predicate!r}; it has {', '.join(model.predicates)}")
+        raise UnknownName(f"the model has no predicate {predicate!r}{suggestion(predicate, model.predicates)}")
     return prod(model.shape(predicate))
 
 

@@ -8,7 +8,7 @@ of derivatives of Z, which need no division by a sum that may vanish, and divide
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -40,14 +40,16 @@ def atom_probability(lifted: Lifted, predicate: str, constants: Sequence[int]) -
     return probability(lifted, Atom(predicate, tuple(Constant(s, i) for s, i in zip(sorts, constants, strict=True))))
 
 
-def lifted_marginals(model: MarkovLogic, queries: Sequence[str] = ()) -> Marginals:
+def lifted_marginals(
+    model: MarkovLogic, queries: Sequence[str] = (), grouped: Callable[[], RenamingSymmetries] | None = None
+) -> Marginals:
     """Exact marginals of all atoms. `NotLiftable`, `TooLarge` or `Unsatisfiable` otherwise."""
     if any(p.exclusive for p in model.predicates.values()):
         raise NotLiftable("a predicate has an argument with !")
     asked = parse_queries(model, queries)
     bits: int | None = None
     lifted = lift(model)
-    group = renaming(model)
+    group = renaming(model) if grouped is None else grouped()
     while True:
         try:
             return _marginals(lifted, group, asked)

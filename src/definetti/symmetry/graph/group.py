@@ -30,7 +30,29 @@ TUPLE_CAP = 2_000_000  # members of a tuple's orbit
 
 @dataclass(frozen=True, eq=False, repr=False)
 class GraphSymmetries:
-    """A group of symmetries of `model`, acting on literals. `order` is None where it is not known."""
+    """A group of symmetries of a factor graph, acting on literals; `symmetries` finds it.
+
+    Attributes
+    ----------
+    model : FactorGraph
+        The simplified model.
+    group : PermutationGroup
+        Its generators.
+    order : int or None
+        The number of its elements; None where it is not known.
+    kind : {"literals", "variables", "given", "none"}
+        Where it comes from.
+    notices : tuple of Notice
+        What limits it.
+    seconds : float
+        What the search took.
+
+    Examples
+    --------
+    >>> import definetti as dft
+    >>> dft.symmetries(dft.factor_graph([2, 2], [([0, 1], [[1, 2], [2, 1]])]))
+    GraphSymmetries(order 4, 1 orbits of 2 variables, literals)
+    """
 
     model: FactorGraph
     group: PermutationGroup

@@ -42,9 +42,28 @@ CHUNK = 1 << 16  #: atoms whose orbits are looked up at once when they are liste
 
 @dataclass(frozen=True, eq=False)
 class RenamingSymmetries:
-    """The `Symmetries` of a `MarkovLogic`. Orbits are numbered over all predicates; observed atoms have none (-1).
+    """The group of renamings of a Markov logic network's constants; `symmetries` finds it.
 
-    `source` is the model as it was given where `model` has more evidence: the atoms that hard formulas force.
+    Orbits are numbered over all predicates; observed atoms have none (-1).
+
+    Attributes
+    ----------
+    model : MarkovLogic
+        The model, with the atoms that hard formulas force as evidence.
+    source : MarkovLogic or None
+        The model as it was given, where that is another one.
+    order : int or None
+        The number of renamings; None where the time was up.
+    notices : tuple of Notice
+        What limits the group.
+
+    Examples
+    --------
+    >>> import definetti as dft
+    >>> model = dft.markov_logic("Smokes(person)\\n1.5 Smokes(Anna)", domain={"person": 4})
+    >>> group = dft.symmetries(model)
+    >>> group.order, list(group.orbit_of("Smokes(Person1)"))
+    (6, ['Smokes(Person1)', 'Smokes(Person2)', 'Smokes(Person3)'])
     """
 
     model: MarkovLogic
