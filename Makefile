@@ -17,7 +17,7 @@ help:
 	@echo "make test        build the wheel, install it, run the suite against it"
 	@echo "make lint        style, types, and who may import whom"
 	@echo "make bench       speed, as JSON; exits 1 below a target"
-	@echo "make coverage    whether 95 % intervals hold, 2,000 repetitions on each model (about an hour)"
+	@echo "make coverage    whether 95 % intervals hold, 2,000 repetitions on each model (about an hour; rare events first)"
 	@echo "make check-slow  fresh seeds and long runs"
 	@echo "make clean       remove everything that was made"
 

@@ -14,7 +14,7 @@ import time
 import numpy as np
 from measuring import Row
 
-from definetti.constraints.logic.forced_atoms import settled
+from definetti.constraints.logic.forced_atoms import with_forced_atoms
 from definetti.model.logic.atom_orbits import AtomOrbits
 from definetti.model.logic.theory import (
     And,
@@ -104,7 +104,7 @@ def graph(n: int) -> MarkovLogic:
         rule(-2.3, atom("e", "x", "y"), "x y"),
         rule(0.02, triangle, "x y z"),
     ]
-    return settled(network(n, {"e": 2}, rules))
+    return with_forced_atoms(network(n, {"e": 2}, rules))
 
 
 def repeated(n: int, count: int) -> MarkovLogic:

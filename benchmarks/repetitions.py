@@ -36,6 +36,7 @@ class Case:
     model: Any
     symmetries: str = "auto"
     truth: Callable[[Any], Mapping[str, Any]] = dft.exact
+    queries: tuple[str, ...] = ()
 
 
 # --- what is estimated ----------------------------------------------------------------------------------
@@ -148,11 +149,11 @@ def folded(draws: Draws, of: np.ndarray, orbit: Statistics) -> Draws:
     return replace(draws, f=f, g=mean(draws.g), last=f, square=None, sizes=sizes, groups=orbit.groups)
 
 
-def fours(draws: Draws) -> Iterator[Draws]:
-    """Repetitions of four chains each."""
+def fours(draws: Draws, each: int = CHAINS) -> Iterator[Draws]:
+    """Repetitions of four chains each, or of so many."""
     parts = [name for name in ("f", "g", "last", "square") if getattr(draws, name) is not None]
-    for at in range(0, draws.chains, CHAINS):
-        yield replace(draws, **{name: getattr(draws, name)[:, at : at + CHAINS] for name in parts})
+    for at in range(0, draws.chains, each):
+        yield replace(draws, **{name: getattr(draws, name)[:, at : at + each] for name in parts})
 
 
 def check(single: Statistics, orbit: Statistics, of: np.ndarray) -> None:

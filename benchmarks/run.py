@@ -18,7 +18,8 @@ from typing import Any
 
 from measuring import HERE, Row
 
-FAMILIES = ("grid", "tables", "loading", "symmetries", "reading", "relational", "lifted", "hard", "errors", "intervals")
+FAMILIES = ("grid", "tables", "loading", "symmetries", "reading", "relational", "lifted", "hard", "errors", "intervals",
+            "traps")  # fmt: skip
 
 
 def main() -> int:

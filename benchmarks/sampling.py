@@ -12,10 +12,12 @@ from definetti.inference.graph.question import ask
 from definetti.samplers.gibbs import Gibbs
 from definetti.samplers.graph.sampling import GraphSampling
 from definetti.samplers.protocol import Plan
-from definetti.symmetry.graph.group import Symmetries
+from definetti.symmetry.graph.group import GraphSymmetries
 
 
-def prepared(group: Symmetries, chains: int, sweeps: int, seed: int = 1, conditionals: bool = True) -> GraphSampling:
+def prepared(
+    group: GraphSymmetries, chains: int, sweeps: int, seed: int = 1, conditionals: bool = True
+) -> GraphSampling:
     """What `marginals` sets up before it samples: F and G (or F alone) of every orbit row, on one worker."""
     question = ask(group, (), "conditional", seed)
     kernel = Gibbs()
@@ -26,7 +28,7 @@ def prepared(group: Symmetries, chains: int, sweeps: int, seed: int = 1, conditi
     return sampling
 
 
-def full_run(group: Symmetries, chains: int, sweeps: int) -> Callable[[], float]:
+def full_run(group: GraphSymmetries, chains: int, sweeps: int) -> Callable[[], float]:
     """CPU seconds per update of a whole run: scan orders, sweeps, folding and batches, all of it."""
 
     def run() -> float:
@@ -36,7 +38,7 @@ def full_run(group: Symmetries, chains: int, sweeps: int) -> Callable[[], float]
     return run
 
 
-def bare_and_folded(group: Symmetries, chains: int, sweeps: int) -> dict[str, Callable[[], float]]:
+def bare_and_folded(group: GraphSymmetries, chains: int, sweeps: int) -> dict[str, Callable[[], float]]:
     """CPU seconds of the same sweeps with nothing folded, with F alone, and with F and G."""
     both, alone = prepared(group, chains, sweeps), prepared(group, chains, sweeps, conditionals=False)
     free = np.ascontiguousarray(group.model.free)
@@ -48,5 +50,5 @@ def bare_and_folded(group: Symmetries, chains: int, sweeps: int) -> dict[str, Ca
     return {"bare": sweeps_with(both, 0), "F": sweeps_with(alone, 1), "F and G": sweeps_with(both, 2)}
 
 
-def no_symmetries(model: dft.FactorGraph) -> Symmetries:
+def no_symmetries(model: dft.FactorGraph) -> GraphSymmetries:
     return dft.symmetries(model, "none")

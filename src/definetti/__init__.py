@@ -14,7 +14,7 @@ __version__ = "0.1.0"
 #: replace the function.
 _HOMES = {
     "read": "definetti.readers.reading",
-    "symmetries": "definetti.symmetry.graph.group",
+    "symmetries": "definetti.symmetry.find",
     "marginals": "definetti.inference.marginals",
     "exact": "definetti.solvers.exact",
     "count_distribution": "definetti.solvers.lifted.cardinality",
@@ -66,7 +66,7 @@ if TYPE_CHECKING:
     from definetti.samplers.mcsat import MCSat as MCSat
     from definetti.solvers.exact import exact as exact
     from definetti.solvers.lifted.cardinality import count_distribution as count_distribution
-    from definetti.symmetry.graph.group import symmetries as symmetries
+    from definetti.symmetry.find import symmetries as symmetries
 
 
 def __getattr__(name: str) -> Any:

@@ -1,4 +1,4 @@
-"""Distinct rows of integer matrices: packed into one integer per row where they fit, which sorts ten times faster."""
+"""Distinct rows of integer matrices, packed into one integer per row where they fit, and hashes of integers."""
 
 from __future__ import annotations
 
@@ -28,3 +28,11 @@ def distinct(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         return values, inverse.reshape(-1), counts
     _, first, inverse, counts = np.unique(key, return_index=True, return_inverse=True, return_counts=True)
     return rows[first], inverse, counts
+
+
+def mix(x: np.ndarray) -> np.ndarray:
+    """splitmix64: a well-mixed uint64 for each integer. Sums of such are hashes of multisets."""
+    x = np.asarray(x).astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))

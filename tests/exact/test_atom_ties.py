@@ -8,13 +8,14 @@ from itertools import combinations
 import numpy as np
 import pytest
 import relational_theories as th
+from plain_kernels import plain_model, start
 from relational_worlds import chances
 
-from definetti.constraints.logic.forced_atoms import settled
+from definetti.constraints.logic.forced_atoms import with_forced_atoms
 from definetti.constraints.logic.ties import Image, ties
 from definetti.errors import Unsatisfiable
 from definetti.readers.logic.mln import read_mln_text
-from definetti.samplers.logic.engine import compile_model
+from definetti.samplers.logic.engine import advance
 from definetti.samplers.logic.known_bits import pack, unpack
 from definetti.samplers.logic.tied_sites import spread
 from definetti.symmetry.logic.renaming import renaming
@@ -37,7 +38,8 @@ THEORIES = {
 
 
 def theory(name: str, n: int = 4):
-    return settled(read_mln_text("node = {" + ",".join(f"N{i + 1}" for i in range(n)) + "}\n" + THEORIES[name]))
+    nodes = ",".join(f"N{i + 1}" for i in range(n))
+    return with_forced_atoms(read_mln_text("node = {" + nodes + "}\n" + THEORIES[name]))
 
 
 def soft(model):
@@ -79,7 +81,7 @@ def test_what_is_tied():
 @pytest.mark.parametrize("short", [0, 4])
 def test_conditionals_of_classes(name, short):
     model = theory(name)
-    r = compile_model(model, {}, plain=True, short=short)
+    r = plain_model(model, {}, short=short)
     assert r.tied
     rng = np.random.default_rng(5)
     for _ in range(3):
@@ -96,9 +98,9 @@ def test_conditionals_of_classes(name, short):
 
 
 def test_equal_places_are_one():
-    r = compile_model(theory("graph"), {}, plain=True)
+    r = plain_model(theory("graph"), {})
     assert sorted(place.times for place in r.written.places[0]) == [2, 6]
-    r = compile_model(theory("unequal"), {}, plain=True)
+    r = plain_model(theory("unequal"), {})
     assert max(place.times for place in r.written.places[0]) == 6
 
 
@@ -107,9 +109,9 @@ def test_equal_places_are_one():
 def test_a_sweep_visits_each_class_once(name, scan):
     model = theory(name, 5)
     group = renaming(model)
-    r = compile_model(model, group.atom_orbits, plain=True, scan=scan)
-    chain = r.start(3)
-    assert r.advance(chain, 10**9, 1) == r.free_sites
+    r = plain_model(model, group.atom_orbits, scan=scan)
+    chain = start(r, 3)
+    assert advance(r, chain, 10**9, 1) == r.free_sites
     for p, images in r.tied.items():
         for image in images:
             expected = r.atoms(chain, p) == image.sign
@@ -141,9 +143,9 @@ def test_marginals_match_enumeration():
 
 def test_a_given_start_must_respect_ties():
     model = theory("graph")
-    r = compile_model(model, {}, plain=True)
+    r = plain_model(model, {})
     wrong = np.zeros((4, 4), bool)
     wrong[0, 1] = True
     with pytest.raises(Unsatisfiable, match="given start"):
-        r.start(1, atoms={"E": wrong})
-    assert r.atoms(r.start(1, atoms={"E": wrong | wrong.T}), "E").sum() == 2
+        start(r, 1, atoms={"E": wrong})
+    assert r.atoms(start(r, 1, atoms={"E": wrong | wrong.T}), "E").sum() == 2

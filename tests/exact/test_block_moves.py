@@ -36,7 +36,8 @@ from definetti.samplers.graph.tables import Stuck
 from definetti.samplers.graph.tempering import Tempering
 from definetti.samplers.kernels import block_gibbs as kernels
 from definetti.solvers.graph import join_tree
-from definetti.symmetry.graph.group import none, symmetries
+from definetti.symmetry.find import symmetries
+from definetti.symmetry.graph.group import none
 
 TOLERANCE = 1e-12
 SOFT = [[1.0, 2.0], [3.0, 1.5]]
@@ -391,7 +392,7 @@ def test_random_scan_is_refused() -> None:
 @pytest.mark.parametrize("seed", range(30))
 def test_auto_reaches_every_state_where_that_is_decided(seed: int) -> None:
     """On small random hard models auto's kernel is irreducible: Gibbs only where the legal states are connected."""
-    from definetti.constraints.graph.contract import untie
+    from definetti.constraints.graph.contract import contract
 
     rng = np.random.default_rng(seed)
     cards = rng.integers(2, 4, size=5).tolist()
@@ -400,7 +401,7 @@ def test_auto_reaches_every_state_where_that_is_decided(seed: int) -> None:
         scope = rng.permutation(5)[: rng.integers(2, 4)].tolist()
         factors.append((scope, (rng.random([cards[i] for i in scope]) < 0.5).astype(float)))
     try:
-        core = untie(factor_graph(cards, factors)).core
+        core = contract(factor_graph(cards, factors)).core
     except Unsatisfiable:
         return
     weights = brute_force(core)[1]

@@ -19,7 +19,7 @@ from definetti.samplers.kernels import orders as order_kernels
 from definetti.samplers.kernels import tables as table_kernels
 from definetti.samplers.kernels import tuples as tuple_kernels
 from definetti.samplers.protocol import Plan
-from definetti.symmetry.graph.group import symmetries
+from definetti.symmetry.find import symmetries
 
 PLAIN_PLANES = uncompiled(plane_kernels)
 PLAIN = {"fields": uncompiled(field_kernels), "tables": uncompiled(table_kernels)}

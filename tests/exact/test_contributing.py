@@ -19,7 +19,7 @@ import definetti as dft
 from definetti.inference.graph.question import ask
 from definetti.samplers import registry
 from definetti.samplers.protocol import Plan
-from definetti.symmetry.graph.group import symmetries
+from definetti.symmetry.find import symmetries
 
 TEXT = (Path(__file__).parents[2] / "CONTRIBUTING.md").read_text(encoding="utf-8")
 

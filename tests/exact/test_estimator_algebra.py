@@ -19,7 +19,7 @@ from definetti.model.queries import parse_query
 from definetti.samplers.gibbs import Gibbs
 from definetti.samplers.graph.sampling import GraphSampling
 from definetti.samplers.protocol import Plan
-from definetti.symmetry.graph.group import symmetries
+from definetti.symmetry.find import symmetries
 
 MODELS = {
     "ring with flips": (ising_ring(4), ("X0=1 ^ X1=1", "X0=1 ^ X2=0 ^ X1=1")),

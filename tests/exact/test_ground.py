@@ -13,8 +13,7 @@ from mln_oracle import all_atoms, ground_marginals, log_weight, oracle_marginals
 from definetti.errors import TooLarge, Unsatisfiable
 from definetti.model.logic.atom_literals import atom_literal, layout
 from definetti.model.logic.formulas import atoms, equalities, free_variables, holds, quantified
-from definetti.model.logic.ground import ground, ground_size
-from definetti.model.logic.ground_events import ground_event
+from definetti.model.logic.ground import ground, ground_event, ground_size
 from definetti.model.logic.text import atom_name, format_mln
 from definetti.model.logic.theory import (
     And,

@@ -9,6 +9,7 @@ from itertools import combinations
 import logic_worlds as lw
 import numpy as np
 import pytest
+from atom_generators import atom_generators
 from evidence_theories import theories
 from hypothesis import given, settings
 from logic_worlds import at
@@ -16,8 +17,7 @@ from logic_worlds import at
 from definetti.errors import Unsatisfiable
 from definetti.model.logic.ground import ground
 from definetti.model.logic.theory import And, Iff, Implies, Or, Predicate
-from definetti.symmetry.graph.group import symmetries
-from definetti.symmetry.logic.atom_generators import atom_generators
+from definetti.symmetry.find import symmetries
 from definetti.symmetry.logic.renaming import renaming
 
 

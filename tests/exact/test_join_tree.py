@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_models import brute_force, models
 
-from definetti.constraints.graph.connectivity import hard_tables
-from definetti.constraints.graph.legal_tuples import components, legal_tuples
+from definetti.constraints.graph.connectivity import components, hard_tables, legal_tuples
 from definetti.errors import Unsatisfiable
 from definetti.model.graph.factors import FactorGraph, factor_graph
 from definetti.model.graph.simplify import simplify

@@ -296,7 +296,7 @@ def test_refusals_name_the_reason_and_the_sizes() -> None:
         exact(lw.network({"a": 3}, (R,), [(None, And((at("R", "x", "y"), Not(at("R", "y", "x")))))]))
     rng = np.random.default_rng(0)
     rows = [((i, j), int(rng.integers(2))) for i in range(60) for j in range(60) if rng.random() < 0.5]
-    with pytest.raises(TooLarge, match="lifted counting: the ways of the constants that binary evidence is about"):
+    with pytest.raises(TooLarge, match=r"lifted counting needs .* ways of the constants that binary evidence is about"):
         exact(lw.smokers(60, {"Friends": rows}), method="lifted")
 
 

@@ -28,7 +28,8 @@ from definetti.samplers.graph.sampling import GraphSampling
 from definetti.samplers.kernels import fields as field_kernels
 from definetti.samplers.kernels import tables as table_kernels
 from definetti.samplers.protocol import Plan
-from definetti.symmetry.graph.group import Symmetries, symmetries
+from definetti.symmetry.find import symmetries
+from definetti.symmetry.graph.group import GraphSymmetries
 
 TOLERANCE = 1e-12  # as in the real tests
 
@@ -144,10 +145,10 @@ def test_folding_check_sees_it(model: FactorGraph, scan: str, module: ModuleType
 # --- a group that is too large -----------------------------------------------------------------------------------
 
 
-def too_large(model: FactorGraph) -> Symmetries:
+def too_large(model: FactorGraph) -> GraphSymmetries:
     """All four variables of the path may be exchanged, the test claims; in truth it may only be reversed."""
     swaps = [(np.arange(2 * i, 2 * i + 4), np.arange(2 * i, 2 * i + 4)[[2, 3, 0, 1]]) for i in range(3)]
-    return Symmetries(simplify(model), PermutationGroup(8, tuple(swaps)), 24, "given")
+    return GraphSymmetries(simplify(model), PermutationGroup(8, tuple(swaps)), 24, "given")
 
 
 def test_given_generators_of_a_larger_group_are_refused() -> None:
@@ -159,7 +160,7 @@ def test_given_generators_of_a_larger_group_are_refused() -> None:
         symmetries(model, generators=too_large(model).group)
 
 
-def bias(model: FactorGraph, group: Symmetries) -> float:
+def bias(model: FactorGraph, group: GraphSymmetries) -> float:
     """The largest |E[orbit estimate] − marginal| over the free variables: as in the algebra of estimators."""
     aim = target(model)
     assert aim is not None

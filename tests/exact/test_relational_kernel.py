@@ -9,9 +9,10 @@ import pytest
 import relational_theories as th
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from plain_kernels import plain_model, start
 from relational_worlds import chances, expected_chances, put_world, random_state, world_of
 
-from definetti.samplers.logic.engine import Relational, blank, compile_model
+from definetti.samplers.logic.engine import Relational, advance, blank
 
 
 def conditionals(r: Relational, world: th.World) -> dict[tuple, float | None]:
@@ -37,7 +38,7 @@ def conditionals(r: Relational, world: th.World) -> dict[tuple, float | None]:
 
 
 def assert_conditionals(model, bits: int, short: int = 4) -> None:
-    r = compile_model(model, {}, plain=True, short=short)
+    r = plain_model(model, {}, short=short)
     atoms = th.atoms_of(model)
     world = {a: bool(bits >> i & 1) for i, a in enumerate(atoms)}
     for a, found in conditionals(r, world).items():
@@ -80,7 +81,7 @@ def sites_to_try(n: int) -> list[tuple[str, tuple[int, ...]]]:
 @pytest.mark.parametrize(("n", "short"), [(2, 4), (3, 0), (5, 4), (17, 0), (17, 4)])
 def test_every_structure_against_broadcasting(n, short):
     model = th.zoo(n)
-    r = compile_model(model, {}, plain=True, short=short)
+    r = plain_model(model, {}, short=short)
     for seed in range(2):
         tensors = random_state(model, seed)
         for name, at in sites_to_try(n):
@@ -107,7 +108,7 @@ def atoms_in(f) -> list[tuple]:
 @pytest.mark.parametrize(("n", "short"), [(64, 4), (70, 4), (130, 4), (130, 0), (128, 0)])
 def test_rows_of_several_words(n, short):
     model = long_rows(n)
-    r = compile_model(model, {}, plain=True, short=short)
+    r = plain_model(model, {}, short=short)
     tensors = random_state(model, n)
     for name, at in sites_to_try(n):
         if name != "t":
@@ -127,18 +128,18 @@ def test_formulas_that_differ_in_constants_are_one_shape():
     ]
     model = replace(base, formulas=(*base.formulas, *rules))
     assert_conditionals(model, 0x5A5A_1234_9876_F0F0)
-    r = compile_model(model, {}, plain=True)
+    r = plain_model(model, {})
     assert len(r.theory.shapes) == len(base.formulas) + 1
-    fewer = compile_model(replace(base, formulas=(*base.formulas, *rules[:3])), {}, plain=True)
+    fewer = plain_model(replace(base, formulas=(*base.formulas, *rules[:3])), {})
     assert fewer.written.text == r.written.text
 
 
 def test_sorts_without_constants_and_models_without_sorts():
     empty = th.smokers(0)
-    r = compile_model(empty, {}, plain=True)
+    r = plain_model(empty, {})
     assert r.free_sites == 0
-    chain = r.start(1)
-    r.advance(chain, 10, 2)
+    chain = start(r, 1)
+    advance(r, chain, 10, 2)
     assert chain.clock[0] == 2
     flag = th.Predicate("flag", ())
     model = th.MarkovLogic({}, {"flag": flag}, (th.rule(th.Atom("flag", ()), 0.8, "person", ""),))

@@ -20,7 +20,7 @@ from definetti.inference.graph.question import ask
 from definetti.inference.logic.question import logic_question
 from definetti.samplers.protocol import Plan
 from definetti.samplers.registry import CLASSES, SAMPLERS, named, names
-from definetti.symmetry.graph.group import symmetries
+from definetti.symmetry.find import symmetries
 
 THEORY = """
 P(thing)

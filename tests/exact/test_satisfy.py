@@ -10,9 +10,8 @@ from hard_models import DIFFER, hard_grid, independent_sets, one_of, parity
 from hypothesis import given, settings
 from random_models import brute_force, models
 
-from definetti.constraints.graph.legal_states import clash, explain, impossible_literals, possible, violated
-from definetti.constraints.graph.legal_tuples import cubes
-from definetti.constraints.graph.possible_values import hard_factors
+from definetti.constraints.graph.arc_consistency import hard_factors
+from definetti.constraints.graph.legal_states import cubes, explain, impossible_literals, possible, unsat_core, violated
 from definetti.errors import Unsatisfiable
 from definetti.model.graph.factors import FactorGraph, factor_graph
 from definetti.model.graph.simplify import simplify
@@ -55,7 +54,7 @@ def test_starts_are_legal_or_there_are_none(model: FactorGraph) -> None:
 @given(models())
 def test_a_clash_clashes_and_every_part_is_needed(model: FactorGraph) -> None:
     _, weights = brute_force(model)
-    factors, seen = clash(model)
+    factors, seen = unsat_core(model)
     if weights.any():
         assert (factors, seen) == ([], [])
         return
@@ -85,7 +84,7 @@ def test_colouring_grid_starts_in_both_states_and_quickly(side: int) -> None:
 def test_large_clash_is_told_quickly_and_names_evidence() -> None:
     model = hard_grid(100, 100).condition({0: 0, 1: 0, 9999: 1})
     began = time.process_time()
-    factors, seen = clash(model)
+    factors, seen = unsat_core(model)
     assert (len(factors), seen) == (1, [0, 1])
     assert str(explain(model)) == (
         "no state has positive probability: the factor over (X0, X1) and the evidence X0=0, X1=0 contradict each other"
@@ -95,7 +94,7 @@ def test_large_clash_is_told_quickly_and_names_evidence() -> None:
 
 def test_an_odd_ring_has_no_colouring() -> None:
     ring = factor_graph([2] * 5, [([i, (i + 1) % 5], DIFFER) for i in range(5)])
-    assert clash(ring) == ([0, 1, 2, 3, 4], [])
+    assert unsat_core(ring) == ([0, 1, 2, 3, 4], [])
     with pytest.raises(Unsatisfiable, match=r"the factors over \(X0, X1\), .* contradict each other"):
         starts(simplify(ring), 3, np.random.default_rng(0))
 

@@ -186,11 +186,11 @@ def grid(side: int) -> FactorGraph:
 
 def test_refusals_come_first_and_carry_sizes() -> None:
     begin = time.process_time()
-    with pytest.raises(TooLarge, match=r"2\^1e\+04 states.*table entries") as caught:
+    with pytest.raises(TooLarge, match=r"10\^3010 states.*table entries") as caught:
         exact(grid(100))
     assert time.process_time() - begin < 4  # stated: 2 s
     assert caught.value.size > caught.value.limit == elimination.MOST_ENTRIES
-    with pytest.raises(TooLarge, match=r"2\^25") as caught:
+    with pytest.raises(TooLarge, match="33,554,432 states") as caught:
         exact(grid(5), method="enumerate")
     assert caught.value.size == 2**25
     with pytest.raises(TooLarge):

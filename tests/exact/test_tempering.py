@@ -14,7 +14,7 @@ from uncompiled import uncompiled
 
 import definetti as dft
 from definetti.constraints.graph.connectivity import regions, single_moves_connect
-from definetti.constraints.graph.contract import untie
+from definetti.constraints.graph.contract import contract
 from definetti.errors import ModelError
 from definetti.inference.graph.prepare import choose
 from definetti.model.graph.factors import FactorGraph, factor_graph
@@ -148,7 +148,7 @@ def permutations(size: int) -> FactorGraph:
 
 def test_permutations_by_tempering() -> None:
     model = permutations(5)
-    core = untie(model).core
+    core = contract(model).core
     assert single_moves_connect(core) is False
     assert choose(core, "random")[0] == Tempering(Gibbs("random"))
     found = dft.marginals(core, sampler="tempering", sweeps=1200, seed=1)

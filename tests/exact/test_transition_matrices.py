@@ -36,7 +36,7 @@ from uncompiled import (
 
 from definetti.inference.graph.question import ask
 from definetti.model.graph.factors import FactorGraph, factor_graph
-from definetti.symmetry.graph.group import symmetries
+from definetti.symmetry.find import symmetries
 
 TOLERANCE = 1e-12
 SCANS = ("symmetric", "random", "fixed")

@@ -14,7 +14,7 @@ from pysat.solvers import Solver
 
 from definetti.constraints.logic import tseitin as definitions
 from definetti.constraints.logic.clauses import evidence_literals, hard_clauses
-from definetti.constraints.logic.forced_atoms import settled
+from definetti.constraints.logic.forced_atoms import with_forced_atoms
 from definetti.constraints.logic.legal_states import add_shorter, legal
 from definetti.constraints.logic.symmetry_breaking import interchangeable, shorter_clauses
 from definetti.constraints.logic.unsat_core import explain
@@ -190,7 +190,7 @@ CLASHES = {
 def test_what_has_no_short_proof_is_refuted(text: str, evidence: dict[str, bool], named: list[str]) -> None:
     began = time.process_time()
     with pytest.raises(Unsatisfiable) as error:
-        settled(read_mln_text(text, evidence))
+        with_forced_atoms(read_mln_text(text, evidence))
     assert all(part in str(error.value) for part in named) and "evidence" not in str(error.value).split("soften")[0]
     assert time.process_time() - began < 30
 

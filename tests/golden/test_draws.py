@@ -18,7 +18,7 @@ from definetti.model.graph.factors import FactorGraph
 from definetti.samplers.gibbs import Gibbs
 from definetti.samplers.graph.sampling import GraphSampling
 from definetti.samplers.protocol import Plan
-from definetti.symmetry.graph.group import symmetries
+from definetti.symmetry.find import symmetries
 
 MODELS = {"narrow": (mean_field(6, -0.2, 0.1), 5), "wide": (mean_field(6, -0.2, 0.1), 300), "tables": (triples(), 40)}
 

@@ -37,8 +37,8 @@ def test_tables_hold_every_variable(answer: Marginals, suffix: str, tmp_path: Pa
 
 def test_csv_as_text(answer: Marginals, tmp_path: Path) -> None:
     lines = save(answer, tmp_path / "out.csv").read_text().splitlines()
-    assert lines[0] == "variable,value,probability,mcse,rhat,ess,orbit_size"
-    assert lines[1].startswith('"Friends(Anna,Bob)",,0.714285714285714') and lines[1].endswith(",0.0,,,1")
+    assert lines[0] == "variable,value,probability,mcse,half_width,rhat,ess,orbit_size,trusted"
+    assert lines[1].startswith('"Friends(Anna,Bob)",,0.714285714285714') and lines[1].endswith(",0.0,0.0,,,1,true")
     assert lines[2].startswith('"odd ""name""",0,0.238095238095')
     assert len(lines) == 1 + 1 + 3 + 1 + 3
 
@@ -61,7 +61,7 @@ def test_numbers_are_not_saved_without_their_warnings(answer: Marginals, suffix:
     assert read_result(save(answer, tmp_path / f"fine{suffix}")).notices == ()
     if suffix == ".csv":
         head, *lines = path.read_text().splitlines()
-        assert head.endswith(",orbit_size,warnings") and all(line.endswith(",divided frozen") for line in lines)
+        assert head.endswith(",trusted,warnings") and all(line.endswith(",false,divided frozen") for line in lines)
 
 
 def test_an_old_file_survives_a_failed_write(answer: Marginals, tmp_path: Path) -> None:
@@ -94,7 +94,7 @@ def test_uai(text: str, tmp_path: Path) -> None:
     assert read_result(path) == {"X0": Estimate(0.75, None), "X1": Estimate([0.2, 0.3, 0.5], None)}
 
 
-HEAD = "variable,value,probability,mcse,rhat,ess,orbit_size\n"
+HEAD = "variable,value,probability,mcse,half_width,rhat,ess,orbit_size,trusted\n"
 
 
 @pytest.mark.parametrize(
@@ -106,10 +106,10 @@ HEAD = "variable,value,probability,mcse,rhat,ess,orbit_size\n"
         ("a.json", '{"queries": {}, "orbits": []}', "no results"),
         ("a.json", "[" * 100_000, "a.json"),
         ("a.csv", "name,p\n", "a.csv:1: expected the columns variable,value"),
-        ("a.csv", HEAD + "x,,0.5\n", "a.csv:2: expected 7 fields, found 3"),
-        ("a.csv", HEAD + "x,,1.5,0,,,1\n", "a.csv:2:1: expected numbers"),
-        ("a.csv", HEAD + "x,,0.5,0,,,inf\n", "a.csv:2:1: expected numbers"),
-        ("a.csv", HEAD + "x,1,0.5,0,,,1\n", "one row for each of its values"),
+        ("a.csv", HEAD + "x,,0.5\n", "a.csv:2: expected 9 fields, found 3"),
+        ("a.csv", HEAD + "x,,1.5,0,0,,,1,true\n", "a.csv:2:1: expected numbers"),
+        ("a.csv", HEAD + "x,,0.5,0,0,,,inf,true\n", "a.csv:2:1: expected numbers"),
+        ("a.csv", HEAD + "x,1,0.5,0,0,,,1,true\n", "one row for each of its values"),
         ("a.csv", HEAD, "no results"),
         ("a.result", "Smokes(Anna)\n", "a.result:1:1: expected a ground atom"),
         ("a.result", "Smokes(Anna) 0.5\nSmokes(Bob) 7\n", "a.result:2:13"),
@@ -141,3 +141,16 @@ def test_any_text_is_read_or_refused(tmp_path_factory: pytest.TempPathFactory, n
     path.write_text(HEAD + text if name == "a.csv" else f"MAR {text}" if name == "MAR" else text)
     with contextlib.suppress(DefinettiError):
         assert all(isinstance(e, Estimate) for e in read_result(path).values())
+
+
+@pytest.mark.parametrize("suffix", [".json", ".csv", ".parquet"])
+def test_half_widths_and_trust_are_saved(answer: Marginals, suffix: str, tmp_path: Path) -> None:
+    """One row of a sampled answer: its half-width is not its error times 1.96 when chains are few."""
+    row = replace(answer.orbits[0], mcse=0.01, half_width=0.0318)
+    made = replace(answer, orbits=[row, *answer.orbits[1:]], queries={}, method=None)
+    path = save(made, tmp_path / f"out{suffix}")
+    assert read_result(path)[row.representative].half_width == 0.0318
+    if suffix == ".csv":
+        assert all(line.endswith(",true") for line in path.read_text().splitlines()[1:])
+    elif suffix == ".json":
+        assert json.loads(path.read_text())["trusted"] is True

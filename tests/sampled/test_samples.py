@@ -17,7 +17,7 @@ from definetti.model.graph.factors import FactorGraph, factor_graph
 from definetti.samplers.gibbs import Gibbs
 from definetti.samplers.graph.sampling import GraphSampling
 from definetti.samplers.protocol import Plan
-from definetti.symmetry.graph.group import symmetries
+from definetti.symmetry.find import symmetries
 
 CASES = [
     (mean_field(5, -0.3, 0.25), ("X0=1 ^ X1=1",)),

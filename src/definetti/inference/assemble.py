@@ -19,8 +19,11 @@ FEWEST_ESS = 100.0
 ROUNDING = 1e-14
 
 
-def judge(estimates: Estimates, draws: Draws, certain: np.ndarray) -> Diagnosis:
-    """Errors of the estimates. `certain`: what the model alone makes known (see `certain_statistics`), NaN elsewhere.
+def judge(
+    estimates: Estimates, draws: Draws, certain: np.ndarray, least_variance: np.ndarray | float = 0.0
+) -> Diagnosis:
+    """Errors of the estimates. `certain`: what the model alone makes known (see `certain_statistics`), NaN elsewhere;
+    `least_variance`: what it says of their errors beside the draws (see `rare_neighbours`).
 
     A statistic that never moved is exact only where it is certain. Otherwise it is rare, and its conditionals say how
     rare; or no update could have moved it, and it is frozen; or nothing can be told.
@@ -35,15 +38,16 @@ def judge(estimates: Estimates, draws: Draws, certain: np.ndarray) -> Diagnosis:
     g = np.full_like(still, np.nan) if draws.g is None else weighted_mean(draws.g, draws.lengths)
     exact = found.constant & (np.abs(still - certain) < 1e-12)
     frozen = found.constant & ~exact & (np.abs(g - still) < 1e-12)
-    rare = np.where(np.isnan(found.mcse), np.nan, np.sqrt(g * (1 - g) / (draws.sweeps * draws.chains)))
+    rare = np.where(np.isnan(found.mcse), np.nan, np.sqrt(np.maximum(g * (1 - g), 0.0) / (draws.sweeps * draws.chains)))
     rare = np.where(estimates.method <= ORBIT, rare, found.mcse)  # the conditionals have an error of their own
     mcse = np.where(found.constant, np.where(frozen, np.nan, rare), found.mcse)
+    mcse = np.maximum(mcse, np.sqrt(least_variance))
     known = exact | (np.abs(estimates.value - certain) < 1e-12)  # a conditional that depends on nothing is the answer
     # conditionals that were the same in all states met: those not met have a probability of about one in the draws
     unmet = ~known & (mcse < ROUNDING)
     mcse = np.where(known, 0.0, np.where(unmet, 1.0 / (draws.sweeps * draws.chains), mcse))
     ess = np.where(known | unmet | found.constant, np.nan, found.ess)  # no spread to compare the error with
-    return replace(found, mcse=mcse, ess=ess, frozen=frozen)
+    return replace(found, mcse=np.minimum(mcse, 1.0), ess=ess, frozen=frozen)  # of a probability
 
 
 def answer(estimates: Estimates, found: Diagnosis, half_width: np.ndarray, columns: np.ndarray) -> dict[str, Any]:

@@ -183,7 +183,7 @@ def resolve(model: FactorGraph | MarkovLogic, wanted: Any, time_limit: float) ->
     """The group to average over: found, given, or none."""
     if is_group(check(model, wanted)):
         return wanted
-    from definetti.symmetry.graph.group import symmetries
+    from definetti.symmetry.find import symmetries
 
     return symmetries(model, "none" if wanted is None else wanted, None, time_limit)
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from definetti.constraints.graph.legal_tuples import factor_groups
-from definetti.constraints.graph.possible_values import hard_factors
+from definetti.constraints.graph.arc_consistency import hard_factors
+from definetti.constraints.graph.legal_states import factor_groups
 from definetti.errors import ModelError
 from definetti.estimators import ESTIMATORS, choose
 from definetti.inference.graph.events import flat_tuples

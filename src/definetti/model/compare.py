@@ -232,7 +232,7 @@ def _normal(t: float, parts: list[tuple[float | None, float | None]]) -> float:
 
     total = sum(e * e for e, _ in parts if e)
     dof = total**2 / sum(e**4 / float(stdtridf(0.975, quantile)) for e, quantile in known)
-    return float(math.copysign(ndtri(stdtr(dof, -abs(t))), t))
+    return math.copysign(min(-float(ndtri(stdtr(dof, -abs(t)))), abs(t)), t)  # the tail's chance may be below any float
 
 
 def _divergence(p: list[float], q: list[float]) -> float:

@@ -17,6 +17,7 @@ import numpy as np
 from definetti.errors import Notice
 
 Number = float | list[float] | None
+FIELDS = ("probability", "mcse", "half_width", "rhat", "ess")  # of an answer, in files
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class Estimate:
     constant: bool | list[bool] = False  # no draw differed from another: R-hat and effective size do not exist
 
     def __repr__(self) -> str:
-        return f"Estimate({show(self.probability)} ± {show(self.mcse)}, orbit of {self.orbit_size})"
+        return f"Estimate({show(self.probability)} ± {show(width(self))}, orbit of {self.orbit_size})"
 
 
 @dataclass(frozen=True)
@@ -139,11 +140,12 @@ class Marginals(Mapping[str, Estimate]):
         """The object of the JSON contract: orbits largest first, no NaN or infinity anywhere."""
         rows = sorted(self.orbits, key=lambda row: -row.size)
         out: dict[str, Any] = {
-            "queries": {text: _fields(e) | {"orbit_size": e.orbit_size} for text, e in self.queries.items()},
+            "queries": {text: fields(e) | {"orbit_size": e.orbit_size} for text, e in self.queries.items()},
             "orbits": [
-                {"representative": row.representative, "size": row.size} | _fields(row) for row in rows[:most_orbits]
+                {"representative": row.representative, "size": row.size} | fields(row) for row in rows[:most_orbits]
             ],
             "orbit_count": len(rows),
+            "trusted": self.trusted,
             "run": dict(self.run),
             "warnings": [{"kind": n.kind, "message": n.message} for n in self.notices],
         }
@@ -161,8 +163,8 @@ class Marginals(Mapping[str, Estimate]):
 
     def __repr__(self) -> str:
         head = f"Marginals({len(self.members)} variables in {len(self.orbits)} orbits"
-        worst = max((m for row in self.orbits for m in _numbers(row.mcse)), default=0.0)
-        tail = f", exact by {self.method}" if self.method else f", largest mcse {worst:.2g}"
+        worst = max((w for row in self.orbits for w in _numbers(width(row))), default=0.0)
+        tail = f", exact by {self.method}" if self.method else f", largest half-width {worst:.2g}"
         doubt = "" if self.trusted else ", NOT TRUSTED: " + ", ".join(sorted({n.kind for n in self.notices if n.fails}))
         return f"{head}{tail}{doubt})"
 
@@ -185,8 +187,16 @@ class Saved(Mapping[str, Estimate]):
         return len(self.estimates)
 
 
-def _fields(answer: Estimate | OrbitRow) -> dict[str, Any]:
-    return {key: _finite(getattr(answer, key)) for key in ("probability", "mcse", "rhat", "ess")}
+def fields(answer: Estimate | OrbitRow) -> dict[str, Any]:
+    """What files say of an answer."""
+    return {key: _finite(width(answer) if key == "half_width" else getattr(answer, key)) for key in FIELDS}
+
+
+def width(answer: Estimate | OrbitRow) -> Number:
+    """Half the width of a 95 % interval; 0 of an answer without error."""
+    if answer.half_width is not None or any(_numbers(answer.mcse)):
+        return answer.half_width
+    return answer.mcse
 
 
 def _finite(value: Any) -> Any:

@@ -220,7 +220,7 @@ def _search(program: list[Literal | str], variables: tuple[int, ...], model: Fac
     for variable in variables:
         card = int(model.cards[variable])
         if len(rows) * card > MOST_PARTIAL:
-            _too_many(text, len(rows) * card)
+            _too_many(text, len(rows) * card, at_least=True)
         values = np.tile(np.arange(card, dtype=np.int32), len(rows))
         rows = np.column_stack([np.repeat(rows, card, axis=0), values])
         rows = rows[_possible(program, rows, column)]
@@ -229,9 +229,10 @@ def _search(program: list[Literal | str], variables: tuple[int, ...], model: Fac
     return rows
 
 
-def _too_many(text: str, count: int) -> NoReturn:
-    what = f"the number of combinations of values to list for the query {text[:60]!r}"
-    raise TooLarge(what, count, MOST_TUPLES, "ask about fewer variables, or about a conjunction of literals")
+def _too_many(text: str, count: int, at_least: bool = False) -> NoReturn:
+    what = f"the list for the query {text[:60]!r}"
+    cure = "ask about fewer variables, or about a conjunction of literals"
+    raise TooLarge(what, count, MOST_TUPLES, cure, unit="combinations of values", at_least=at_least)
 
 
 def _possible(program: list[Literal | str], rows: np.ndarray, column: dict[int, int]) -> np.ndarray:

@@ -97,13 +97,9 @@ def _weights(logs: np.ndarray, start: np.ndarray) -> np.ndarray:
 def _own(model: FactorGraph) -> np.ndarray:
     """By literal: the sum of the logarithms of the factors of one variable alone."""
     own = np.zeros(int(model.literal_start[-1]))
-    single = np.flatnonzero(np.diff(model.scope_start) == 1)
-    variable = model.scope[model.scope_start[single]]
-    for card in np.unique(model.cards[variable]).tolist():
-        some = model.cards[variable] == card
-        to = model.literal_start[variable[some]][:, None] + np.arange(card)
-        at = model.table_start[model.table_of[single[some]]][:, None] + np.arange(card)
-        np.add.at(own, to, model.tables[at])
+    for alike in model.by_shape:
+        if alike.arity == 1:
+            np.add.at(own, model.literal_start[alike.scopes] + np.arange(alike.size), model.entries(alike))
     return own
 
 
@@ -111,7 +107,7 @@ def _shapes(model: FactorGraph) -> tuple[np.ndarray, np.ndarray]:
     """Width, place of the weights and strides of every table in use, and where each table's begin."""
     place, parts, size = np.zeros(len(model.table_start) - 1, dtype=np.int64), [np.zeros(0, np.int64)], 0
     for table, factor in zip(*np.unique(model.table_of, return_index=True), strict=True):
-        strides = model._strides[model.scope_start[factor] : model.scope_start[factor + 1]]
+        strides = model.strides[model.scope_start[factor] : model.scope_start[factor + 1]]
         parts.append(np.array([len(strides), model.table_start[table], *strides], dtype=np.int64))
         place[table] = size
         size += len(parts[-1])
@@ -120,7 +116,7 @@ def _shapes(model: FactorGraph) -> tuple[np.ndarray, np.ndarray]:
 
 def _records(model: FactorGraph, place: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """What the kernel reads at each variable, in one stream: number, shape and variables of each of its factors."""
-    widths = np.diff(model.scope_start)
+    widths = model.arity
     blocks = [
         (w, j, np.flatnonzero(widths == w).astype(np.int32))
         for w in np.unique(widths[widths > 1]).tolist()
@@ -152,7 +148,7 @@ def state_of(model: FactorGraph, x: np.ndarray, streams: np.ndarray, statistics:
     from definetti.samplers.kernels.mcsat_arrays import State
 
     n, literals = model.n, int(model.literal_start[-1])
-    widths = np.diff(model.scope_start)
+    widths = model.arity
     widest = np.sort(widths[widths > 1])[-MOST_ACTIVE:]  # what a component can hold at most
     capacity, touching = max(1, len(widest)), max(1, int(widest.sum()))
     return State(

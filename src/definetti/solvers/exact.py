@@ -4,26 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import log10
 from typing import Any, Protocol
 
 import numpy as np
 
-from definetti.constraints.graph.contract import Untied, untie
+from definetti import show
+from definetti.constraints.graph.contract import Contracted, contract
 from definetti.constraints.graph.legal_states import explain
-from definetti.constraints.logic.forced_atoms import told_in_formulas
+from definetti.constraints.logic.forced_atoms import explain_clashes
 from definetti.errors import ModelError, TooLarge, Unsatisfiable
 from definetti.model.graph.factors import FREE, FactorGraph
 from definetti.model.logic.theory import MarkovLogic
 from definetti.model.marginals import Estimate, Marginals, OrbitRow, Variables
 from definetti.model.queries import Query, parse_query
 from definetti.solvers.graph.eliminate import MOST_ENTRIES, eliminate
-from definetti.solvers.graph.elimination_order import Order, min_fill
-from definetti.solvers.graph.enumerate import MOST_STATES, enumerate_states, enumerated, show_count, state_bits
+from definetti.solvers.graph.elimination_order import CURE, Order, has_core, min_fill
+from definetti.solvers.graph.enumerate import MOST_STATES, enumerate_states, enumerated, state_bits
 from definetti.solvers.graph.solution import Solution, open_events
-from definetti.solvers.graph.width_bound import has_core
 
-CURE = "use sampling, or observe some variables"
 MOST_BITS = 33  #: of states that are enumerated over orbits, if the group is large enough
 MOST_FACTORS = 300_000  #: of a ground model that elimination is tried on
 METHODS = ("auto", "lifted", "enumerate", "eliminate", "orbits")
@@ -63,7 +61,7 @@ def exact(
     if cardinality:
         return _given(model, queries, method, cardinality)
     if isinstance(model, MarkovLogic):
-        with told_in_formulas(model):
+        with explain_clashes(model):
             return _of_logic(model, queries, method)
     if method == "lifted":
         raise ModelError("lifted counting is for Markov logic; a factor graph has no logical variables")
@@ -139,26 +137,20 @@ def _lifted(model: MarkovLogic, queries: Sequence[str | Query], method: str) -> 
     except TooLarge as refusal:
         if method == "lifted":
             raise
-        return None, f"{refusal.what} is {min(refusal.size, 1e300):.4g}"
+        return None, refusal.finding
 
 
 def _refused(model: MarkovLogic, reason: str, refusal: TooLarge) -> TooLarge:
     """Nothing fits: why not lifted, how many states, and what grounding would need."""
-    states = _state_text(model)
-    what = f"the exact answer ({reason}; {states}; grounded: {refusal.what})"
-    return TooLarge(what, refusal.size, refusal.limit, "sample it: `marginals` needs no ground model")
+    what = f"the exact answer ({reason}; {_state_text(model)})"
+    cure, unit = "sample it: `marginals` needs no ground model", refusal.unit or f"as {refusal.what}"
+    return TooLarge(what, refusal.size, refusal.limit, cure, unit=unit, at_least=refusal.at_least)
 
 
 def _state_text(model: MarkovLogic) -> str:
     """An upper bound of the number of states: every atom that is not observed is free."""
-    observed = sum(len(known.values) for name, known in model.evidence.items() if name not in model.closed)
-    for name in model.closed:
-        size = 1
-        for k in model.shape(name):
-            size *= k
-        observed += size - len(model.unknown.get(name, ()))
-    bits = model.atom_count - observed
-    return f"{show_count(bits)} states" if bits < 20 else f"10^{int(bits * log10(2))} states"
+    bits = sum(model.knowledge.free_count(name) for name in model.predicates)
+    return f"{show.power_of_two(bits)} states"
 
 
 def _ground(model: MarkovLogic, queries: Sequence[str | Query]) -> tuple[FactorGraph, list[Query], Rows | None]:
@@ -169,7 +161,7 @@ def _ground(model: MarkovLogic, queries: Sequence[str | Query]) -> tuple[FactorG
 
     size = ground_size(model)
     if size.factors > MOST_FACTORS:
-        raise TooLarge("the number of ground formulas", size.factors, MOST_FACTORS, "sample it instead")
+        raise TooLarge("the ground model", size.factors, MOST_FACTORS, "sample it instead", unit="ground formulas")
     graph = ground(model)
     asked = [*ground_queries(model, [q for q in queries if isinstance(q, str)])]
     asked += [q for q in queries if isinstance(q, Query)]
@@ -207,16 +199,16 @@ def _solve(model: FactorGraph, queries: Sequence[Query], method: str) -> tuple[S
         if found is None:
             raise ModelError("enumeration over orbits answers queries about single variables only")
         return found, method
-    untied = untie(model)
-    if not untied.merged:
-        return _cheaper(untied.model, queries)
-    solution, used = _cheaper(untied.core, [untied.query(query) for query in queries])
-    return replace(solution, literals=_of_model(untied, solution)), used
+    contracted = contract(model)
+    if not contracted.merged:
+        return _cheaper(contracted.model, queries)
+    solution, used = _cheaper(contracted.core, [contracted.query(query) for query in queries])
+    return replace(solution, literals=_of_model(contracted, solution)), used
 
 
-def _of_model(untied: Untied, solution: Solution) -> np.ndarray:
+def _of_model(contracted: Contracted, solution: Solution) -> np.ndarray:
     """P(x_i = v) is the sum over the values of the core variable that mean it."""
-    core, links, model = untied.core, untied.links, untied.model
+    core, links, model = contracted.core, contracted.links, contracted.model
     parts = [
         np.bincount(links.function(i), weights=solution.marginal(core, int(links.parent[i])), minlength=int(card))
         for i, card in enumerate(model.cards.tolist())
@@ -241,27 +233,27 @@ def _cheaper(simple: FactorGraph, queries: Sequence[Query]) -> tuple[Solution, s
             found = None
         if found is not None:
             return found, "orbits"
-    what = f"the exact answer (enumeration: {show_count(bits)} states, elimination: table entries, at least)"
-    raise TooLarge(what, order.size, order.limit, order.cure)
+    what = f"the exact answer ({show.power_of_two(bits)} states) by elimination"
+    raise TooLarge(what, order.size, order.limit, order.cure, unit=order.unit, at_least=True)
 
 
 def _by_orbits(model: FactorGraph, queries: Sequence[Query]) -> Solution | None:
     """One state for each orbit; None where an event is asked for."""
-    from definetti.solvers.graph.orbit_enumerate import orbit_solution
-    from definetti.symmetry.graph.group import Symmetries
-    from definetti.symmetry.graph.group import symmetries as find
+    from definetti.solvers.graph.enumerate import orbit_solution
+    from definetti.symmetry.find import symmetries as find
+    from definetti.symmetry.graph.group import GraphSymmetries
 
     if any(query.kind == "event" for query in queries):
         return None
     group = find(model, "literals")
-    assert isinstance(group, Symmetries)
+    assert isinstance(group, GraphSymmetries)
     return orbit_solution(group)
 
 
 def _order(model: FactorGraph) -> Order | TooLarge:
     width = int(np.log2(MOST_ENTRIES))
     if has_core(model, width):  # then some table has more entries than allowed, whatever the order
-        return TooLarge("a table of elimination, in entries, at least", 2.0 ** (width + 1), MOST_ENTRIES, CURE)
+        return TooLarge("elimination", 2 ** (width + 1), MOST_ENTRIES, CURE, unit="table entries", at_least=True)
     try:
         return min_fill(model, MOST_ENTRIES)
     except TooLarge as refusal:

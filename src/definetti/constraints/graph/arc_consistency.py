@@ -1,8 +1,7 @@
-"""What hard factors imply by themselves: values that cannot be, values that are forced, values that come and go
-together.
+"""Arc consistency of the hard factors: which values are possible, which are forced, which imply each other.
 
-Each hard factor strikes out the values that none of its possible entries supports, until nothing changes (arc
-consistency); and in factors over pairs a value may allow only one value of its neighbour, an implication. Chains of
+Each hard factor (one with impossible entries) strikes out the values that none of its possible entries supports, until
+nothing changes. In factors over pairs a value may allow only one value of its neighbour, an implication; chains of
 implications are followed.
 """
 
@@ -12,11 +11,17 @@ from collections import deque
 
 import numpy as np
 
-from definetti.constraints.graph.possible_values import hard_factors
 from definetti.errors import Unsatisfiable
 from definetti.model.graph.factors import FREE, FactorGraph
 
 MOST_STEPS = 500_000  # along implications, when looking for values that contradict themselves
+
+
+def hard_factors(model: FactorGraph) -> np.ndarray:
+    """The factors with impossible entries."""
+    which = np.repeat(np.arange(len(model.table_start) - 1), np.diff(model.table_start))
+    impossible = np.bincount(which[np.isneginf(model.tables)], minlength=len(model.table_start) - 1) > 0
+    return np.flatnonzero(impossible[model.table_of])
 
 
 def possible_values(model: FactorGraph) -> list[int]:
@@ -24,33 +29,58 @@ def possible_values(model: FactorGraph) -> list[int]:
     full = [(1 << card) - 1 for card in model.cards.tolist()]
     domain = [f if seen == FREE else 1 << seen for f, seen in zip(full, model.evidence.tolist(), strict=True)]
     factors = hard_factors(model)
-    scopes = [tuple(model.variables(k).tolist()) for k in factors.tolist()]
-    tables = model.table_of[factors].tolist()
-    touching: dict[int, list[int]] = {}
-    for f, scope in enumerate(scopes):
-        for i in scope:
-            touching.setdefault(i, []).append(f)
+    position = np.full(model.factor_count, -1, dtype=np.int64)
+    position[factors] = np.arange(len(factors))
+    inside = np.flatnonzero(position[model.owner_of] >= 0)  # the entries of `scope` in hard factors
+    inside = inside[np.argsort(model.scope[inside], kind="stable")]
+    touching = position[model.owner_of[inside]]
+    start = np.searchsorted(model.scope[inside], np.arange(model.n + 1)).tolist()
+    waiting = deque(_striking(model, factors).tolist())
+    queued = np.zeros(len(factors), dtype=bool)
+    queued[list(waiting)] = True
     known: dict[tuple[int, ...], tuple[int, ...]] = {}
-    waiting, queued = deque(range(len(scopes))), [True] * len(scopes)
     while waiting:
         f = waiting.popleft()
         queued[f] = False
-        before = tuple(domain[i] for i in scopes[f])
-        key = (tables[f], *before)
+        scope = model.variables(int(factors[f])).tolist()
+        before = tuple(domain[i] for i in scope)
+        key = (int(model.table_of[factors[f]]), *before)
         if key not in known:
             known[key] = _supported(model.table(int(factors[f])), before)
-        for i, now in zip(scopes[f], known[key], strict=True):
+        for i, now in zip(scope, known[key], strict=True):
             if now == domain[i]:
                 continue
             domain[i] = now
-            for g in touching[i]:
-                if not queued[g]:
-                    queued[g] = True
-                    waiting.append(g)
+            more = touching[start[i] : start[i + 1]]
+            more = more[~queued[more]]
+            queued[more] = True
+            waiting.extend(more.tolist())
     for i, values in enumerate(domain):
         if not values:
             raise Unsatisfiable(f"no state is possible: the hard factors leave no value for {model.names[i]}")
     return domain
+
+
+def _striking(model: FactorGraph, factors: np.ndarray) -> np.ndarray:
+    """Which of the hard factors may strike out a value at once: by their tables alone, or by an observed variable."""
+    tables, first, which = np.unique(model.table_of[factors], return_index=True, return_inverse=True)
+    strikes = np.zeros(len(tables), dtype=bool)
+    for t, k in enumerate(factors[first].tolist()):
+        full = tuple((1 << card) - 1 for card in model.shape(k))
+        strikes[t] = _supported(model.table(k), full) != full
+    observed = np.zeros(model.factor_count, dtype=bool)
+    observed[model.owner_of[model.evidence[model.scope] != FREE]] = True
+    return np.flatnonzero(strikes[which.ravel()] | observed[factors])
+
+
+def possible_literals(model: FactorGraph) -> np.ndarray:
+    """bool[L]: false only where no possible state has the literal (arc consistency does not find all such)."""
+    possible = np.ones(int(model.literal_start[-1]), dtype=bool)
+    for i, (values, card) in enumerate(zip(possible_values(model), model.cards.tolist(), strict=True)):
+        if values != (1 << card) - 1:
+            first = int(model.literal_start[i])
+            possible[first : first + card] = [values >> v & 1 for v in range(card)]
+    return possible
 
 
 def _supported(table: np.ndarray, domains: tuple[int, ...]) -> tuple[int, ...]:
@@ -81,7 +111,7 @@ def _bits(flags: np.ndarray) -> int:
 def implications(model: FactorGraph, domain: list[int]) -> tuple[np.ndarray, np.ndarray]:
     """(from, to): literals such that the first implies the second by one hard factor over two variables."""
     factors = hard_factors(model)
-    pairs = factors[np.diff(model.scope_start)[factors] == 2]
+    pairs = factors[model.arity[factors] == 2]
     known: dict[tuple[int, int, int], list[tuple[int, int, int, int]]] = {}
     start, sources, targets = model.literal_start.tolist(), [], []
     for k in pairs.tolist():
@@ -104,7 +134,7 @@ def _only(allowed: np.ndarray) -> list[tuple[int, int, int, int]]:
     return out
 
 
-def equivalent(model: FactorGraph, sources: np.ndarray, targets: np.ndarray) -> np.ndarray:
+def equivalence_labels(model: FactorGraph, sources: np.ndarray, targets: np.ndarray) -> np.ndarray:
     """int64[L]: literals with the same number imply each other."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
@@ -114,12 +144,12 @@ def equivalent(model: FactorGraph, sources: np.ndarray, targets: np.ndarray) -> 
     return connected_components(graph.tocsr(), directed=True, connection="strong")[1].astype(np.int64)
 
 
-def contradicted(model: FactorGraph, sources: np.ndarray, targets: np.ndarray) -> list[int]:
+def contradictory_literals(model: FactorGraph, sources: np.ndarray, targets: np.ndarray) -> list[int]:
     """Literals that imply, along chains, two values of one variable (as far as MOST_STEPS go)."""
     after: dict[int, list[int]] = {}
     for a, b in zip(sources.tolist(), targets.tolist(), strict=True):
         after.setdefault(a, []).append(b)
-    variable = np.repeat(np.arange(model.n), model.cards).tolist()
+    variable = model.variable_of.tolist()
     out, steps = [], 0
     for literal in after:
         held, waiting = {variable[literal]: literal}, [literal]

@@ -1,19 +1,23 @@
-"""Can moves of one variable at a time lead from every legal state to every other? Decided where that is cheap.
+"""Connected parts of the hard factors, their legal tuples, and whether single-variable moves connect all legal states.
 
-Two ways. A variable has a *safe* value if changing it to that value never breaks a hard factor: if all variables have
-one, perhaps after others have been put at theirs, every state leads to the same one. And the connected parts of the
-hard factors are independent of each other, so that a part with few states is decided by listing them.
+Irreducibility of single-site moves is decided where that is cheap, in two ways. A variable has a *safe* value if
+changing it to that value never breaks a hard factor: if all variables have one, perhaps after others have been put at
+theirs, every state leads to the same one. And connected parts of the hard factors are independent of each other, so
+that a part with few states is decided by listing them.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from definetti.constraints.graph.legal_tuples import Part, components
-from definetti.constraints.graph.possible_values import hard_factors
+from definetti.constraints.graph.arc_consistency import hard_factors
 from definetti.model.graph.factors import FREE, FactorGraph
 
 MOST_STATES = 2**18  # of one connected part
+MOST_FACTORS = 500  # of a part whose legal tuples are listed
+WIDEST = 2**18  # tuples looked at while the legal ones are listed
+
+Part = tuple[tuple[int, ...], np.ndarray]  # a hard factor: variables, and which of their entries are possible
 
 
 def single_moves_connect(model: FactorGraph, limit: int = MOST_STATES) -> bool | None:
@@ -102,3 +106,58 @@ def regions(legal: np.ndarray) -> int:
     count = int(legal.sum())
     graph = coo_array((np.ones(len(a), dtype=np.int8), (a, b)), shape=(count, count))
     return int(connected_components(graph.tocsr(), directed=False)[0])
+
+
+# --- parts and their legal tuples ------------------------------------------------------------------------------------
+
+
+def components(parts: list[Part]) -> list[list[Part]]:
+    """Hard factors that share variables, directly or through others."""
+    head: dict[int, int] = {}
+
+    def find(i: int) -> int:
+        while head.setdefault(i, i) != i:
+            head[i] = head[head[i]]
+            i = head[i]
+        return i
+
+    for scope, _ in parts:
+        for i in scope[1:]:
+            head[find(i)] = find(scope[0])
+    together: dict[int, list[Part]] = {}
+    for part in parts:
+        together.setdefault(find(part[0][0]), []).append(part)
+    return list(together.values())
+
+
+def legal_tuples(model: FactorGraph, parts: list[Part], most: int) -> tuple[list[int], np.ndarray] | None:
+    """The variables of these hard factors and their legal tuples; None if there are more than `most`.
+
+    Variables are added one after the other; what no possible entry of some factor continues is dropped at once.
+    """
+    if len(parts) > MOST_FACTORS:
+        return None
+    variables = _along_factors(parts)
+    tuples = np.zeros((1, 0), dtype=np.int64)
+    for count, i in enumerate(variables, start=1):
+        card = int(model.cards[i])
+        if len(tuples) * card > WIDEST:
+            return None
+        tuples = np.column_stack([np.repeat(tuples, card, axis=0), np.tile(np.arange(card), len(tuples))])
+        place = {v: c for c, v in enumerate(variables[:count])}
+        for scope, allowed in parts:
+            if i in scope:
+                later = tuple(axis for axis, v in enumerate(scope) if v not in place)
+                seen = [place[v] for v in scope if v in place]
+                tuples = tuples[np.asarray(allowed.any(axis=later))[tuple(tuples[:, seen].T)]]
+    return (variables, tuples) if len(tuples) <= most else None
+
+
+def _along_factors(parts: list[Part]) -> list[int]:
+    """The variables such that each factor's follow closely on one another."""
+    out: dict[int, None] = {}
+    waiting = sorted((scope for scope, _ in parts), key=lambda scope: (len(scope), scope))
+    while waiting:
+        at = max(range(len(waiting)), key=lambda k: (sum(i in out for i in waiting[k]), -len(waiting[k])))
+        out.update(dict.fromkeys(waiting.pop(at)))
+    return list(out)

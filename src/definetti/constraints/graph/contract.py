@@ -1,16 +1,16 @@
-"""untie: variables that hard factors hold together become one variable; what they force becomes evidence.
+"""Contraction of tied variables: hard factors are propagated, and variables they tie together become one variable.
 
 The result is a *core*, an ordinary simplified factor graph over fewer variables, and for every variable of the model
-the core variable that it is a function of. Three things are done until nothing changes:
+the core variable that it is a function of. Three steps are repeated until nothing changes:
 
-1. values that the hard factors force are put in as evidence (`consistency.py`);
-2. variables whose values imply each other, along chains of hard pairs, become one variable (x = y, x ≠ y, any one-to-
-   one relation);
-3. a hard factor whose possible entries cannot be connected by changing one variable at a time (one-of-k, parity, y =
-   f(x)) becomes one variable whose values are these entries, if they are few and no table grows too large.
+1. forced values become evidence (arc consistency);
+2. variables whose values are equivalent, along chains of implications between hard pairs, become one variable (x = y,
+   x ≠ y, any one-to-one relation);
+3. a hard factor whose possible entries single-variable moves do not connect (one-of-k, parity, y = f(x)) becomes one
+   variable whose values are these entries, if they are few and no table grows too large.
 
-Single-site moves on the core are moves of whole classes on the model, and symmetries of the core carry more than
-those of the model.
+Single-site moves on the core are moves of whole classes of the model's variables, and symmetries of the core carry more
+than those of the model.
 """
 
 from __future__ import annotations
@@ -20,14 +20,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from definetti.constraints.graph.arc_consistency import (
-    contradicted,
-    equivalent,
+    contradictory_literals,
+    equivalence_labels,
+    hard_factors,
     implications,
     possible_entries,
     possible_values,
 )
-from definetti.constraints.graph.legal_tuples import Part, components, legal_tuples
-from definetti.constraints.graph.possible_values import hard_factors
+from definetti.constraints.graph.connectivity import Part, components, legal_tuples
+from definetti.constraints.graph.legal_states import refuse_cancelling
 from definetti.errors import TooLarge
 from definetti.model.graph.factors import FREE, FactorGraph, frozen
 from definetti.model.graph.simplify import simplify
@@ -64,7 +65,7 @@ def identity(model: FactorGraph) -> Links:
 
 
 @dataclass(frozen=True, eq=False)
-class Untied:
+class Contracted:
     """A model, with all that is forced as evidence; its core; and its variables as functions of the core's."""
 
     model: FactorGraph
@@ -91,9 +92,8 @@ class Untied:
         shape = [int(c) for c in self.core.cards[parents]]
         size = int(np.prod(shape, dtype=np.float64))
         if size > MOST_TUPLES:
-            raise TooLarge(
-                "the number of states of a query's variables", size, MOST_TUPLES, "ask about fewer at a time"
-            )
+            cure = "ask about fewer at a time"
+            raise TooLarge("the number of states of a query's variables", size, MOST_TUPLES, cure)
         grid = np.indices(shape).reshape(len(shape), -1)
         values = np.stack(
             [self.links.function(i)[grid[p]] for i, p in zip(query.variables, which.ravel().tolist(), strict=True)],
@@ -104,45 +104,46 @@ class Untied:
         return Query(query.text, tuple(parents.tolist()), "event", grid.T[holds].astype(np.int32))
 
 
-def untie(model: FactorGraph) -> Untied:
-    """See above. A model without hard factors is its own core."""
+def contract(model: FactorGraph) -> Contracted:
+    """The core of a model, and the model's variables as functions of it. Without hard factors it is the model."""
     simple = core = simplify(model)
+    refuse_cancelling(simple)
     links = identity(simple)
     while len(hard_factors(core)):
-        core, step = _tightened(core)
+        core, step = _propagate(core)
         if step is None:
             break
-        core, links = simplify(_substituted(core, step)), links.then(step)
+        core, links = simplify(_substitute(core, step)), links.then(step)
     known = core.evidence[links.parent]
     forced = np.flatnonzero((known != FREE) & (simple.evidence == FREE))
     if len(forced):
         evidence = simple.evidence.copy()
         evidence[forced] = [links.function(i)[known[i]] for i in forced.tolist()]
         simple = simplify(replace(simple, evidence=frozen(evidence)))
-    return Untied(simple, simple if core.n == simple.n else core, links)
+    return Contracted(simple, simple if core.n == simple.n else core, links)
 
 
-def _tightened(core: FactorGraph) -> tuple[FactorGraph, Links | None]:
+def _propagate(core: FactorGraph) -> tuple[FactorGraph, Links | None]:
     """The core with what is forced as evidence, and the next merging, if any."""
     while True:
         domain = possible_values(core)
-        fixed = _with_forced(core, domain)
+        fixed = _observe_forced(core, domain)
         if fixed is not core:
             core = fixed
             continue
         arcs = implications(core, domain)
         classes = _equivalence_classes(core, domain, *arcs)
         if classes:
-            return core, _linked(core, classes)
-        impossible = contradicted(core, *arcs)
+            return core, _link_classes(core, classes)
+        impossible = contradictory_literals(core, *arcs)
         if impossible:
-            core = without(core, impossible)
+            core = forbid_literals(core, impossible)
             continue
-        classes = _entangled(core, domain)
-        return core, _linked(core, classes) if classes else None
+        classes = _disconnected_factors(core, domain)
+        return core, _link_classes(core, classes) if classes else None
 
 
-def _with_forced(core: FactorGraph, domain: list[int]) -> FactorGraph:
+def _observe_forced(core: FactorGraph, domain: list[int]) -> FactorGraph:
     """Variables with one value left are observed from now on."""
     single = [i for i in core.free.tolist() if domain[i] & (domain[i] - 1) == 0]
     if not single:
@@ -152,7 +153,7 @@ def _with_forced(core: FactorGraph, domain: list[int]) -> FactorGraph:
     return simplify(replace(core, evidence=frozen(evidence)))
 
 
-def without(core: FactorGraph, literals: list[int]) -> FactorGraph:
+def forbid_literals(core: FactorGraph, literals: list[int]) -> FactorGraph:
     """The model with these literals impossible: one more unary factor each."""
     start = core.literal_start
     scopes, tables = [core.scope], [core.tables]
@@ -182,10 +183,10 @@ Class = tuple[list[int], np.ndarray]  # variables, and their values together: in
 
 
 def _equivalence_classes(core: FactorGraph, domain: list[int], sources: np.ndarray, targets: np.ndarray) -> list[Class]:
-    """Rule 2: variables whose possible values are the same classes of equivalent literals."""
+    """Rule 2: variables whose possible values are the same classes of equivalence_labels literals."""
     if not len(sources):
         return []
-    label = equivalent(core, sources, targets).tolist()
+    label = equivalence_labels(core, sources, targets).tolist()
     start = core.literal_start.tolist()
     sharing: dict[tuple[int, ...], list[int]] = {}
     labels: dict[int, dict[int, int]] = {}
@@ -202,7 +203,7 @@ def _equivalence_classes(core: FactorGraph, domain: list[int], sources: np.ndarr
     return out
 
 
-def _entangled(core: FactorGraph, domain: list[int]) -> list[Class]:
+def _disconnected_factors(core: FactorGraph, domain: list[int]) -> list[Class]:
     """Rule 3: hard factors whose possible entries single moves do not connect.
 
     Those that share variables are taken together, which every symmetry respects, if their legal tuples are few; else
@@ -216,7 +217,7 @@ def _entangled(core: FactorGraph, domain: list[int]) -> list[Class]:
         if len(scope) > 1 and key not in known:
             allowed = possible_entries(core.table(k), key[1:])
             few = int(allowed.sum()) <= MOST_VALUES
-            known[key] = allowed if few and not connected(np.argwhere(allowed)) else None
+            known[key] = allowed if few and not entries_connected(np.argwhere(allowed)) else None
         allowed = known.get(key)
         if allowed is not None:
             found.append((int(allowed.sum()), (scope, allowed)))
@@ -232,13 +233,13 @@ def _entangled(core: FactorGraph, domain: list[int]) -> list[Class]:
     taken: set[int] = set()
     out = []
     for scope, entries in candidates:
-        if taken.isdisjoint(scope) and _grow(core, scope, len(entries), size, touching):
+        if taken.isdisjoint(scope) and _tables_stay_small(core, scope, len(entries), size, touching):
             taken.update(scope)
             out.append((scope, entries.astype(np.int64)))
     return out
 
 
-def connected(entries: np.ndarray) -> bool:
+def entries_connected(entries: np.ndarray) -> bool:
     """Whether changing one variable at a time leads from every entry to every other."""
     reached, left = [entries[0]], list(entries[1:])
     while reached and left:
@@ -254,14 +255,13 @@ def _table_sizes(core: FactorGraph) -> list[int]:
 
 
 def _touching(core: FactorGraph) -> dict[int, list[int]]:
-    factor = np.repeat(np.arange(core.factor_count), np.diff(core.scope_start)).tolist()
     out: dict[int, list[int]] = {}
-    for i, k in zip(core.scope.tolist(), factor, strict=True):
+    for i, k in zip(core.scope.tolist(), core.owner_of.tolist(), strict=True):
         out.setdefault(i, []).append(k)
     return out
 
 
-def _grow(
+def _tables_stay_small(
     core: FactorGraph, scope: list[int], count: int, size: dict[int, int], touching: dict[int, list[int]]
 ) -> bool:
     """Enter the sizes of tables after a merging, unless one would be too large."""
@@ -278,12 +278,12 @@ def _grow(
 # --- the smaller model ---------------------------------------------------------------------------------------------
 
 
-def merged(model: FactorGraph, classes: list[Class]) -> FactorGraph:
+def merge_classes(model: FactorGraph, classes: list[Class]) -> FactorGraph:
     """The same distribution with each class of variables as one variable."""
-    return simplify(_substituted(model, _linked(model, classes))) if classes else model
+    return simplify(_substitute(model, _link_classes(model, classes))) if classes else model
 
 
-def _linked(core: FactorGraph, classes: list[Class]) -> Links:
+def _link_classes(core: FactorGraph, classes: list[Class]) -> Links:
     """Each class becomes one variable, in the place of its first member; the others keep their order."""
     keep = np.ones(core.n, dtype=bool)
     head = np.arange(core.n)
@@ -308,7 +308,7 @@ def _linked(core: FactorGraph, classes: list[Class]) -> Links:
     return Links(place[head], map_of, tuple(made))
 
 
-def _substituted(core: FactorGraph, links: Links) -> FactorGraph:
+def _substitute(core: FactorGraph, links: Links) -> FactorGraph:
     """The same distribution over the new variables: every table looked up through the functions."""
     count = int(links.parent.max()) + 1
     lead = np.full(count, -1, dtype=np.int64)
@@ -317,9 +317,8 @@ def _substituted(core: FactorGraph, links: Links) -> FactorGraph:
     scopes: list[np.ndarray] = []
     tables: list[np.ndarray] = []
     table_of: list[np.ndarray] = []
-    arity = np.diff(core.scope_start)
-    for k in np.unique(arity).tolist():
-        factors = np.flatnonzero(arity == k)
+    for k in np.unique(core.arity).tolist():
+        factors = np.flatnonzero(core.arity == k)
         scope = core.scope[core.scope_start[factors][:, None] + np.arange(k)].reshape(len(factors), k)
         parent = links.parent[scope]
         pattern = (parent[:, :, None] == parent[:, None, :]).argmax(axis=2)  # the first place with the same parent
@@ -329,7 +328,7 @@ def _substituted(core: FactorGraph, links: Links) -> FactorGraph:
         for at, mine in zip(
             first.tolist(), np.split(order, np.flatnonzero(np.diff(which.ravel()[order])) + 1), strict=True
         ):
-            table = _looked_up(core.table(int(factors[at])), [links.function(i) for i in scope[at]], pattern[at])
+            table = _look_up(core.table(int(factors[at])), [links.function(i) for i in scope[at]], pattern[at])
             distinct = np.unique(pattern[at])
             scopes += list(parent[mine][:, distinct])
             table_of.append(np.full(len(mine), len(tables)))
@@ -351,7 +350,7 @@ def _substituted(core: FactorGraph, links: Links) -> FactorGraph:
     )
 
 
-def _looked_up(table: np.ndarray, functions: list[np.ndarray], pattern: np.ndarray) -> np.ndarray:
+def _look_up(table: np.ndarray, functions: list[np.ndarray], pattern: np.ndarray) -> np.ndarray:
     """The table over the distinct parents: entry = table[f_1(parent of 1), f_2(parent of 2), …]."""
     distinct = np.unique(pattern).tolist()
     index = []

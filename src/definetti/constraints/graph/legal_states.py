@@ -1,31 +1,35 @@
-"""Satisfiability of the hard factors: legal states near wished-for values, whether a value is possible, and what
-clashes.
+"""Satisfiability of the hard factors: legal states near preferred values, possible values, minimal unsatisfiable
+subsets, and penalties that are so large that they act like hard factors.
 
 A variable with two values is one Boolean of the solver (true = value 1); one with more values has a Boolean for each.
-Forbidden combinations are clauses (`constraints/graph/legal_tuples.py`). Only `x is not v` occurs for variables with
-more values, so that a solver's answer with several values true is a choice among legal ones. Every search is bounded
-by its conflicts: a value about which it does not tell counts as possible, a legal state that it does not find is an
-error.
+Forbidden combinations are clauses, made from cubes: a *cube* is a forbidden combination of some of a factor's
+variables, whatever the others are. Only `x is not v` occurs for variables with more values, so that a solver's answer
+with several values true is a choice among legal ones. Searches have a conflict budget: a value for which it is used up
+counts as possible, a legal state that is not found is an `Undecided` error.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from definetti.constraints.graph.legal_tuples import cubes, factor_groups
-from definetti.constraints.graph.possible_values import hard_factors
-from definetti.constraints.logic.legal_states import FEW_CONFLICTS, SOLVER, SOME_CONFLICTS, answer
-from definetti.errors import ModelError, Unsatisfiable
-from definetti.model.graph.factors import FREE, FactorGraph
+from definetti.constraints.graph.arc_consistency import hard_factors
+from definetti.constraints.graph.connectivity import components
+from definetti.constraints.sat import SHRINK_SECONDS, SOME_CONFLICTS, decide, new_solver, shrink, undecided
+from definetti.errors import Unsatisfiable
+from definetti.model.graph.factors import FREE, FactorGraph, frozen
+from definetti.model.graph.simplify import LARGE, PRECISION, cancelling
 
 MOST_SPENT = 100_000  # conflicts: of a search for a legal state, of all questions about values together
 SEARCHING = 2.0  # seconds spent on finding values that no legal state has
-SHRINKING = 3.0  # seconds spent on making a clash smaller
-SHOWN = 12  # factors and observations of a clash that are named
+SHOWN = 12  # factors and observations of an unsatisfiable subset that are named
+
+
+Cube = tuple[tuple[int, int], ...]  # (axis, value) pairs
 
 
 class Encoding:
@@ -81,9 +85,7 @@ class Encoding:
 
     def solver(self) -> Any:
         """A solver that holds the hard factors and the evidence."""
-        from pysat.solvers import Solver
-
-        solver = Solver(name=SOLVER)
+        solver = new_solver()
         solver.append_formula(self.domain_clauses())
         for _, clauses in self.clauses():
             solver.append_formula(clauses.tolist())
@@ -102,7 +104,7 @@ class Encoding:
         return np.where(signs[1:], numbers, -numbers).tolist()
 
     def decode(self, model: list[int], state: np.ndarray) -> None:
-        """Put the solver's answer into a state: the wished-for value where it is true, else the first true one."""
+        """Put the solver's answer into a state: the preferred value where it is true, else the first true one."""
         true = np.zeros(self.count + 1, dtype=bool)
         answer = np.array(model[: self.count], dtype=np.int64)
         true[answer[answer > 0]] = True
@@ -112,6 +114,43 @@ class Encoding:
             values = true[self.first[i] + np.arange(int(self.model.cards[i]))]
             if not values[state[i]]:
                 state[i] = int(np.argmax(values))
+
+
+# --- forbidden combinations ------------------------------------------------------------------------------------------
+
+
+def cubes(forbidden: np.ndarray) -> list[Cube]:
+    """Cubes that cover exactly the true entries: each starts at an entry and lets go of every axis it can."""
+    forbidden = np.asarray(forbidden)
+    left = np.array(forbidden)
+    out: list[Cube] = []
+    for entry in np.argwhere(forbidden):
+        if not left[tuple(entry)]:
+            continue
+        place: list[int | slice] = [int(v) for v in entry]
+        for axis in range(forbidden.ndim):
+            held, place[axis] = place[axis], slice(None)
+            if not forbidden[tuple(place)].all():
+                place[axis] = held
+        left[tuple(place)] = False
+        out.append(tuple((axis, v) for axis, v in enumerate(place) if not isinstance(v, slice)))
+    return out
+
+
+def factor_groups(model: FactorGraph, factors: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+    """The factors that share a table and a shape, as (factors, scopes[m, k]), in the order of the tables."""
+    chosen = np.zeros(model.factor_count, dtype=bool)
+    chosen[factors] = True
+    found: list[tuple[int, np.ndarray, np.ndarray]] = []
+    for alike in model.by_shape:
+        mine = alike.take(chosen[alike.factors])
+        for table in np.unique(mine.tables).tolist():
+            same = mine.take(mine.tables == table)
+            found.append((table, same.factors, same.scopes))
+    return [(mine, scopes) for _, mine, scopes in sorted(found, key=lambda group: group[0])]
+
+
+# --- legal states ----------------------------------------------------------------------------------------------------
 
 
 def legalise(model: FactorGraph, states: np.ndarray, rng: np.random.Generator) -> None:
@@ -125,12 +164,9 @@ def legalise(model: FactorGraph, states: np.ndarray, rng: np.random.Generator) -
     with encoding.solver() as solver:
         for k in wrong.tolist():
             solver.set_phases(encoding.phases(states[k]))
-            found = answer(solver, (), MOST_SPENT)
+            found = decide(solver, (), MOST_SPENT)
             if found is None:
-                raise ModelError(
-                    f"no legal state was found: after {MOST_SPENT:,} conflicts the search does not tell whether "
-                    "the hard factors and the evidence allow one; leave out or soften hard factors"
-                )
+                raise undecided(MOST_SPENT, "leave out or soften hard factors")
             if not found:
                 raise explain(model)
             encoding.decode(solver.get_model(), states[k])
@@ -138,9 +174,9 @@ def legalise(model: FactorGraph, states: np.ndarray, rng: np.random.Generator) -
 
 
 def _may_be(solver: Any, literals: list[int]) -> bool:
-    """Whether some legal state has these literals; if the search does not tell, it may be."""
+    """Whether some legal state has these literals; if the search is not decided, it may be."""
     left = MOST_SPENT - solver.accum_stats()["conflicts"]
-    return left <= 0 or answer(solver, literals, min(left, SOME_CONFLICTS)) is not False
+    return left <= 0 or decide(solver, literals, min(left, SOME_CONFLICTS)) is not False
 
 
 def violated(model: FactorGraph, states: np.ndarray) -> np.ndarray:
@@ -187,11 +223,11 @@ def impossible_literals(model: FactorGraph, seconds: float = SEARCHING) -> np.nd
     with encoding.solver() as solver:
 
         def look(literal: int | None) -> bool | None:
-            for card in np.unique(model.cards[free]).tolist():  # wish for the first value that has not been seen
+            for card in np.unique(model.cards[free]).tolist():  # prefer the first value that has not been seen
                 mine = free[model.cards[free] == card]
                 state[mine] = np.argmin(seen[model.literal_start[mine][:, None] + np.arange(card)], axis=1)
             solver.set_phases(encoding.phases(state))
-            found = answer(solver, [] if literal is None else [literal], SOME_CONFLICTS)
+            found = decide(solver, [] if literal is None else [literal], SOME_CONFLICTS)
             if not found:
                 return found
             encoding.decode(solver.get_model(), state)
@@ -235,12 +271,68 @@ def possible_tuples(model: FactorGraph, questions: Sequence[tuple[Sequence[int],
     return out
 
 
-# --- what clashes ------------------------------------------------------------------------------------------------
+# --- large penalties -----------------------------------------------------------------------------------------------
+
+
+def refuse_cancelling(model: FactorGraph) -> None:
+    """`ModelError` if every state pays penalties so large that smaller log weights are lost beside them.
+
+    `model` is simplified: tables that reach beyond LARGE have their largest entry at 0. If some state pays no large
+    penalty, those that do have no weight and their rounding does not matter. Factors with large entries that are
+    connected count together; a search that is not decided counts as no state.
+    """
+    top, low = (np.full(len(model.table_start) - 1, extreme) for extreme in (-np.inf, np.inf))
+    which = np.repeat(np.arange(len(top)), np.diff(model.table_start))
+    np.maximum.at(top, which, model.tables)
+    np.minimum.at(low, which, np.where(np.isneginf(model.tables), np.inf, model.tables))
+    factors = np.flatnonzero((top - low > LARGE)[model.table_of])
+    if not len(factors):
+        return
+    lost = _lost_by_penalties(model, factors, (top - low)[model.table_of[factors]])
+    factors, lost = factors[lost > PRECISION], lost[lost > PRECISION]
+    if len(factors) and _solvable(model) and not _solvable(_hardened(model, factors, top)):
+        k = int(factors[lost.argmax()])
+        largest = float((top - low)[model.table_of[k]])
+        raise cancelling(model, model.variables(k).tolist(), largest, float(lost.max()))
+
+
+def _lost_by_penalties(model: FactorGraph, factors: np.ndarray, depth: np.ndarray) -> np.ndarray:
+    """For each factor with large entries: spacing of doubles at the deepest × number of those connected with it."""
+    parts = components([(tuple(model.variables(k).tolist()), np.array(f)) for f, k in enumerate(factors.tolist())])
+    lost = np.zeros(len(factors))
+    for part in parts:
+        mine = [int(f) for _, f in part]
+        lost[mine] = np.spacing(depth[mine].max()) * len(mine)
+    return lost
+
+
+def _hardened(model: FactorGraph, factors: np.ndarray, top: np.ndarray) -> FactorGraph:
+    """The model with the large penalties of these factors as impossible entries."""
+    tables, which = np.unique(model.table_of[factors], return_inverse=True)
+    made = [model.tables[model.table_start[t] : model.table_start[t + 1]] for t in tables.tolist()]
+    made = [np.where(table < top[t] - LARGE, -np.inf, table) for t, table in zip(tables.tolist(), made, strict=True)]
+    table_of = model.table_of.copy()
+    table_of[factors] = len(top) + which.ravel()
+    ends = model.table_start[-1] + np.cumsum([len(table) for table in made])
+    return replace(
+        model,
+        table_of=frozen(table_of),
+        table_start=frozen(np.append(model.table_start, ends)),
+        tables=frozen(np.concatenate([model.tables, *made])),
+    )
+
+
+def _solvable(model: FactorGraph) -> bool:
+    with Encoding(model).solver() as solver:
+        return decide(solver, (), MOST_SPENT) is True
+
+
+# --- minimal unsatisfiable subsets ------------------------------------------------------------------------------------
 
 
 def explain(model: FactorGraph) -> Unsatisfiable:
     """An error that names a small set of factors and observations that no state satisfies together."""
-    factors, seen = clash(model)
+    factors, seen = unsat_core(model)
     over = [f"({', '.join(model.names[i] for i in model.variables(k).tolist())})" for k in factors]
     given = [f"{model.names[i]}={_value(model, i)}" for i in seen]
     parts = [f"the factor{'s' if len(over) > 1 else ''} over {_list(over)}"] if over else []
@@ -260,15 +352,13 @@ def _list(items: list[str]) -> str:
     return ", ".join(items[:SHOWN]) + more
 
 
-def clash(model: FactorGraph, seconds: float = SHRINKING) -> tuple[list[int], list[int]]:
+def unsat_core(model: FactorGraph, seconds: float = SHRINK_SECONDS) -> tuple[list[int], list[int]]:
     """Factors and observed variables that cannot all hold; none can be left out, unless time ran out. None at all if
-    there is a legal state, or if the search does not tell."""
-    from pysat.solvers import Solver
-
+    there is a legal state, or if the search is not decided."""
     encoding = Encoding(model)
     chosen: dict[int, tuple[str, int]] = {}
     number = encoding.count
-    with Solver(name=SOLVER) as solver:
+    with new_solver() as solver:
         solver.append_formula(encoding.domain_clauses())
         guard = {}
         for k in encoding.factors.tolist():
@@ -281,23 +371,8 @@ def clash(model: FactorGraph, seconds: float = SHRINKING) -> tuple[list[int], li
             number += 1
             chosen[number] = ("evidence", int(i))
             solver.add_clause([-number, literal])
-        if answer(solver, list(chosen), MOST_SPENT) is not False:
+        if decide(solver, list(chosen), MOST_SPENT) is not False:
             return [], []
-        core = _shrunk(solver, solver.get_core() or [], seconds)
+        core = shrink(solver, sorted(solver.get_core() or []), seconds=seconds)  # factors are tried first
     found = [chosen[a] for a in core]
     return sorted(k for kind, k in found if kind == "factor"), sorted(i for kind, i in found if kind == "evidence")
-
-
-def _shrunk(solver: Any, core: list[int], seconds: float) -> list[int]:
-    """Leave out one after the other what the contradiction does not need; factors are tried first."""
-    until = time.monotonic() + seconds
-    core = sorted(core)
-    for candidate in list(core):
-        if time.monotonic() > until:
-            break
-        if candidate not in core:
-            continue
-        if answer(solver, [a for a in core if a != candidate], FEW_CONFLICTS) is False:
-            kept = set(solver.get_core() or [])
-            core = [a for a in core if a in kept]
-    return core

@@ -1,8 +1,7 @@
-"""The hard formulas of a Markov logic network as ground clauses: what a satisfiability solver reads. Soft formulas
-are not grounded.
+"""Ground clauses of the hard formulas of a Markov logic network, for a satisfiability solver.
 
-Every atom is one Boolean variable, numbered from 1 over the predicates' boxes, those of definitions
-(`definitions.py`) last; `!` blocks get their exactly-one clauses. The size is counted before anything is built.
+Soft formulas are not grounded. Every atom is one Boolean variable, numbered from 1 over the predicates' boxes, Tseitin
+variables (`tseitin.py`) last; `!` blocks get their exactly-one clauses. The size is counted before anything is built.
 """
 
 from __future__ import annotations
@@ -18,6 +17,7 @@ import numpy as np
 from definetti.constraints.logic.tseitin import ENDLESS, is_disjunction, with_definitions
 from definetti.errors import TooLarge
 from definetti.integer_rows import distinct
+from definetti.model.logic.evidence import UNKNOWN
 from definetti.model.logic.formulas import free_variables, parts, quantified, terms, with_body
 from definetti.model.logic.normal_forms import clauses, hard_parts, negation_normal, sizes_of, written_out
 from definetti.model.logic.theory import (
@@ -35,6 +35,7 @@ from definetti.model.logic.theory import (
 )
 
 MOST_LITERALS = 12_000_000  #: of all clauses; more is left to the repair without grounding
+SIGN = np.array([-1, 1, 0])  #: of a literal, by what is known of its atom: false, true, unknown
 CURE = "use fewer constants, or give a start"
 
 
@@ -207,7 +208,7 @@ def _some_value(numbers: Numbering, name: str) -> Choices:
     outer = [j for j in range(len(shape)) if j not in predicate.exclusive]
     inner = list(predicate.exclusive)
     table = (numbers.start[name] + np.arange(prod(shape)).reshape(shape)).transpose(outer + inner)
-    cells = np.indices([shape[j] for j in outer]).reshape(len(outer), -1)
+    cells = np.indices([shape[j] for j in outer]).reshape(len(outer), prod(shape[j] for j in outer))
     values = [[Constant(predicate.sorts[j], c) for c in range(shape[j])] for j in inner]
     return Choices(
         -1,
@@ -224,20 +225,15 @@ def _no_two_values(table: np.ndarray) -> np.ndarray:
 
 
 def evidence_literals(model: MarkovLogic, numbers: Numbering) -> np.ndarray:
-    """Every known atom as a signed number."""
+    """Every atom whose value the evidence or a closed world states, as a signed number."""
     found = [np.zeros(0, np.int64)]
-    for name in numbers.start:
-        known = model.evidence.get(name)
-        if name in model.closed:
-            values = np.full(prod(model.shape(name)), -1, dtype=np.int64)
-            if name in model.unknown:
-                values[numbers.of(name, model.unknown[name].astype(np.int64)) - numbers.start[name]] = 0
-            if known is not None:
-                values[numbers.of(name, known.tuples.astype(np.int64)) - numbers.start[name]] = (
-                    2 * known.values.astype(int) - 1
-                )
-            at = np.flatnonzero(values)
-            found.append((numbers.start[name] + at) * values[at])
-        elif known is not None and len(known.tuples):
-            found.append(numbers.of(name, known.tuples.astype(np.int64)) * (2 * known.values.astype(np.int64) - 1))
+    for name in (name for name in numbers.start if name in model.predicates):
+        stated = model.knowledge.stated(name)
+        variables, signs = numbers.of(name, stated.tuples.astype(np.int64)), SIGN[stated.codes]
+        if stated.default != UNKNOWN:
+            values = np.full(prod(model.shape(name)), SIGN[stated.default])
+            values[variables - numbers.start[name]] = signs
+            variables = numbers.start[name] + np.flatnonzero(values)
+            signs = values[values != 0]
+        found.append(variables * signs)
     return np.concatenate(found)

@@ -1,8 +1,8 @@
 """Legal states of a Markov logic network by a satisfiability solver.
 
-Only hard formulas are grounded. A search is bounded by its conflicts. One that does not end soon is tried again with
-witnesses cut short (`witnesses.py`), which changes no theory's satisfiability and refutes at once what has no short
-proof by resolution: more pigeons than holes, orders without a last element.
+Only hard formulas are grounded. Searches have a conflict budget. One that exceeds it is tried again with symmetry
+breaking (`symmetry_breaking.py`), which changes no theory's satisfiability and refutes at once what has no short proof
+by resolution: more pigeons than holes, orders without a last element.
 """
 
 from __future__ import annotations
@@ -17,14 +17,17 @@ import numpy as np
 
 from definetti.constraints.logic.clauses import Choices, Numbering, evidence_literals, hard_clauses
 from definetti.constraints.logic.symmetry_breaking import Classes, interchangeable, shorter_clauses
-from definetti.errors import TooLarge
+from definetti.constraints.sat import (
+    FEW_CONFLICTS,
+    MOST_CONFLICTS,
+    SOME_CONFLICTS,
+    decide,
+    new_solver,
+    undecided,
+)
 from definetti.model.logic.theory import MarkovLogic
 
-SOLVER = "minisat22"  # it takes wished-for values, and keeps to a number of conflicts exactly (glucose does not)
-FEW_CONFLICTS = 5_000  #: of a plain search before witnesses are cut short
-SOME_CONFLICTS = 10_000  #: of a search with witnesses cut short
-MOST_CONFLICTS = 30_000  #: of a plain search after that
-PROPAGATIONS = 2_000  #: for each conflict that is allowed: large theories have slow ones
+CURE = "give a start, or soften a formula"
 
 Values = Mapping[str, np.ndarray]
 
@@ -46,9 +49,9 @@ class Legal:
             self.solver.set_phases(self._phases(wish))
         possible = self.satisfiable()
         if possible is None:
-            possible = answer(self.solver, (), MOST_CONFLICTS)
+            possible = decide(self.solver, (), MOST_CONFLICTS)
         if possible is None:
-            raise undecided()
+            raise undecided(MOST_CONFLICTS, CURE)
         if not possible:
             return None
         truth = np.zeros(self.numbering.count + 1, dtype=bool)
@@ -68,22 +71,22 @@ class Legal:
         return add_shorter(self.solver, self.classes, self.choices, self.known, self.numbering.count)
 
     def satisfiable(self) -> bool | None:
-        """Whether there is a legal state, None if a short search does not tell.
+        """Whether there is a legal state, None if a short search does not decide.
 
         It is plain at first: what is found with witnesses cut short is legal, but always much the same.
         """
-        found = answer(self.solver, (), FEW_CONFLICTS)
+        found = decide(self.solver, (), FEW_CONFLICTS)
         if found is None:
-            every = (answer(self.solver, (guard,), SOME_CONFLICTS) for guard in self._shorter)
+            every = (decide(self.solver, (guard,), SOME_CONFLICTS) for guard in self._shorter)
             found = next((one for one in every if one is not None), None)
         return found
 
     def possible(self, predicate: str, constants: Sequence[int], value: bool) -> bool:
         """Whether some legal state gives the atom this value."""
         literal = int(self.numbering.of(predicate, np.array([constants], dtype=np.int64).reshape(1, -1))[0])
-        found = answer(self.solver, [literal if value else -literal], MOST_CONFLICTS)
+        found = decide(self.solver, [literal if value else -literal], MOST_CONFLICTS)
         if found is None:
-            raise undecided()
+            raise undecided(MOST_CONFLICTS, CURE)
         return found
 
     def _phases(self, wish: Mapping[str, bool | np.ndarray]) -> list[int]:
@@ -103,29 +106,15 @@ class Legal:
         return truth[start : start + prod(shape)].reshape(shape)
 
 
-def answer(solver: Any, assumptions: Sequence[int], conflicts: int) -> bool | None:
-    """Whether there is a solution, None if so many conflicts do not tell."""
-    solver.conf_budget(conflicts)
-    solver.prop_budget(conflicts * PROPAGATIONS)
-    return solver.solve_limited(assumptions=list(assumptions))
-
-
-def undecided() -> TooLarge:
-    what = "the search for a legal state, in conflicts,"
-    return TooLarge(what, MOST_CONFLICTS, MOST_CONFLICTS, "give a start, or soften a formula")
-
-
 def legal(model: MarkovLogic, source: MarkovLogic | None = None) -> Legal:
     """The solver; `TooLarge` before anything is built if the hard formulas have too many groundings.
 
     `source`: the model before forced atoms became evidence. It has the same states, and what is interchangeable there
     is seen more easily.
     """
-    from pysat.solvers import Solver
-
     ground = hard_clauses(model)
     known = evidence_literals(model, ground.numbering)
-    solver = Solver(SOLVER)
+    solver = new_solver()
     for _, rows in ground.groups:
         solver.append_formula(unresolved(rows, known, ground.numbering.count))
     solver.append_formula(known[:, None].tolist())

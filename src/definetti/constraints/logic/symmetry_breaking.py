@@ -1,4 +1,4 @@
-"""Witnesses cut short: the least number heuristic of finite model finders, as clauses.
+"""Symmetry breaking for existential formulas: the least number heuristic of finite model finders, as shorter clauses.
 
 Let T be a theory that renamings within classes of interchangeable constants leave alone. Its clauses that ask for
 witnesses (an existential formula, a value of each `!` block) have ground instances, *cells*; put all of them, or
@@ -33,7 +33,6 @@ import numpy as np
 
 from definetti.constraints.logic.clauses import Choices
 from definetti.integer_rows import distinct
-from definetti.model.logic.evidence import UNKNOWN
 from definetti.model.logic.formulas import atoms, terms
 from definetti.model.logic.theory import Constant, MarkovLogic
 
@@ -59,26 +58,19 @@ def interchangeable(model: MarkovLogic) -> dict[str, Classes]:
     for term in (t for f in model.formulas if f.hard for t in terms(f.body)):
         if isinstance(term, Constant):
             named[term.sort][term.index] = True
-    for name, rows, values in _stated(model):
-        sorts = model.predicates[name].sorts
+    held = {atom.predicate for f in model.formulas if f.hard for atom in atoms(f.body)}
+    for name, predicate in model.predicates.items():
+        stated = model.knowledge.stated(name)
+        if not predicate.sorts or not len(stated.codes) or not (name in held or predicate.exclusive):
+            continue
+        rows, sorts = stated.tuples, predicate.sorts
         alone = (rows == rows[:, :1]).all(axis=1) & (len(set(sorts)) == 1)
         for place, sort in enumerate(sorts):
             named[sort][rows[~alone, place]] = True
-        column = np.full(model.sorts[sorts[0]].size, 0 if name in model.closed else UNKNOWN, dtype=np.int64)
-        column[rows[alone, 0]] = values[alone]
+        column = np.full(model.sorts[sorts[0]].size, stated.default, dtype=np.int64)
+        column[rows[alone, 0]] = stated.codes[alone]
         codes[sorts[0]].append(column)
     return {name: _classes(np.stack(codes[name], axis=1), named[name]) for name in model.sorts}
-
-
-def _stated(model: MarkovLogic) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
-    """(predicate, rows, values) of the evidence on predicates with arguments that hard constraints speak of."""
-    held = {atom.predicate for f in model.formulas if f.hard for atom in atoms(f.body)}
-    for name, predicate in model.predicates.items():
-        if predicate.sorts and (name in held or predicate.exclusive):
-            if name in model.evidence:
-                yield name, model.evidence[name].tuples, model.evidence[name].values
-            if name in model.unknown:
-                yield name, model.unknown[name], np.full(len(model.unknown[name]), UNKNOWN)
 
 
 def _classes(codes: np.ndarray, named: np.ndarray) -> Classes:

@@ -11,8 +11,11 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+import numpy as np
+
 from definetti.constraints.logic.clauses import clause_templates
 from definetti.errors import TooLarge
+from definetti.model.logic.evidence import UNKNOWN, row_keys
 from definetti.model.logic.formulas import quantified, substitute
 from definetti.model.logic.theory import Atom, Equal, Formula, MarkovLogic, Not, Variable
 
@@ -30,6 +33,9 @@ class Image:
     sign: bool = True
 
 
+Tied = Mapping[str, tuple[Image, ...]]
+
+
 def ties(model: MarkovLogic) -> dict[str, tuple[Image, ...]]:
     """leading predicate → the images of its atoms, itself first; predicates that are tied to nothing are left out."""
     implied = _implications(model)
@@ -45,6 +51,28 @@ def ties(model: MarkovLogic) -> dict[str, tuple[Image, ...]]:
             found[name] = tuple(Image(*node) for node in (itself, *others))
             taken |= {q for q, _, _ in others}
     return found
+
+
+def tied_classes(model: MarkovLogic) -> dict[str, tuple[Image, ...]]:
+    """The ties whose known atoms are known in every image (unit propagation makes them so where it can)."""
+    return {
+        name: images
+        for name, images in ties(model).items()
+        if model.knowledge.free_count(name) and all(_agrees(model, name, image) for image in images)
+    }
+
+
+def _agrees(model: MarkovLogic, name: str, image: Image) -> bool:
+    """Whether evidence says of each image what it says of its atom."""
+    here, there = model.knowledge.relation(name), model.knowledge.relation(image.predicate)
+    opposite = np.array([0, 1, UNKNOWN] if image.sign else [1, 0, UNKNOWN])
+    if opposite[here.default] != there.default or len(here.codes) != len(there.codes):
+        return False
+    shape, rows = model.shape(image.predicate), here.tuples[:, list(image.places)]
+    one, other = row_keys(shape, rows), row_keys(shape, there.tuples)
+    first, second = np.argsort(one), np.argsort(other)
+    same = np.array_equal(one[first], other[second])
+    return same and np.array_equal(opposite[here.codes][first], there.codes[second])
 
 
 def _reached(implied: Mapping[Literal, set[Node]], start: Node) -> set[Node]:

@@ -1,6 +1,6 @@
-"""Names for what existential formulas say of one witness, so that their clauses stay few.
+"""Tseitin variables for the inner parts of existential formulas, so that their clauses stay few.
 
-`EXIST y (R(x,y) ^ P(y))` has 2^n clauses over n constants. With a name W for the inner part, `EXIST y W(x,y)` and
+`EXIST y (R(x,y) ^ P(y))` has 2^n clauses over n constants. With a predicate W for the inner part, `EXIST y W(x,y)` and
 `W(x,y) => R(x,y) ^ P(y)` have 1 + 2n for each x, and the same solutions but for W, of which they say only what it
 implies (existential parts are positive in the normal form).
 """

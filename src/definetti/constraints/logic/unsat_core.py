@@ -1,35 +1,35 @@
-"""What clashes where a Markov logic network has no legal state: a small set of hard formulas and of evidence.
+"""A small unsatisfiable subset of the hard formulas and the evidence of a Markov logic network without legal states.
 
-Each formula's clauses hang on a selector and evidence enters as assumptions, so that a core of an unsatisfiable theory
-is a set of formulas and known atoms; it is made small by leaving out one after the other.
+Each formula's clauses have a selector literal and evidence enters as assumptions, so that an unsatisfiable core is a
+set of formulas and known atoms. It is shrunk by leaving out one element after the other: given enough time, to a
+minimal unsatisfiable subset.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from time import perf_counter
 from typing import Any
 
 import numpy as np
 
 from definetti.constraints.logic.clauses import HardClauses, Numbering, evidence_literals, hard_clauses, hard_size
-from definetti.constraints.logic.legal_states import (
+from definetti.constraints.logic.legal_states import CURE, add_shorter
+from definetti.constraints.logic.symmetry_breaking import Classes, interchangeable
+from definetti.constraints.sat import (
     FEW_CONFLICTS,
     MOST_CONFLICTS,
-    SOLVER,
     SOME_CONFLICTS,
-    add_shorter,
-    answer,
+    decide,
+    new_solver,
+    shrink,
     undecided,
 )
-from definetti.constraints.logic.symmetry_breaking import Classes, interchangeable
 from definetti.errors import TooLarge, Unsatisfiable
 from definetti.model.logic.formulas import map_terms, quantified, terms
 from definetti.model.logic.text import atom_name, format_formula
 from definetti.model.logic.theory import Constant, Evidence, MarkovLogic, Sort, Term
 
-SHRINK_SECONDS = 3.0
 MOST_EXPLAINED = 2_000_000  #: literals; beyond, a clash is looked for among a few constants
 SHOWN = 12
 
@@ -133,22 +133,20 @@ def restrict(model: MarkovLogic, keep: Mapping[str, np.ndarray]) -> MarkovLogic:
 
 def _core(model: MarkovLogic) -> tuple[list[int], list[str]] | None:
     """A clash among all constants, or None if there is a legal state; `TooLarge` if neither is found."""
-    from pysat.solvers import Solver
-
     ground = hard_clauses(model)
-    with Solver(SOLVER) as solver:
+    with new_solver() as solver:
         selectors = _load(solver, ground)
         for way in _ways(model, ground, solver, selectors):
-            found = answer(solver, [*way.guard, *selectors.values(), *way.stated], way.conflicts)
+            found = decide(solver, [*way.guard, *selectors.values(), *way.stated], way.conflicts)
             if found and way.whole:
                 return None
             if found is not False:
                 continue
-            core = _shrunk(solver, way.guard, [a for a in solver.get_core() or [] if a not in way.guard])
+            core = shrink(solver, [a for a in solver.get_core() or [] if a not in way.guard], way.guard)
             known = [literal for a in core for literal in way.stated.get(a, ())]
             formulas = sorted(k for k, selector in selectors.items() if selector in core)
             return formulas, sorted(_literal_text(model, ground.numbering, literal) for literal in known)
-    raise undecided()
+    raise undecided(MOST_CONFLICTS, CURE)
 
 
 def _load(solver: Any, ground: HardClauses) -> dict[int, int]:
@@ -179,7 +177,8 @@ def _ways(model: MarkovLogic, ground: HardClauses, solver: Any, selectors: Mappi
     yield Way((), alone, FEW_CONFLICTS)
     used = ground.numbering.count + len(selectors)
     if len(known):
-        guards = add_shorter(solver, interchangeable(bare(model)), ground.choices, known[:0], used, selectors)
+        classes = interchangeable(without_evidence(model))
+        guards = add_shorter(solver, classes, ground.choices, known[:0], used, selectors)
         yield from (Way((guard,), {}, SOME_CONFLICTS, whole=False) for guard in guards)
         used += len(guards)
     classes, alike = interchangeable(model), {}
@@ -192,7 +191,7 @@ def _ways(model: MarkovLogic, ground: HardClauses, solver: Any, selectors: Mappi
     yield Way((), alone, MOST_CONFLICTS)
 
 
-def bare(model: MarkovLogic) -> MarkovLogic:
+def without_evidence(model: MarkovLogic) -> MarkovLogic:
     """The model without its evidence."""
     return replace(model, evidence={}, closed=frozenset(), unknown={})
 
@@ -208,20 +207,6 @@ def _alike(numbers: Numbering, classes: Mapping[str, Classes], known: np.ndarray
         ]
         found.setdefault((name, literal > 0, *kinds), []).append(literal)
     return found.values()
-
-
-def _shrunk(solver: Any, guard: tuple[int, ...], core: list[int]) -> list[int]:
-    """Leave out one element after the other while the rest still clashes, for a few seconds."""
-    until, kept = perf_counter() + SHRINK_SECONDS, list(core)
-    for element in core:
-        if perf_counter() > until:
-            break
-        if element not in kept:
-            continue
-        if answer(solver, [*guard, *(x for x in kept if x != element)], FEW_CONFLICTS) is False:
-            needed = set(solver.get_core() or [])
-            kept = [x for x in kept if x in needed]
-    return kept
 
 
 def _literal_text(model: MarkovLogic, numbers: Numbering, literal: int) -> str:

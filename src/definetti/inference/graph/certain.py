@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from definetti.constraints.graph.possible_values import possible_literals
+from definetti.constraints.graph.arc_consistency import possible_literals
 from definetti.inference.graph.events import Event
 from definetti.model.graph.factors import FREE, FactorGraph
 from definetti.samplers.graph.lanes import Slots
@@ -30,7 +30,7 @@ def certain_statistics(
 
 def _alone(model: FactorGraph) -> tuple[np.ndarray, np.ndarray]:
     """Literals of variables that share no factor with others, and their probabilities."""
-    arity = np.diff(model.scope_start)
+    arity = model.arity
     tied = np.zeros(model.n, dtype=bool)
     tied[model.scope[np.repeat(arity > 1, arity)]] = True
     log = np.zeros(int(model.literal_start[-1]))

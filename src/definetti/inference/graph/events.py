@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from definetti.constraints.graph.possible_values import hard_factors
+from definetti.constraints.graph.arc_consistency import hard_factors
 from definetti.errors import Notice
 from definetti.model.graph.factors import FREE, FactorGraph
 from definetti.model.queries import Query
 from definetti.samplers.graph.lanes import Block
-from definetti.symmetry.graph.group import Symmetries
+from definetti.symmetry.graph.group import GraphSymmetries
 
 MOST_ASKED = 4096  # tuples of one query that the solver is asked about
 MOST_MEMBERS = 20_000  # of a query's orbits that are listed, if the model has not more variables: about 10 ms a sweep
@@ -85,7 +85,7 @@ def _always(model: FactorGraph, query: Query) -> bool:
 
 
 def build_event(
-    query: Query, group: Symmetries, over_orbit: bool, rng: np.random.Generator
+    query: Query, group: GraphSymmetries, over_orbit: bool, rng: np.random.Generator
 ) -> tuple[Event, list[Notice]]:
     """The orbits of a query's satisfying tuples; without `over_orbit` (standard estimator) the tuples themselves."""
     model = group.model
@@ -120,7 +120,7 @@ def _fewer(rows: np.ndarray, cards: np.ndarray) -> tuple[np.ndarray, int, int]:
     return (np.flatnonzero(others)[:, None] // place % cards).astype(rows.dtype), 1, -1
 
 
-def _orbits(literals: np.ndarray, group: Symmetries) -> list[np.ndarray] | None:
+def _orbits(literals: np.ndarray, group: GraphSymmetries) -> list[np.ndarray] | None:
     """The orbit of each row, or None where they have too many members together: each is looked up in every sweep."""
     left = max(MOST_MEMBERS, group.model.n)
     out: list[np.ndarray] = []

@@ -11,16 +11,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from definetti.constraints.graph.contract import Untied
+from definetti.constraints.graph.contract import Contracted
 from definetti.errors import Notice
 from definetti.estimators.values import Estimates
 from definetti.groups import Generator, PermutationGroup
 from definetti.inference.graph.assemble import Columns
 from definetti.model.graph.factors import FactorGraph
 from definetti.samplers.draws import Draws
-from definetti.symmetry.graph.check import violation
-from definetti.symmetry.graph.factors_by_shape import layout
-from definetti.symmetry.graph.group import Symmetries
+from definetti.symmetry.graph.check import scope_index, violation
+from definetti.symmetry.graph.group import GraphSymmetries
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +61,7 @@ class Lift:
         )
 
 
-def lift(untied: Untied, core: Columns) -> Lift:
+def lift(untied: Contracted, core: Columns) -> Lift:
     """From the columns of the core to those of the model."""
     model, links = untied.model, untied.links
     kinds = np.stack([core.row_of[links.parent[model.free]], links.map_of[model.free]], axis=1)
@@ -100,20 +99,20 @@ def lift(untied: Untied, core: Columns) -> Lift:
 # --- groups that were given for the model ----------------------------------------------------------------------------
 
 
-def induced(untied: Untied, target: FactorGraph, group: Symmetries) -> Symmetries:
+def induced(untied: Contracted, target: FactorGraph, group: GraphSymmetries) -> GraphSymmetries:
     """What a group of symmetries of the model does on the core, or on the model with more evidence."""
     carried = [_carried(untied, target, generator) for generator in group.group.generators]
-    sorted_factors = layout(target)
-    kept = [g for g in carried if g is not None and violation(sorted_factors, [g]) is None]
+    index = scope_index(target)
+    kept = [g for g in carried if g is not None and violation(index, [g]) is None]
     notices = group.notices
     if len(kept) < len(carried):
         text = f"{len(carried) - len(kept)} of {len(carried)} generators do not respect what hard factors hold together"
         notices = (*notices, Notice("fallback", f"{text}; they are not used"))
     made = PermutationGroup(int(target.literal_start[-1]), tuple(g for g in kept if len(g[0])))
-    return Symmetries(target, made, None if made.generators else 1, group.kind, notices, group.seconds)
+    return GraphSymmetries(target, made, None if made.generators else 1, group.kind, notices, group.seconds)
 
 
-def _carried(untied: Untied, target: FactorGraph, generator: Generator) -> Generator | None:
+def _carried(untied: Contracted, target: FactorGraph, generator: Generator) -> Generator | None:
     """A generator on the target's literals; None if it takes what belongs together apart."""
     model, links = untied.model, untied.links
     if target is model:
@@ -141,7 +140,7 @@ def _carried(untied: Untied, target: FactorGraph, generator: Generator) -> Gener
     return np.array(points, dtype=np.int64)[keep], np.array(images, dtype=np.int64)[keep]
 
 
-def _meet(untied: Untied, literals: list[int]) -> int | None:
+def _meet(untied: Contracted, literals: list[int]) -> int | None:
     """The one literal of the core that means all of these literals of the model."""
     links, start = untied.links, untied.model.literal_start
     owners = (np.searchsorted(start, literals, side="right") - 1).tolist()

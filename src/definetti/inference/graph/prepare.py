@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
+from definetti.constraints.graph.arc_consistency import hard_factors
 from definetti.constraints.graph.connectivity import single_moves_connect
-from definetti.constraints.graph.contract import Untied, untie, without
-from definetti.constraints.graph.possible_values import hard_factors
+from definetti.constraints.graph.contract import Contracted, contract, forbid_literals
 from definetti.errors import ModelError, Notice, Unsatisfiable
 from definetti.inference.graph.question import ask
 from definetti.inference.question import UNDECIDED, UNREACHED, Ready, Request, is_group
@@ -28,8 +28,8 @@ from definetti.model.graph.factors import FactorGraph
 from definetti.model.graph.simplify import simplify
 from definetti.samplers.gibbs import Gibbs
 from definetti.samplers.protocol import GraphSampler
-from definetti.symmetry.graph.group import Symmetries
-from definetti.symmetry.graph.group import symmetries as find_symmetries
+from definetti.symmetry.find import symmetries as find_symmetries
+from definetti.symmetry.graph.group import GraphSymmetries
 
 CHAINS = 64
 MOST_CHECKED = 20_000  # hard factors: a sampler that was named is told where it cannot get, if that is quickly known
@@ -39,8 +39,8 @@ MOST_CHECKED = 20_000  # hard factors: a sampler that was named is told where it
 class Prepared:
     """The group of the model that is sampled; `untied` if that is the core of a model that is asked about."""
 
-    group: Symmetries
-    untied: Untied | None
+    group: GraphSymmetries
+    untied: Contracted | None
     sampler: GraphSampler
     notices: tuple[Notice, ...]
 
@@ -85,16 +85,16 @@ def prepare(model: FactorGraph, wanted: Any, sampler: GraphSampler | None, scan:
     return Prepared(group, untied if target is not untied.model else None, sampler, tuple(notices))
 
 
-def _untied(model: FactorGraph, by_core: bool) -> Untied:
+def _untied(model: FactorGraph, by_core: bool) -> Contracted:
     """The core, after a solver has looked for values that no legal state has: forced is forced, by whatever factors."""
     try:
-        untied = untie(model)
+        untied = contract(model)
         if not len(hard_factors(untied.core if by_core else untied.model)):
             return untied
         from definetti.constraints.graph.legal_states import impossible_literals
 
         never = impossible_literals(untied.model)
-        return untie(without(untied.model, never.tolist())) if len(never) else untied
+        return contract(forbid_literals(untied.model, never.tolist())) if len(never) else untied
     except Unsatisfiable:
         from definetti.constraints.graph.legal_states import explain
 

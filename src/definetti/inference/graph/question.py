@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from definetti.constraints.graph.contract import Untied
+from definetti.constraints.graph.contract import Contracted
 from definetti.diagnose import Diagnosis
 from definetti.errors import Notice
 from definetti.estimators import ESTIMATORS
@@ -19,6 +19,7 @@ from definetti.inference.assemble import cut_notices, fallback_notices, judge
 from definetti.inference.graph.assemble import Columns, alarms, assemble, once, with_events, with_forced
 from definetti.inference.graph.certain import certain_statistics
 from definetti.inference.graph.events import Event, build_event, observer, settled
+from definetti.inference.graph.rare_neighbours import least_variance
 from definetti.inference.stopping import Look, worst
 from definetti.model.graph.factors import FREE, FactorGraph
 from definetti.model.marginals import Marginals
@@ -29,7 +30,7 @@ from definetti.samplers.graph.sampling import GraphSampling, Statistics
 from definetti.samplers.graph.tracking import Members
 from definetti.samplers.protocol import GraphSampler, Plan
 from definetti.samplers.tracking import pick
-from definetti.symmetry.graph.group import Symmetries, none
+from definetti.symmetry.graph.group import GraphSymmetries, none
 
 if TYPE_CHECKING:
     from definetti.inference.graph.lift import Lift
@@ -41,7 +42,7 @@ CONDITIONALS_MEMORY = 1 << 30  # bytes: conditionals that nobody asked for may t
 class GraphQuestion:
     """A `Question` about a factor graph. Its group is trivial for the standard estimator."""
 
-    group: Symmetries
+    group: GraphSymmetries
     queries: tuple[Query, ...]
     events: tuple[Event, ...]
     slots: Slots
@@ -73,11 +74,11 @@ class GraphQuestion:
         draws = with_events(draws, self.events, self.columns.singles)
         estimates = ESTIMATORS[method](draws)
         certain = with_forced(self.columns.certain, self.columns.statistic_of, self.group.model, draws.forced)
+        least = least_variance(self.group.model, self.columns.statistic_of, estimates.value, draws)
         if self.lift is not None:
-            estimates, draws, certain = (
-                self.lift.estimates(estimates), self.lift.draws(draws), self.lift.columns(certain)
-            )  # fmt: skip
-        return estimates, judge(estimates, draws, certain), draws
+            estimates, draws = self.lift.estimates(estimates), self.lift.draws(draws)
+            certain, least = self.lift.columns(certain), self.lift.columns(least)
+        return estimates, judge(estimates, draws, certain, least), draws
 
     def _asked(self) -> np.ndarray:
         """The statistics that the queries, or all rows, are made of."""
@@ -111,7 +112,7 @@ class GraphQuestion:
 
 
 def _members(
-    group: Symmetries, statistic_of: np.ndarray, sizes: np.ndarray, tied: np.ndarray, seed: int
+    group: GraphSymmetries, statistic_of: np.ndarray, sizes: np.ndarray, tied: np.ndarray, seed: int
 ) -> Members | None:
     """The literals to track. Of a binary variable one value is tracked: the other has the same spread."""
     model = group.model
@@ -137,7 +138,7 @@ def _tied(of_slot: np.ndarray, row: np.ndarray) -> np.ndarray:
     return components(count + int(row.max(initial=-1)) + 1, of_slot, count + row)[:count].astype(np.int64)
 
 
-def _variable_orbits(group: Symmetries) -> np.ndarray:
+def _variable_orbits(group: GraphSymmetries) -> np.ndarray:
     """int64[n]: variables that some element of the group carries into each other, with whatever values."""
     model = group.model
     linked = _tied(group.literal_orbit, np.repeat(np.arange(model.n), model.cards))
@@ -145,11 +146,11 @@ def _variable_orbits(group: Symmetries) -> np.ndarray:
 
 
 def ask(
-    group: Symmetries,
+    group: GraphSymmetries,
     queries: Sequence[str | Query],
     method: str,
     seed: int,
-    untied: Untied | None = None,
+    untied: Contracted | None = None,
     more_notices: Sequence[Notice] = (),
 ) -> GraphQuestion:
     """Parse the queries and lay out the statistics for an estimator; `untied` if the group is of a model's core."""

@@ -15,7 +15,8 @@ from functools import cached_property
 import numpy as np
 
 from definetti.constraints.logic.clauses import hard_size
-from definetti.constraints.logic.legal_states import FEW_CONFLICTS, Legal, answer, legal
+from definetti.constraints.logic.legal_states import Legal, legal
+from definetti.constraints.sat import FEW_CONFLICTS, decide
 from definetti.diagnose import weighted_mean
 from definetti.errors import TooLarge
 from definetti.model.logic.atom_names import find_atom
@@ -44,8 +45,8 @@ class Certain:
         if draws.g is not None:
             g = weighted_mean(draws.g, draws.lengths)
             certain = np.where(np.abs(g - np.round(g)) < 1e-12, np.round(g), np.nan)
-            loose = list(self.group.numbers.loose)
-            certain[loose] = g[loose]
+            isolated = list(self.group.numbers.isolated)
+            certain[isolated] = g[isolated]
         still = (draws.f == draws.f[:1, :1]).all(axis=(0, 1))
         for k in np.flatnonzero(still & np.isnan(certain)).tolist():
             if self._holds(k, float(draws.f[0, 0, k])):
@@ -74,7 +75,7 @@ class Certain:
         other = Not(self.queries[k - orbits]) if value else self.queries[k - orbits]
         hard = [formula for formula in model.formulas if formula.hard]
         otherwise = replace(model, formulas=(*hard, WeightedFormula(other, None, {}, ())))
-        return answer(legal(otherwise).solver, (), FEW_CONFLICTS) is False
+        return decide(legal(otherwise).solver, (), FEW_CONFLICTS) is False
 
     @cached_property
     def _solver(self) -> Legal | None:
@@ -99,7 +100,7 @@ class Certain:
             found = legal(model)
             literals = [int(i) for i in found.numbering.of(name, rows)]
             found.solver.append_formula(encode(literals, bound=bound, top_id=found.numbering.count).clauses)
-            if answer(found.solver, (), FEW_CONFLICTS) is not False:
+            if decide(found.solver, (), FEW_CONFLICTS) is not False:
                 return False
         return True
 

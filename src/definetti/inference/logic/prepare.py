@@ -15,16 +15,16 @@ from typing import Any
 import numpy as np
 
 from definetti import show
-from definetti.constraints.logic.forced_atoms import told_in_formulas
+from definetti.constraints.logic.connectivity import relational_moves_connect
+from definetti.constraints.logic.forced_atoms import explain_clashes
 from definetti.errors import ModelError, Notice
 from definetti.inference.logic.mcsat_fallback import by_choice, mcsat_suits, mcsat_takes
 from definetti.inference.question import UNDECIDED, UNREACHED, Ready, Request, is_group
 from definetti.model.logic.ground import ground, ground_size
 from definetti.model.logic.theory import MarkovLogic
 from definetti.samplers.gibbs import Gibbs
-from definetti.samplers.logic.connectivity import relational_moves_connect
 from definetti.samplers.mcsat import MCSat
-from definetti.symmetry.graph.group import symmetries as find_symmetries
+from definetti.symmetry.find import symmetries as find_symmetries
 from definetti.symmetry.logic.renaming import RenamingSymmetries
 
 CHAINS = 8
@@ -67,10 +67,10 @@ def ready(model: MarkovLogic, request: Request) -> Ready:
         return Ready(question, made.sampler, group.kind, CHAINS, strategy=strategy)
     from definetti.inference.graph import prepare as graph
     from definetti.readers.logic.queries import ground_queries
-    from definetti.symmetry.logic.ground_members import by_atoms
+    from definetti.symmetry.logic.members import by_atoms
 
     asked = replace(request, symmetries=group, sampler=made.sampler, queries=ground_queries(model, queries))
-    with told_in_formulas(model):
+    with explain_clashes(model):
         found = graph.ready(None, asked, made.notices)
     return replace(found, in_names_of_source=partial(by_atoms, model))
 
@@ -113,7 +113,7 @@ def _chosen(
 
 def _grounded(model: MarkovLogic, kind: str, sampler: Any, why: str, time_limit: float) -> PreparedLogic:
     size = ground_size(model)
-    with told_in_formulas(model):
+    with explain_clashes(model):
         group = find_symmetries(ground(model), "literals" if kind in ("auto", "renaming") else kind, None, time_limit)
     text = f"the model was grounded, because {why}: {show.count(size.variables)} variables"
     return PreparedLogic(group, sampler, (Notice("note", f"{text}, {show.count(size.factors)} ground formulas"),))

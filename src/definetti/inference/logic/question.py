@@ -3,7 +3,7 @@ orbit of their constants (Lemma 1 with tuples of constants in place of tuples of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -18,14 +18,15 @@ from definetti.estimators.values import Estimates
 from definetti.inference.assemble import answer, cut_notices, doubts, fallback_notices, judge
 from definetti.inference.logic.certain import Certain, block_orbits
 from definetti.inference.stopping import Look, worst
-from definetti.model.logic.atom_names import atom_text, find_atom
+from definetti.model.logic.atom_names import atom_text
 from definetti.model.logic.formulas import atoms, replace_constants, terms
-from definetti.model.logic.theory import Atom, Constant, Formula, MarkovLogic
-from definetti.model.marginals import Estimate, Marginals, OrbitRow, known
+from definetti.model.logic.theory import Atom, Constant, Formula
+from definetti.model.marginals import Estimate, Marginals, OrbitRow
 from definetti.readers.logic.queries import parse_queries
 from definetti.samplers.draws import Draws
 from definetti.samplers.logic.queries import Asked, Query, QueryCells
 from definetti.samplers.protocol import LogicSampler, Plan, Sampling
+from definetti.symmetry.logic.members import AtomMembers
 from definetti.symmetry.logic.renaming import RenamingSymmetries, trivial
 
 
@@ -48,7 +49,7 @@ class LogicQuestion:
         if draws.g is None and ESTIMATORS[method].conditionals:
             method = "orbit"
         estimates, found = self._estimate(draws, method)
-        members = Atoms(self.group)
+        members = AtomMembers(self.group)
         rows = OrbitRows(self.group, estimates, found, found.half_width)
         shown = Marginals(rows, members, run=dict(run) | report(draws, estimates, found, method))
         places = {text: len(self.group.sizes) + k for k, text in enumerate(self.cells)}
@@ -106,7 +107,7 @@ def logic_question(
     cells: dict[str, QueryCells] = {}
     notices = [*used.notices, *more_notices]
     for text, formula in queries.items():
-        if isinstance(formula, Atom):
+        if isinstance(formula, Atom) and formula.predicate in used.atom_orbits:
             continue
         constants = _constants(formula)
         orbit = used.tuple_orbit(constants, atoms=[(a.predicate, _numbers(a)) for a in atoms(formula)])
@@ -151,45 +152,3 @@ class OrbitRows(Sequence[OrbitRow]):
             raise IndexError(k)
         orbit = self.group.orbits[k]
         return OrbitRow(orbit.representative, orbit.size, **self.answer(k % len(self)))
-
-
-@dataclass(frozen=True, eq=False)
-class Atoms:
-    """`Members` of a Markov logic network: its ground atoms, listed only when iterated over."""
-
-    group: RenamingSymmetries
-
-    def __len__(self) -> int:
-        return self.group.model.atom_count
-
-    def __iter__(self) -> Iterator[str]:
-        return (text for text, _ in self.group.atoms())
-
-    def find(self, name: str) -> int | Estimate:
-        predicate, constants = find_atom(self.group.model, name)
-        orbit = self.group.orbit_number(predicate, constants)
-        if orbit >= 0:
-            return orbit
-        value = observed_value(self.group.model, predicate, constants)
-        return known(value, 2) if value is not None else Estimate(float("nan"), None)
-
-
-def observed_value(model: MarkovLogic, predicate: str, constants: Sequence[int]) -> int | None:
-    """What the evidence says of an atom: 1, 0, or None."""
-    declared = model.predicates[predicate]
-    row = np.array(constants, dtype=np.int64)
-    evidence = model.evidence.get(predicate)
-    if evidence is not None:
-        same = np.flatnonzero((evidence.tuples == row).all(axis=1))
-        if len(same):
-            return int(evidence.values[same[0]])
-        outer = [k for k in range(len(row)) if k not in declared.exclusive]
-        if (
-            declared.exclusive
-            and ((evidence.tuples[:, outer] == row[outer]).all(axis=1) & (evidence.values == 1)).any()
-        ):
-            return 0
-    doubt = model.unknown.get(predicate)
-    if predicate in model.closed and (doubt is None or not (doubt == row).all(axis=1).any()):
-        return 0
-    return 1 if declared.exclusive and all(model.shape(predicate)[k] == 1 for k in declared.exclusive) else None

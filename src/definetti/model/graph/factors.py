@@ -16,6 +16,7 @@ from typing import ClassVar
 import numpy as np
 
 from definetti.errors import ModelError, TooLarge, UnknownName
+from definetti.integer_rows import distinct
 
 FREE = -1  # in `evidence`: the variable is not observed
 LARGEST_LOG = 1e100  # of a weight: sums of them must stay finite
@@ -30,6 +31,35 @@ def frozen(array: np.ndarray, dtype: type | None = None) -> np.ndarray:
         out = out.copy()
     out.flags.writeable = False
     return out
+
+
+@dataclass(frozen=True, eq=False)
+class SameShape:
+    """All factors whose tables have the same shape, ascending."""
+
+    shape: tuple[int, ...]
+    factors: np.ndarray  # int64[m]
+    scopes: np.ndarray  # int64[m, arity]: their variables
+    tables: np.ndarray  # int64[m]: the numbers of their tables
+
+    @property
+    def arity(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """How many entries a table has."""
+        return math.prod(self.shape)
+
+    @cached_property
+    def incidence(self) -> tuple[np.ndarray, np.ndarray]:
+        """(variables ascending, the row that each is in): all (variable, row) pairs."""
+        order = np.argsort(self.scopes, axis=None, kind="stable")
+        return self.scopes.ravel()[order], order // max(self.arity, 1)
+
+    def take(self, rows: np.ndarray) -> SameShape:
+        """Some of the factors, by number or as a mask of rows."""
+        return SameShape(self.shape, self.factors[rows], self.scopes[rows], self.tables[rows])
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -113,6 +143,11 @@ class FactorGraph:
         return frozen(np.concatenate([[0], np.cumsum(self.cards, dtype=np.int64)]), np.int64)
 
     @cached_property
+    def variable_of(self) -> np.ndarray:
+        """int64[L]: the variable of each literal."""
+        return frozen(np.repeat(np.arange(self.n, dtype=np.int64), self.cards))
+
+    @cached_property
     def _index(self) -> dict[str, int]:
         return {name: i for i, name in enumerate(self.names)}
 
@@ -141,8 +176,55 @@ class FactorGraph:
 
     def table(self, factor: int) -> np.ndarray:
         """The factor's log table, one axis per variable of its scope."""
-        t = self.table_of[factor]
-        return self.tables[self.table_start[t] : self.table_start[t + 1]].reshape(self.shape(factor))
+        return self.log_values(int(self.table_of[factor]), self.shape(factor))
+
+    def log_values(self, table: int, shape: tuple[int, ...]) -> np.ndarray:
+        """The log table with this number; tables are stored without their shapes."""
+        return self.tables[self.table_start[table] : self.table_start[table + 1]].reshape(shape)
+
+    def entries(self, alike: SameShape) -> np.ndarray:
+        """float64[m, *shape]: the log tables of factors of one shape, one for each factor."""
+        first = self.table_start[alike.tables]
+        return self.tables[first[:, None] + np.arange(alike.size)].reshape(len(first), *alike.shape)
+
+    # --- factors by shape --------------------------------------------------------------------------------------
+
+    @cached_property
+    def arity(self) -> np.ndarray:
+        """int64[F]: how many variables each factor has."""
+        return frozen(np.diff(self.scope_start), np.int64)
+
+    @cached_property
+    def owner_of(self) -> np.ndarray:
+        """int64 beside `scope`: the factor that each entry of `scope` belongs to."""
+        return frozen(np.repeat(np.arange(self.factor_count), self.arity), np.int64)
+
+    @cached_property
+    def strides(self) -> np.ndarray:
+        """int64 beside `scope`: what one step of this variable adds to the entry's place in the table."""
+        out = np.ones(len(self.scope), dtype=np.int64)
+        for alike in self.by_shape:
+            if alike.arity > 1:
+                later = np.cumprod(alike.shape[:0:-1], dtype=np.int64)[::-1]
+                out[self.scope_start[alike.factors][:, None] + np.arange(alike.arity - 1)] = later
+        return frozen(out)
+
+    @cached_property
+    def by_shape(self) -> tuple[SameShape, ...]:
+        """The factors grouped by the shape of their tables; groups ordered by arity, then by shape."""
+        out = []
+        for k in np.unique(self.arity).tolist():
+            factors = np.flatnonzero(self.arity == k)
+            scopes = self.scope[self.scope_start[factors][:, None] + np.arange(k)].astype(np.int64)
+            tables = self.table_of[factors].astype(np.int64)
+            shapes, number, _ = distinct(self.cards[scopes])
+            whole = SameShape(tuple(shapes[0].tolist()), factors, scopes, tables)
+            if len(shapes) == 1:
+                out.append(whole)
+            else:
+                for s, shape in enumerate(shapes.tolist()):
+                    out.append(replace(whole.take(number == s), shape=tuple(shape)))
+        return tuple(out)
 
     # --- the distribution ------------------------------------------------------------------------------------
 
@@ -168,25 +250,14 @@ class FactorGraph:
     def _sum_tables(self, columns: np.ndarray) -> np.ndarray:
         """The sum of log tables for states given as columns[n, states]."""
         first = self.table_start[self.table_of]
-        wide = np.flatnonzero(np.diff(self.scope_start))  # reduceat would give an empty scope its neighbour's value
+        wide = np.flatnonzero(self.arity)  # reduceat would give an empty scope its neighbour's value
         total = np.full(columns.shape[1], self.log_constant)
         total += self.tables[np.delete(first, wide)].sum()
         if len(wide):
-            steps = columns[self.scope].astype(np.int64) * self._strides[:, None]
+            steps = columns[self.scope].astype(np.int64) * self.strides[:, None]
             entry = np.add.reduceat(steps, self.scope_start[wide], axis=0)
             total += self.tables[first[wide, None] + entry].sum(axis=0)
         return total
-
-    @cached_property
-    def _strides(self) -> np.ndarray:
-        """int64 beside `scope`: what one step of this variable adds to the entry's place in the table."""
-        out = np.ones(len(self.scope), dtype=np.int64)
-        arity = np.diff(self.scope_start)
-        for k in np.unique(arity[arity > 1]):
-            places = self.scope_start[:-1][arity == k][:, None] + np.arange(k)
-            later = self.cards[self.scope[places[:, :0:-1]]].astype(np.int64)  # last variable first
-            out[places[:, -2::-1]] = np.cumprod(later, axis=1)
-        return frozen(out)
 
     def condition(self, evidence: Mapping[str | int, int | str]) -> FactorGraph:
         """The same model with more variables observed (names or numbers → values)."""

@@ -12,10 +12,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from definetti.errors import Unsatisfiable
-from definetti.model.graph.factors import FREE, FactorGraph, frozen
+from definetti import show
+from definetti.errors import ModelError, Unsatisfiable
+from definetti.model.graph.factors import FREE, FactorGraph, SameShape, frozen
 
-WIDEST = 1e-6  # a chain of close values that reaches further is no rounding: it stays as it is
+MOVED = 1e-8  # by how much grouping may change the factors of one variable together: more is no rounding
+LARGE = 2.0**18  # log weights: tables that reach further are not centred, a double would lose their small differences
+PRECISION = 1e-9  # of log weights: sums that large terms make coarser are refused
 SPARSE = 0.25  # a table of three or more variables with at most this share of odd entries is kept like a clause
 
 
@@ -44,18 +47,26 @@ def simplify(model: FactorGraph, tolerance: float = 1e-9) -> FactorGraph:
     4. Finite tables are centred. Constant and unary parts move out, so that a pair table has zero row and column
        means. A table over three or more variables of which at most a quarter of the entries differ from the most
        frequent one keeps its parts, with the most frequent entry at 0: a clause stays one odd entry.
-    5. A table with impossible entries (-inf) keeps its parts, with its largest entry at 0.
+    5. A table with impossible entries (-inf) keeps its parts, with its largest entry at 0. So does one with entries
+       beyond 2^18: next to a penalty of 1e15, centred values would be multiples of 1/8.
     6. A variable on which a table does not depend leaves its scope; then again from 3. Constants are dropped.
-    7. Unary factors are one per variable; their finite entries have mean 0, or maximum 0 beside an impossible one.
+    7. Unary factors are one per variable; their finite entries have mean 0, or maximum 0 beside an impossible or very
+       low one.
     8. Values that differ only by rounding become equal: all finite absolute values are sorted and split where a gap
        exceeds `tolerance`; a group becomes its median, or 0 if it reaches 0, so that ±a stay opposite. A group wider
-       than 1e-6 stays as it is. Tables that become constant are dropped, equal tables are stored once.
+       than 1e-8 / (the most factors of one variable) stays as it is: many small moves must not add up. Tables that
+       become constant are dropped, equal tables are stored once.
 
-    A part, or a dependence on a variable, of at most `tolerance` counts as none. `Unsatisfiable` names the variables of
-    a factor all of whose entries are impossible.
+    A part, or a dependence on a variable, of at most `tolerance` counts as none (or of 1e-8 / the most factors of one
+    variable, if that is less). `Unsatisfiable` names the variables of a factor all of whose entries are impossible;
+    `ModelError` those of factors with large log weights that cancel, so that smaller ones are not known to 1e-9.
     """
-    literals = np.zeros(int(model.literal_start[-1]))
-    constant, blocks = model.log_constant, _sliced(model)
+    degree = int(np.bincount(model.scope, minlength=1).max())
+    widest = MOVED / max(degree, 1)
+    tolerance = min(tolerance, widest)
+    literals = np.zeros((3, int(model.literal_start[-1])))  # sum of unary terms, depth of the deepest, large ones
+    moved, blocks = _tops_to_zero(_sliced(model))
+    constant = model.log_constant + moved
     while True:
         moved, blocks = _move_small(model, blocks, literals)
         constant += moved
@@ -66,7 +77,7 @@ def simplify(model: FactorGraph, tolerance: float = 1e-9) -> FactorGraph:
         if not shrunk:
             break
     moved, unary = _unary_blocks(model, literals, tolerance)
-    return _assembled(model, constant + moved, _grouped([*unary, *blocks], tolerance))
+    return _assembled(model, constant + moved, _grouped([*unary, *blocks], tolerance, widest))
 
 
 # --- from the model to blocks --------------------------------------------------------------------------------
@@ -74,24 +85,21 @@ def simplify(model: FactorGraph, tolerance: float = 1e-9) -> FactorGraph:
 
 def _sliced(model: FactorGraph) -> list[Block]:
     """Rules 1 and 2, once for each (shape, observed values, order of axes)."""
-    arity = np.diff(model.scope_start)
     blocks = []
-    for k in np.unique(arity):
-        factors = np.flatnonzero(arity == k)
-        scope = model.scope[model.scope_start[factors][:, None] + np.arange(k)]
+    for alike in model.by_shape:
+        scope = alike.scopes
         seen = model.evidence[scope]
         order = np.argsort(np.where(seen == FREE, scope, -1), axis=1, kind="stable")
-        for rows in _alike([*model.cards[scope].T, *(seen - FREE).T, *order.T], len(factors)):
-            blocks.append(_slice(model, factors[rows], scope[rows], order[rows[0]]))
+        for rows in _alike([*(seen - FREE).T, *order.T], len(scope)):
+            blocks.append(_slice(model, alike.take(rows), order[rows[0]]))
     return blocks
 
 
-def _slice(model: FactorGraph, factors: np.ndarray, scope: np.ndarray, order: np.ndarray) -> Block:
+def _slice(model: FactorGraph, alike: SameShape, order: np.ndarray) -> Block:
     """Factors of one shape, one pattern of evidence and one order of axes (observed ones first)."""
-    shape, seen = model.cards[scope[0]], model.evidence[scope[0]]
-    ids, which = np.unique(model.table_of[factors], return_inverse=True)
-    size = int(np.prod(shape, dtype=np.int64))
-    tables = model.tables[model.table_start[ids][:, None] + np.arange(size)].reshape(len(ids), *shape)
+    scope, seen = alike.scopes, model.evidence[alike.scopes[0]]
+    _, first, which = np.unique(alike.tables, return_index=True, return_inverse=True)
+    tables = model.entries(alike.take(first))
     observed = int((seen != FREE).sum())
     tables = tables.transpose(0, *(order + 1))[(slice(None), *seen[order[:observed]])]
     dead = _rows(tables).max(axis=1) == -np.inf
@@ -127,6 +135,62 @@ def _numbered(columns: Iterable[np.ndarray], rows: int) -> tuple[np.ndarray, np.
     return first, number
 
 
+# --- large log weights ---------------------------------------------------------------------------------------
+
+
+def _tops_to_zero(blocks: list[Block]) -> tuple[float, list[Block]]:
+    """Tables that reach beyond LARGE with their largest entries at 0, and the constant that was taken out.
+
+    Then a sum over factors is exact for the states that pay no large penalty.
+    """
+    constant, out = 0.0, []
+    for block in blocks:
+        flat = _rows(block.tables)
+        top = flat.max(axis=1)
+        shift = np.where(top - np.where(np.isfinite(flat), flat, np.inf).min(axis=1) > LARGE, top, 0.0)
+        if shift.any():
+            constant += float(shift[block.which].sum())
+            block = replace(block, tables=block.tables - shift.reshape(-1, *[1] * block.arity))
+        out.append(block)
+    return constant, out
+
+
+def _large_tables(tables: np.ndarray, tolerance: float) -> np.ndarray:
+    """bool[T]: finite tables that are not centred, because a part or what is left beside the parts exceeds LARGE."""
+    flat = _rows(tables)
+    large = flat.max(axis=1) - flat.min(axis=1) > LARGE / tables.ndim
+    some = np.flatnonzero(large)
+    if len(some):
+        mean, parts = _parts(tables[some], tolerance)
+        rest = tables[some] - mean.reshape(-1, *[1] * (tables.ndim - 1))
+        most = np.zeros(len(some))
+        for axis, part in enumerate(parts):
+            rest = rest - _along(part, axis, tables.ndim)
+            most = np.maximum(most, np.abs(part).max(axis=1))
+        large[some] = np.maximum(most, np.abs(_rows(rest)).max(axis=1)) > LARGE
+    return large
+
+
+def _refuse_cancelling(
+    model: FactorGraph, scope: np.ndarray, sums: np.ndarray, deepest: np.ndarray, terms: np.ndarray
+) -> None:
+    """`ModelError` if sums (a row for each of `scope`) that decide between values were left over from large terms."""
+    near = sums >= sums.max(axis=1, keepdims=True) - LARGE
+    lost = np.where(near & (near.sum(axis=1, keepdims=True) > 1), np.spacing(deepest) * terms, 0.0).max(axis=1)
+    if (lost > PRECISION).any():
+        r = int(lost.argmax())
+        raise cancelling(model, scope[r], float(np.where(near[r], deepest[r], 0.0).max()), float(lost[r]))
+
+
+def cancelling(model: FactorGraph, scope: Iterable[int], largest: float, lost: float) -> ModelError:
+    """The error for log weights so large that those beside them are lost where they cancel."""
+    over = ", ".join(model.names[i] for i in list(scope)[:8])
+    return ModelError(
+        f"log weights of up to {show.number(largest)} on ({over}) cancel, and doubles of that size leave an error of "
+        f"{show.number(lost, 2)} where 1e-9 is needed; make penalties smaller (100 forbids as well), or use -inf"
+    )
+
+
 # --- rules 3 to 6 --------------------------------------------------------------------------------------------
 
 
@@ -144,7 +208,12 @@ def _move_small(model: FactorGraph, blocks: list[Block], literals: np.ndarray) -
 
 
 def _add_unary(model: FactorGraph, literals: np.ndarray, variables: np.ndarray, rows: np.ndarray) -> None:
-    np.add.at(literals, model.literal_start[variables][:, None] + np.arange(rows.shape[1]), rows)
+    at = model.literal_start[variables][:, None] + np.arange(rows.shape[1])
+    np.add.at(literals[0], at, rows)
+    large = np.isfinite(rows) & (rows < -LARGE)
+    if large.any():
+        np.maximum.at(literals[1], at[large], -rows[large])
+        np.add.at(literals[2], at[large], 1.0)
 
 
 def _by_shape(blocks: list[Block]) -> list[Block]:
@@ -178,6 +247,13 @@ def _merged(model: FactorGraph, block: Block) -> Block:
     dead = _rows(sums).max(axis=1) == -np.inf
     if dead.any():
         _impossible(model, scope[int(np.argmax(dead))])
+    added = block.tables[block.which[several]]
+    large = np.isfinite(added) & (added < -LARGE)
+    if large.any():
+        deepest, terms = np.zeros_like(sums), np.zeros_like(sums)
+        np.maximum.at(deepest, place[number[several]], np.where(large, -added, 0.0))
+        np.add.at(terms, place[number[several]], large)
+        _refuse_cancelling(model, scope, _rows(sums), _rows(deepest), _rows(terms))
     once = Block(block.scope[~several], which, block.tables[used])
     return _joined([once, Block(scope, np.arange(len(sums)), sums)])
 
@@ -186,7 +262,8 @@ def _centred(model: FactorGraph, block: Block, literals: np.ndarray, tolerance: 
     """Rules 4 and 5: the constant that was taken out, and the block without it and without unary parts."""
     tables = block.tables.copy()
     constant = np.zeros(len(tables))
-    whole = np.isfinite(tables).all(axis=tuple(range(1, tables.ndim)))
+    whole = np.array(np.isfinite(_rows(tables)).all(axis=1))
+    whole[whole] = ~_large_tables(tables[whole], tolerance)
     hard = np.flatnonzero(~whole)
     constant[hard] = tables[hard].max(axis=tuple(range(1, tables.ndim)))
     shift = _small_to_zero(constant, tolerance)
@@ -284,11 +361,14 @@ def _unary_blocks(model: FactorGraph, literals: np.ndarray, tolerance: float) ->
     constant, blocks = 0.0, []
     for card in np.unique(model.cards):
         variables = np.flatnonzero(model.cards == card)
-        rows = literals[model.literal_start[variables][:, None] + np.arange(card)]
+        at = model.literal_start[variables][:, None] + np.arange(card)
+        rows = literals[0][at]
         possible = np.isfinite(rows)
         if not possible.any(axis=1).all():
             _impossible(model, variables[[int(np.argmin(possible.any(axis=1)))]])
-        whole = possible.all(axis=1)
+        if literals[2][at].any():
+            _refuse_cancelling(model, variables[:, None], rows, literals[1][at], literals[2][at])
+        whole = possible.all(axis=1) & (rows.max(axis=1) - rows.min(axis=1) <= LARGE)
         mean = np.where(possible, rows, 0.0).mean(axis=1)
         shift = _small_to_zero(np.where(whole, mean, rows.max(axis=1)), tolerance)
         rows = rows - shift[:, None]
@@ -298,7 +378,7 @@ def _unary_blocks(model: FactorGraph, literals: np.ndarray, tolerance: float) ->
     return constant, blocks
 
 
-def _grouped(blocks: list[Block], tolerance: float) -> list[Block]:
+def _grouped(blocks: list[Block], tolerance: float, widest: float) -> list[Block]:
     """Rule 8, apart from storing equal tables once."""
     values = np.concatenate([np.abs(block.tables[np.isfinite(block.tables)]) for block in blocks] or [np.empty(0)])
     values = np.concatenate([[0.0], np.sort(values)])
@@ -306,7 +386,7 @@ def _grouped(blocks: list[Block], tolerance: float) -> list[Block]:
     ends = np.concatenate([starts[1:], [len(values)]]) - 1
     middle = values[(starts + ends) // 2]
     middle[0] = 0.0  # the group that reaches 0
-    narrow = values[ends] - values[starts] <= WIDEST
+    narrow = values[ends] - values[starts] <= widest
     out = []
     for block in blocks:
         group = np.searchsorted(values[starts], np.abs(block.tables), side="right") - 1

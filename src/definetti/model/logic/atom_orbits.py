@@ -19,12 +19,11 @@ class AtomOrbits:
     """`lookup[class of arg 0, class of arg 1, …, pattern]` is the orbit's number, -1 where the atom is observed.
 
     `pattern` has one bit per pair of arguments of the same sort, in the order of `pattern_pairs`, set where the two are
-    the same constant. `explicit`, where given, has the predicate's own shape and is used instead.
+    the same constant.
     """
 
     classes: tuple[np.ndarray, ...]  # int32, one per argument: the class of each constant of the argument's sort
     lookup: np.ndarray  # int32
-    explicit: np.ndarray | None = None
 
 
 def pattern_pairs(sorts: Sequence[str]) -> tuple[tuple[int, int], ...]:

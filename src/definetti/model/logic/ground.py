@@ -14,7 +14,8 @@ import numpy as np
 
 from definetti.errors import TooLarge, Unsatisfiable
 from definetti.model.graph.factors import FREE, FactorGraph
-from definetti.model.logic.atom_literals import Box, layout, value_names, variable_names
+from definetti.model.logic.atom_literals import Box, atom_literal, layout, value_names, variable_names
+from definetti.model.logic.evidence import UNKNOWN
 from definetti.model.logic.formulas import atoms, equalities
 from definetti.model.logic.normal_forms import hard_parts, sizes_of, written_out, written_size
 from definetti.model.logic.text import format_formula
@@ -49,11 +50,6 @@ class GroundSize:
     scope_entries: int
     largest_scope: int
 
-    @property
-    def megabytes(self) -> float:
-        """A rough figure: index arrays and names."""
-        return (self.variables * 120 + self.factors * 12 + self.scope_entries * 4) / 1e6
-
 
 def ground_size(model: MarkovLogic) -> GroundSize:
     """Exact integers, whatever their size; nothing is built."""
@@ -74,9 +70,9 @@ def ground(model: MarkovLogic, limit: int = LIMIT) -> FactorGraph:
     """The ground model: the same distribution over the same atoms. Atom ↔ variable: `atom_literals.py`."""
     size = ground_size(model)
     if size.variables > limit:
-        raise TooLarge("the number of ground atoms", size.variables, limit, CURE)
+        raise TooLarge("the ground model", size.variables, limit, CURE, unit="ground atoms")
     if size.factors > limit:
-        raise TooLarge("the number of ground formulas", size.factors, limit, CURE)
+        raise TooLarge("the ground model", size.factors, limit, CURE, unit="ground formulas")
     boxes = layout(model)
     cards = np.concatenate([np.full(box.count, box.card) for box in boxes.values()] or [np.empty(0)]).astype(np.int32)
     out = _Output(cards)
@@ -85,7 +81,7 @@ def ground(model: MarkovLogic, limit: int = LIMIT) -> FactorGraph:
     evidence = np.full(len(cards), FREE, dtype=np.int32)
     for name, box in boxes.items():
         span = slice(box.offset, box.offset + box.count)
-        evidence[span] = _observe_blocks(model, name, box, out) if box.exclusive else _observe(model, name, box)
+        evidence[span] = _observe(model, name, box, out)
     widths = np.concatenate([np.full(len(scope), scope.shape[1]) for scope in out.scopes] or [np.empty(0, int)])
     return FactorGraph.from_arrays(
         cards,
@@ -192,7 +188,7 @@ def _refuse_wide(model: MarkovLogic, template: _Template, boxes: Mapping[str, Bo
         if sum(map(log2, cards)) > log2(LARGEST_TABLE):
             text = format_formula(template.formula.body, model.sorts)
             entries = 2.0 ** min(1000.0, sum(map(log2, cards)))
-            raise TooLarge(f"the table of one grounding of {text}, in entries,", entries, LARGEST_TABLE, CURE)
+            raise TooLarge(f"one grounding of {text}", entries, LARGEST_TABLE, CURE, unit="table entries")
 
 
 def _ground_rows(
@@ -276,7 +272,7 @@ def _add_pattern(
     entries = prod(shape)
     if entries > LARGEST_TABLE:
         text = format_formula(template.formula.body, model.sorts)
-        raise TooLarge(f"the table of one grounding of {text}, in entries,", entries, LARGEST_TABLE, CURE)
+        raise TooLarge(f"one grounding of {text}", entries, LARGEST_TABLE, CURE, unit="table entries")
     truth = {}
     for k, atom in enumerate(template.atoms):
         axis = distinct.index(pattern.labels[k])
@@ -326,38 +322,17 @@ def evaluate(formula: Formula, truth: Mapping[Formula, np.ndarray | bool]) -> np
 # --- evidence ---------------------------------------------------------------------------------------------------------
 
 
-def _observe(model: MarkovLogic, name: str, box: Box) -> np.ndarray:
-    """The observed values of a predicate's atoms."""
-    seen = np.full(box.count, 0 if name in model.closed else FREE, dtype=np.int32)
-    strides = np.array(box.variable_strides, dtype=np.int64)
-    if name in model.unknown:
-        seen[model.unknown[name].astype(np.int64) @ strides] = FREE
-    if name in model.evidence:
-        known = model.evidence[name]
-        seen[known.tuples.astype(np.int64) @ strides] = known.values
-    return seen
-
-
-def _observe_blocks(model: MarkovLogic, name: str, box: Box, out: _Output) -> np.ndarray:
-    """The observed values of blocks; where several values are left but not all, a factor rules the others out."""
-    seen = np.full(box.count, FREE, dtype=np.int32)
-    if name not in model.closed and name not in model.evidence:
-        return seen
-    possible = np.full((box.count, box.card), name not in model.closed)
-    of_block, of_value = np.array(box.variable_strides, np.int64), np.array(box.value_strides, np.int64)
-    if name in model.unknown:
-        rows = model.unknown[name].astype(np.int64)
-        possible[rows @ of_block, rows @ of_value] = True
-    if name in model.evidence:
-        rows, values = model.evidence[name].tuples.astype(np.int64), model.evidence[name].values == 1
-        possible[rows @ of_block, rows @ of_value] = values
-        true = rows[values]
-        possible[true @ of_block] = False
-        possible[true @ of_block, true @ of_value] = True
+def _observe(model: MarkovLogic, name: str, box: Box, out: _Output) -> np.ndarray:
+    """The known values of a predicate's variables; where a block has several possible values, but not all, a factor
+    rules the others out."""
+    codes = model.knowledge.codes(name)
+    if not box.exclusive:
+        return np.where(codes == UNKNOWN, FREE, codes).astype(np.int32).ravel()
+    inner = model.predicates[name].exclusive
+    outer = [k for k in range(codes.ndim) if k not in inner]
+    possible = codes.transpose([*outer, *inner]).reshape(box.count, box.card) != 0
     count = possible.sum(axis=1)
-    if (count == 0).any():
-        raise Unsatisfiable(f"the evidence leaves {name} without a value in {int((count == 0).sum())} blocks")
-    seen[count == 1] = possible[count == 1].argmax(axis=1)
+    seen = np.where(count == 1, possible.argmax(axis=1), FREE).astype(np.int32)
     partial = np.flatnonzero((count > 1) & (count < box.card))
     if len(partial):
         masks, which = np.unique(possible[partial], axis=0, return_inverse=True)
@@ -365,3 +340,26 @@ def _observe_blocks(model: MarkovLogic, name: str, box: Box, out: _Output) -> np
             blocks = partial[which.ravel() == number] + box.offset
             out.add(blocks[:, None], np.where(mask, 0.0, -np.inf))
     return seen
+
+
+# --- events -----------------------------------------------------------------------------------------------------------
+
+
+def ground_event(model: MarkovLogic, formula: Formula) -> tuple[tuple[int, ...], np.ndarray]:
+    """The variables of `ground(model)` that a quantifier-free formula over constants speaks of, ascending, and the
+    tuples of their values that make it true: int32[s, k]. `Topic(P1,AI)` is one value of the variable `Topic(P1,!)`."""
+    boxes = layout(model)
+    literals = {atom: atom_literal(boxes, atom) for atom in atoms(formula)}
+    cards = {literals[atom][0]: boxes[atom.predicate].card for atom in literals}
+    variables = tuple(sorted(cards))
+    shape = tuple(cards[variable] for variable in variables)
+    if prod(shape) > LARGEST_TABLE:
+        raise TooLarge("the number of states of a query's atoms", prod(shape), LARGEST_TABLE, "ask for fewer at once")
+    truth: dict[Formula, np.ndarray | bool] = {e: e.left == e.right for e in equalities(formula)}
+    for atom, (variable, value) in literals.items():
+        axis = variables.index(variable)
+        side = [1] * len(shape)
+        side[axis] = shape[axis]
+        truth[atom] = (np.arange(shape[axis]) == value).reshape(side)
+    table = np.broadcast_to(np.asarray(evaluate(formula, truth)), shape)
+    return variables, np.argwhere(table).astype(np.int32)

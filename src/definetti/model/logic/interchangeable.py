@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from definetti import integer_rows
 from definetti.integer_rows import distinct
 from definetti.model.logic.atom_orbits import cell_sizes, patterns_of
 from definetti.model.logic.evidence import Relation
@@ -48,12 +49,9 @@ def nodes_of(sizes: Mapping[str, int]) -> Nodes:
 def mix(*parts: np.ndarray | int) -> np.ndarray:
     """A 64-bit hash of a few integers (splitmix64), broadcast over arrays."""
     h = np.asarray(0x9E3779B97F4A7C15, dtype=np.uint64)
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore"):  # of single numbers
         for part in parts:
-            h = (h ^ np.asarray(part).astype(np.uint64)) + np.uint64(0x9E3779B97F4A7C15)
-            h = (h ^ (h >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-            h = (h ^ (h >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-            h = h ^ (h >> np.uint64(31))
+            h = integer_rows.mix(h ^ np.asarray(part).astype(np.uint64))
     return h
 
 

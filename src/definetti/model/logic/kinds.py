@@ -12,7 +12,7 @@ import numpy as np
 
 from definetti.integer_rows import distinct
 from definetti.model.logic import formulas as walk
-from definetti.model.logic.evidence import Relation, evidence_relations
+from definetti.model.logic.evidence import Relation
 from definetti.model.logic.residuals import Instance, Slot, instance, is_simple
 from definetti.model.logic.theory import MarkovLogic, WeightedFormula
 
@@ -65,7 +65,7 @@ def find_kinds(model: MarkovLogic) -> Kinds:
     simple = [f for f in model.formulas if is_simple(model, f)]
     tied = {atom.predicate for f in model.formulas if not is_simple(model, f) for atom in walk.atoms(f.body)}
     tied |= {p.name for p in model.predicates.values() if p.exclusive or not 1 <= len(p.sorts) <= 2}
-    known = evidence_relations(model)
+    known = model.knowledge.relations
     pairs = {(s, t): tuple(_pair_instances(simple, s, t)) for s in model.sorts for t in model.sorts}
     alone = {s: tuple(_own_instances(simple, s)) for s in model.sorts}
     own = {s: [p for p, q in model.predicates.items() if q.sorts in ((s,), (s, s))] for s in model.sorts}

@@ -73,9 +73,8 @@ def written_out(formula: Formula, sizes: Mapping[str, tuple[str, int]]) -> Formu
     """EXIST as a disjunction, FORALL as a conjunction over constants; `sizes`: variable → its sort and size."""
     size = written_size(formula, {name: count for name, (_, count) in sizes.items()})
     if size > MOST_PARTS:
-        raise TooLarge(
-            "a formula with its quantifiers written out, in atoms", size, MOST_PARTS, "sample without grounding"
-        )
+        cure = "sample without grounding"
+        raise TooLarge("a formula with its quantifiers written out", size, MOST_PARTS, cure, unit="atoms")
     return _write_out(formula, sizes)
 
 
@@ -180,7 +179,8 @@ def split_weights(formula: WeightedFormula, sorts: Mapping[str, Sort]) -> list[W
         return [formula]
     size = _normal_size(formula.body)
     if size > MOST_PARTS:
-        raise TooLarge("a formula in normal form, in atoms", size, MOST_PARTS, "use the weights of whole formulas")
+        cure = "use the weights of whole formulas"
+        raise TooLarge("a formula in normal form", size, MOST_PARTS, cure, unit="atoms")
     universal = _without_forall(negation_normal(formula.body))
     found = clauses(written_out(universal, sizes_of(formula, sorts)))
     if not found:

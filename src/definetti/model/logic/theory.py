@@ -10,11 +10,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from definetti.errors import UnknownName
+
+if TYPE_CHECKING:
+    from definetti.model.logic.evidence import Knowledge
 
 # --- formulas ------------------------------------------------------------------------------------------------
 
@@ -171,6 +174,13 @@ class MarkovLogic:
     def shape(self, predicate: str) -> tuple[int, ...]:
         """The sizes of a predicate's arguments: it has one atom per element of this box."""
         return tuple(self.sorts[s].size for s in self.predicates[predicate].sorts)
+
+    @cached_property
+    def knowledge(self) -> Knowledge:
+        """What evidence, closed worlds and `!` blocks say of each atom."""
+        from definetti.model.logic.evidence import Knowledge
+
+        return Knowledge(self)
 
     @property
     def atom_count(self) -> int:

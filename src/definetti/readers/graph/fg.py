@@ -92,8 +92,8 @@ def _block(tokens: Tokens, place: int, k: int, blocks: Blocks, cards: dict[int, 
     if entries == 0:
         raise tokens.error(count_at, f"the table of factor {k} is all zeros, so no state is possible")
     if blocks.table_bounds[-1] + size > MOST_ENTRIES:
-        what = f"the number of table entries up to factor {k} of {tokens.path}, zeros included,"
-        raise TooLarge(what, blocks.table_bounds[-1] + size, MOST_ENTRIES, "split factors over many variables")
+        what, cure = f"{tokens.path} up to factor {k}, with zeros,", "split factors over many variables"
+        raise TooLarge(what, blocks.table_bounds[-1] + size, MOST_ENTRIES, cure, unit="table entries")
     end = count_at + 1 + 2 * entries
     blocks.scopes.append(scope)
     blocks.shapes.append(shape)

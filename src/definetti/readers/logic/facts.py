@@ -28,7 +28,7 @@ def number_facts(
             unknown[name] = _frozen(tuples[open_rows], np.int32)
         tuples, values = tuples[~open_rows], values[~open_rows]
         if known.predicate.exclusive:
-            tuples, values = _complete_blocks(known, rows, tuples, values, sorts)
+            tuples, values = _complete_blocks(known, rows, tuples, values, sorts, closed=name in closed)
         if len(values):
             evidence[name] = Evidence(_frozen(tuples, np.int32), _frozen(values, np.int8))
     return evidence, unknown
@@ -91,9 +91,10 @@ def _words(predicate: Predicate, row: Sequence[int] | np.ndarray, sorts: Mapping
 
 
 def _complete_blocks(
-    known: Facts, all_rows: np.ndarray, tuples: np.ndarray, values: np.ndarray, sorts: Mapping[str, Sort]
+    known: Facts, all_rows: np.ndarray, tuples: np.ndarray, values: np.ndarray, sorts: Mapping[str, Sort], closed: bool
 ) -> tuple[np.ndarray, np.ndarray]:
-    """A true atom makes the others of its block false; the last one left becomes true."""
+    """A true atom makes the others of its block false; in an open predicate the last one left becomes true. (What is
+    not stated in a closed predicate is false, or left open: `model/logic/evidence.py` decides such blocks.)"""
     predicate = known.predicate
     shape = tuple(sorts[sort].size for sort in predicate.sorts)
     outer = [k for k in range(len(shape)) if k not in predicate.exclusive]
@@ -112,7 +113,7 @@ def _complete_blocks(
             name = block_name(predicate, _words(predicate, members[0], sorts))
             last = max(int(np.flatnonzero((all_rows == member).all(axis=1))[0]) for member in members)
             raise known.error(f"contradicting evidence: in {name} {what}, exactly one must be", last)
-        if true or missing == 1:
+        if true or (missing == 1 and not closed):
             for inner in np.ndindex(*(shape[k] for k in predicate.exclusive)):
                 block.setdefault(inner, FALSE if true else TRUE)
         rows += [(_place(place, inner, outer, predicate.exclusive), value) for inner, value in block.items()]

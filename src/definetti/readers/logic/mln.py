@@ -278,7 +278,7 @@ def _filled(sort: str, draft: Draft, mentioned: Mapping[str, set[str]], domain: 
         if isinstance(wanted, bool) or not isinstance(wanted, int | np.integer) or wanted < 1:
             raise ModelError(f"the domain of {sort} must be a number of constants, at least 1, not {wanted!r}")
         if wanted > MOST_CONSTANTS:
-            raise TooLarge(f"the domain of {sort}", wanted, MOST_CONSTANTS, "ask for fewer constants")
+            raise TooLarge(f"the domain of {sort}", wanted, MOST_CONSTANTS, "ask for fewer", unit="constants")
         if wanted < len(constants):
             raise ModelError(f"the domain asks for {wanted} constants of sort {sort}, but {len(constants)} are named")
         seen, number, more = set(constants), 0, []

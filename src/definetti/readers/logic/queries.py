@@ -85,7 +85,7 @@ def parse_queries(model: MarkovLogic, texts: Iterable[str]) -> dict[str, Formula
 
 def ground_queries(model: MarkovLogic, texts: Iterable[str]) -> list[Query]:
     """The same queries about the variables of `ground(model)`."""
-    from definetti.model.logic.ground_events import ground_event
+    from definetti.model.logic.ground import ground_event
 
     found = []
     for key, formula in parse_queries(model, texts).items():

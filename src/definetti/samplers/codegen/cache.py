@@ -1,7 +1,7 @@
 """Generated kernels on disk: Numba caches only functions that stand in a file, so each kernel's text is written once.
 
-The name of a file is the hash of its text, of the
-structure it was made from and of Numba's version, and its content is compared before it is run.
+A file is named by the hash of its text and stands beside the compiled code, in the folder that is named by the hash of
+the fixed sources (`kernels/compiling.py`). Its content is compared before it is run.
 """
 
 from __future__ import annotations
@@ -14,18 +14,16 @@ import tempfile
 from pathlib import Path
 from types import ModuleType
 
-from definetti.samplers.kernels import cache_folder, private, temporary_folder
+from definetti.samplers.kernels.compiling import code_folder
 
 
-def file_name(text: str, structure: str) -> str:
-    import numba
-
-    key = "\0".join((text, structure, numba.__version__))
-    return f"relational_{hashlib.sha256(key.encode()).hexdigest()[:40]}.py"
+def kernel_name(text: str) -> str:
+    """The name of a kernel's module, and of its file."""
+    return f"relational_{hashlib.sha256(text.encode()).hexdigest()[:40]}"
 
 
 def write_once(path: Path, text: str) -> None:
-    """Puts the text there atomically, unless it is there already (a new date would make Numba compile again)."""
+    """Puts the text there atomically, unless it is there already."""
     try:
         if path.is_file() and not path.is_symlink() and path.read_text(encoding="utf-8") == text:
             return
@@ -41,16 +39,12 @@ def write_once(path: Path, text: str) -> None:
         raise
 
 
-def load_kernel(text: str, structure: str, folder: Path | None = None) -> ModuleType:
-    """The kernel as a module, from the folder of kernels. Its functions compile, or load, when first called."""
-    if folder is None:
-        folder = cache_folder("kernels")
-    elif not private(folder):
-        folder = temporary_folder()
-    path = folder / file_name(text, structure)
-    name = f"definetti_{path.stem}_{hashlib.sha256(str(folder).encode()).hexdigest()[:8]}"
+def load_kernel(text: str) -> ModuleType:
+    """The kernel as a module. Its functions are compiled, or loaded from the cache, when first called."""
+    name = f"definetti_{kernel_name(text)}"
     if name in sys.modules:
         return sys.modules[name]
+    path = code_folder() / f"{kernel_name(text)}.py"
     write_once(path, text)
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None and spec.loader is not None

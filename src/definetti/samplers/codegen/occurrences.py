@@ -4,58 +4,85 @@ For a place (occurrence p of predicate R in a shape) and the atom R(a_0, ..., a_
 leaves, with the atom true and with it false. Another occurrence q of R reads (bit or same) with the atom true and
 (bit and not same) with it false, `same` being the conjunction of equalities that make q the same atom. A grounding
 that also matches an earlier occurrence is excluded here, so each grounding counts once.
-Leaves: ("r", predicate, terms) a bit of the state, ("=", term, term), ("E", variables, expression). Terms are those of
-`shapes` and ("a", j), the atom's j-th constant.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import permutations
 
 from definetti.samplers.codegen.expressions import (
     FALSE,
-    TRUE,
+    And,
+    Argument,
+    Equal,
+    Exists,
     Expr,
     Leaf,
+    Literal,
+    Or,
+    Read,
+    Slot,
+    Term,
+    Variable,
+    Xor,
     assign,
     both,
     either,
+    equality,
     leaves,
-    literal,
     negate,
-    xor,
+    rebuild,
 )
-from definetti.samplers.codegen.shapes import Node, Shape, Term
-from definetti.samplers.codegen.ties import Classes, merged
+from definetti.samplers.codegen.shapes import Image, Shape
+from definetti.samplers.codegen.ties import Classes
 
 NOTHING_TIED = Classes()
+MOST_RENAMED = 3  # free variables whose renamings are tried
+
+
+@dataclass(frozen=True)
+class Goal:
+    """A count to be made: `sign` times the number of groundings in which the expression is true, into a counter."""
+
+    counter: str
+    sign: int
+    expression: Expr
+
+    def with_expression(self, expression: Expr) -> Goal:
+        return replace(self, expression=expression)
 
 
 @dataclass(frozen=True)
 class Place:
     """Occurrence number `occurrence` of its predicate in shape number `shape`, with what the atom's truth changes.
 
-    `guards`: pairs of terms that must be equal for the atom to match; `rest`: the free variables left to sum over.
-    A soft formula has the goals "z+" (gained) and "z-" (lost); a hard one "y1" and "y0" (violated if true, if false).
+    A soft formula has goals for `z`, what is gained (+) and lost (-) by the atom's truth; a hard one has goals for `y1`
+    and `y0`, what is violated if the atom is true and if it is false.
     """
 
     shape: int
     occurrence: int
-    guards: tuple[tuple[Term, Term], ...]
-    rest: tuple[int, ...]
-    goals: tuple[tuple[str, Expr], ...]
+    guards: tuple[tuple[Term, Term], ...]  # pairs of terms that must be equal for the atom to match
+    rest: tuple[int, ...]  # the free variables left to sum over
+    goals: tuple[Goal, ...]
     bound: tuple[tuple[int, int], ...]  # (variable, argument) pairs
     slot_arguments: tuple[int, ...]  # arguments that are slots: instances are found by them
     times: int = 1  # places that are equal to this one by the formula's own symmetry, itself included
+
+    @property
+    def slot_of(self) -> dict[int, int]:
+        """The slot that must hold the atom's constant, by argument."""
+        return {right.number: left.number for left, right in self.guards if isinstance(left, Slot)}
 
 
 @dataclass
 class Matching:
     """The substitution that makes an occurrence the atom: terms to the atom's constants, and guards for the rest."""
 
-    binding: dict[Term, Term] = field(default_factory=dict)
-    alias: dict[Term, Term] = field(default_factory=dict)
+    binding: dict[Term, Argument] = field(default_factory=dict)
+    alias: dict[Term, Argument] = field(default_factory=dict)
     guards: list[tuple[Term, Term]] = field(default_factory=list)
 
     def resolve(self, term: Term) -> Term:
@@ -63,89 +90,77 @@ class Matching:
         return self.alias.get(term, term)
 
 
-def occurrences(node: Node) -> Iterator[tuple[int, tuple[Term, ...]]]:
-    """All (predicate, terms) of a body, in the order in which places are counted."""
-    match node:
-        case ("a", predicate, terms):
-            yield predicate, terms
-        case ("!", part) | ("E", _, part):
-            yield from occurrences(part)
-        case ("&" | "|", parts):
-            for part in parts:
-                yield from occurrences(part)
-        case ("x", left, right):
-            yield from occurrences(left)
-            yield from occurrences(right)
+def occurrences(body: Expr) -> Iterator[Read]:
+    """All atoms of a body, in the order in which places are counted."""
+    for leaf in leaves(body):
+        match leaf:
+            case Read():
+                yield leaf
+            case Exists(_, inner):
+                yield from occurrences(inner)
 
 
-def _match(terms: tuple[Term, ...], free: int, places: tuple[int, ...] | None = None) -> Matching:
-    """`places`: which of the site's constants each argument of the occurrence must be (tied atoms: an image's)."""
+def _quantified(term: Term, free: int) -> bool:
+    return isinstance(term, Variable) and term.number >= free
+
+
+def _match(terms: tuple[Term, ...], free: int, places: tuple[int, ...]) -> Matching:
+    """`places`: which of the site's constants each argument of the occurrence must be."""
     m = Matching()
-    for j, term in enumerate(terms) if places is None else zip(places, terms, strict=True):
-        if term[0] == "v" and term[1] >= free:
+    for j, term in zip(places, terms, strict=True):
+        if _quantified(term, free):
             continue  # a quantified argument matches any constant
         if term in m.binding:
-            m.guards.append((("a", j), m.binding[term]))
-            m.alias[("a", j)] = m.binding[term]
+            m.guards.append((Argument(j), m.binding[term]))
+            m.alias[Argument(j)] = m.binding[term]
             continue
-        m.binding[term] = ("a", j)
-        if term[0] == "k":
-            m.guards.append((term, ("a", j)))
+        m.binding[term] = Argument(j)
+        if isinstance(term, Slot):
+            m.guards.append((term, Argument(j)))
     return m
 
 
-def equal(a: Term, b: Term) -> Expr:
-    return TRUE if a == b else literal(("=", min(a, b), max(a, b)))
+def _same(terms: tuple[Term, ...], m: Matching, places: tuple[int, ...]) -> Expr:
+    """The condition under which an occurrence is the atom."""
+    return both(equality(m.resolve(t), m.resolve(Argument(j))) for j, t in zip(places, terms, strict=True))
 
 
-def _same(
-    terms: tuple[Term, ...], m: Matching, free: int, quantified: bool, places: tuple[int, ...] | None = None
-) -> Expr:
-    """The condition under which an occurrence is the atom; without `quantified`, for some value of what is bound."""
-    wanted = [(m.resolve(t), m.resolve(("a", j if places is None else places[j]))) for j, t in enumerate(terms)]
-    return both(equal(t, a) for t, a in wanted if quantified or not (t[0] == "v" and t[1] >= free))
+def _same_for_some(terms: tuple[Term, ...], m: Matching, places: tuple[int, ...], free: int) -> Expr:
+    """The same for some value of the quantified variables."""
+    bare = [(t, j) for t, j in zip(terms, places, strict=True) if not _quantified(m.resolve(t), free)]
+    return _same(tuple(t for t, _ in bare), m, tuple(j for _, j in bare))
 
 
 def express(
-    node: Node, m: Matching, free: int, predicate: int = -1, value: bool = False, tied: Classes = NOTHING_TIED
+    body: Expr, m: Matching, images: tuple[Image, ...] = (), value: bool = False, tied: Classes = NOTHING_TIED
 ) -> Expr:
-    """A body over leaves, with the atom of `predicate` that `m` describes put to `value` (-1: no atom is put in)."""
+    """A body over leaves, with the atom that `m` describes, and all its images, put to `value` (no image: as it is)."""
 
-    def again(part: Node) -> Expr:
-        return express(part, m, free, predicate, value, tied)
+    def read(p: int, terms: tuple[Term, ...]) -> Expr:
+        e = tied.read(p, tuple(m.resolve(t) for t in terms))
+        for sign in (True, False):
+            same = either(_same(terms, m, i.places) for i in images if i.predicate == p and i.sign == sign)
+            e = either((e, same)) if value == sign else both((e, negate(same)))
+        return e
 
-    match node:
-        case ("1" | "0",):
-            return node
-        case ("a", p, terms):
-            read = tied.read(p, tuple(m.resolve(t) for t in terms))
-            for sign in (True, False):
-                same = either(
-                    _same(terms, m, free, True, places)
-                    for q, places, s in tied.of(predicate) or ((predicate, None, True),)
-                    if q == p and s == sign
-                )
-                read = either((read, same)) if value == sign else both((read, negate(same)))
-            return read
-        case ("=", left, right):
-            return equal(m.resolve(left), m.resolve(right))
-        case ("!", part):
-            return negate(again(part))
-        case ("&", parts):
-            return both(again(p) for p in parts)
-        case ("|", parts):
-            return either(again(p) for p in parts)
-        case ("x", left, right):
-            return xor(again(left), again(right))
-    return _quantifier(node[1], again(node[2]))
+    def put(leaf: Leaf, sign: bool) -> Expr:
+        match leaf:
+            case Read(p, terms):
+                e = read(p, terms)
+            case Equal(left, right):
+                e = equality(m.resolve(left), m.resolve(right))
+            case Exists(variables, inner):
+                e = _quantifier(variables, rebuild(inner, put))
+        return e if sign else negate(e)
+
+    return rebuild(body, put)
 
 
 def _quantifier(variables: tuple[int, ...], body: Expr) -> Expr:
-    if body == FALSE:
-        return FALSE
-    if body[0] == "l" and body[1][0] == "E" and body[2]:  # exist x exist y: one loop nest
-        return literal(("E", variables + body[1][1], body[1][2]))
-    return literal(("E", variables, body))
+    match body:
+        case Literal(Exists(more, inner), True):  # exist x exist y: one loop nest
+            return Literal(Exists(variables + more, inner))
+    return FALSE if body == FALSE else Literal(Exists(variables, body))
 
 
 def places_of(shapes: tuple[Shape, ...], predicate: int, tied: Classes = NOTHING_TIED) -> list[Place]:
@@ -153,12 +168,14 @@ def places_of(shapes: tuple[Shape, ...], predicate: int, tied: Classes = NOTHING
 
     A tied class is one site: its images are matched with each occurrence of their predicates.
     """
-    images = tied.of(predicate) or ((predicate, None, True),)
     found = []
     for s, shape in enumerate(shapes):
-        here = [(terms, image[1]) for p, terms in occurrences(shape.body) for image in images if image[0] == p]
+        reads = list(occurrences(shape.body))
+        itself = [Image(predicate, tuple(range(len(x.terms)))) for x in reads if x.predicate == predicate]
+        images = tied.of(predicate) or tuple(itself[:1])
+        here = [(x.terms, i.places) for x in reads for i in images if i.predicate == x.predicate]
         for i in range(len(here)):
-            place = _place(s, shape, predicate, here, i, tied)
+            place = _place(s, shape, predicate, images, here[: i + 1], tied)
             if place is not None:
                 found.append(place)
     return merged(found, shapes) if tied.of(predicate) else found
@@ -168,41 +185,84 @@ def _place(
     s: int,
     shape: Shape,
     predicate: int,
-    here: list[tuple[tuple[Term, ...], tuple[int, ...] | None]],
-    i: int,
+    images: tuple[Image, ...],
+    here: list[tuple[tuple[Term, ...], tuple[int, ...]]],
     tied: Classes,
 ) -> Place | None:
-    terms, places = here[i]
+    """The place of the last of the occurrences `here`, (terms, which of the site's constants they must be) each."""
+    terms, places = here[-1]
     m = _match(terms, shape.free, places)
-    apart = {
-        ("=", *sorted((m.resolve(("a", j)), m.resolve(("a", k))))): False for j, k in tied.apart.get(predicate, ())
-    }
-    if any(leaf[1] == leaf[2] for leaf in apart):  # the occurrence asks for equal constants that never are
+    pairs = [(m.resolve(Argument(j)), m.resolve(Argument(k))) for j, k in tied.apart.get(predicate, ())]
+    if any(a == b for a, b in pairs):  # the occurrence asks for equal constants that never are
         return None
-    first = both(negate(_same(q, m, shape.free, False, other)) for q, other in here[:i])
-    true = express(shape.body, m, shape.free, predicate, True, tied)
-    false = express(shape.body, m, shape.free, predicate, False, tied)
+    apart: dict[Leaf, bool] = {Equal(*sorted(pair)): False for pair in pairs}
+    first = both(negate(_same_for_some(q, m, other, shape.free)) for q, other in here[:-1])
+    true = express(shape.body, m, images, True, tied)
+    false = express(shape.body, m, images, False, tied)
     if shape.hard:
-        goals = [("y1", negate(true)), ("y0", negate(false))]
+        goals = [Goal("y1", 1, negate(true)), Goal("y0", 1, negate(false))]
     else:
-        goals = [("z+", both((true, negate(false)))), ("z-", both((false, negate(true))))]
-    goals = [(name, both((e, first))) for name, e in goals]
+        goals = [Goal("z", 1, both((true, negate(false)))), Goal("z", -1, both((false, negate(true))))]
+    goals = [g.with_expression(both((g.expression, first))) for g in goals]
     if tied.of(predicate):
-        goals = [(name, tied.prune(assign(e, apart), apart)) for name, e in goals]
-    kept = tuple((name, e) for name, e in goals if e != FALSE)
+        goals = [g.with_expression(tied.prune(assign(g.expression, apart), apart)) for g in goals]
+    kept = tuple(g for g in goals if g.expression != FALSE)
     if not kept:
         return None
-    rest = tuple(v for v in range(shape.free) if ("v", v) not in m.binding)
-    bound = tuple((t[1], a[1]) for t, a in m.binding.items() if t[0] == "v")
-    slots = tuple(j if places is None else places[j] for j, t in enumerate(terms) if t[0] == "k")
-    return Place(s, i, tuple(m.guards), rest, kept, bound, slots)
+    rest = tuple(v for v in range(shape.free) if Variable(v) not in m.binding)
+    bound = tuple((t.number, a.number) for t, a in m.binding.items() if isinstance(t, Variable))
+    slots = tuple(j for j, t in zip(places, terms, strict=True) if isinstance(t, Slot))
+    return Place(s, len(here) - 1, tuple(m.guards), rest, kept, bound, slots)
 
 
-def variables_of(leaf: Leaf) -> frozenset[int]:
-    """The variables a leaf depends on, those bound inside it apart."""
-    if leaf[0] == "r":
-        return frozenset(t[1] for t in leaf[2] if t[0] == "v")
-    if leaf[0] == "=":
-        return frozenset(t[1] for t in leaf[1:] if t[0] == "v")
-    inner = frozenset().union(*(variables_of(x) for x in leaves(leaf[2]))) if leaf[2] != TRUE else frozenset()
-    return inner - set(leaf[1])
+# --- places that are equal by a formula's own symmetry ---
+
+
+def merged(places: list[Place], shapes: tuple[Shape, ...]) -> list[Place]:
+    """Places of soft formulas whose effect is the same, as one that counts several times."""
+    found: dict[object, int] = {}
+    out: list[Place] = []
+    for place in places:
+        shape = shapes[place.shape]
+        if shape.hard or shape.slots or shape.plus or len(place.rest) > MOST_RENAMED:
+            out.append(place)
+            continue
+        key = min(_key(place, shape, order) for order in permutations(place.rest))
+        if key in found:
+            at = found[key]
+            out[at] = replace(out[at], times=out[at].times + 1)
+        else:
+            found[key] = len(out)
+            out.append(place)
+    return out
+
+
+def _key(place: Place, shape: Shape, order: tuple[int, ...]) -> tuple[str, tuple[str, ...]]:
+    """What a place does, with its variables counted in this order."""
+    new: dict[Term, Term] = {Variable(v): Variable(-1 - k) for k, v in enumerate(order)}
+    goals = sorted(repr((g.counter, g.sign, _in_order(_renamed(g.expression, new)))) for g in place.goals)
+    sorts = tuple(shape.sorts[v] for v in order)
+    return repr((place.shape, place.guards, sorts)), tuple(goals)
+
+
+def _renamed(e: Expr, new: Mapping[Term, Term]) -> Expr:
+    def put(leaf: Leaf, sign: bool) -> Expr:
+        match leaf:
+            case Read(p, terms):
+                return Literal(Read(p, tuple(new.get(t, t) for t in terms)), sign)
+            case Equal(left, right):
+                return Literal(Equal(*sorted((new.get(left, left), new.get(right, right)))), sign)
+            case Exists(variables, body):
+                return Literal(Exists(variables, _renamed(body, new)), sign)
+
+    return rebuild(e, put)
+
+
+def _in_order(e: Expr) -> Expr:
+    """Parts in a fixed order, so that equal expressions are equal."""
+    match e:
+        case And(parts) | Or(parts):
+            return type(e)(tuple(sorted(map(_in_order, parts), key=repr)))
+        case Xor(left, right):
+            return Xor(*sorted(map(_in_order, (left, right)), key=repr))
+    return e

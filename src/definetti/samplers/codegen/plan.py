@@ -1,32 +1,46 @@
-"""Which variable of a formula is bit-parallel, and in which order the others are looped over."""
+"""Which variable of a formula is bit-parallel (the word axis), and in which order the others are looped over."""
 
 from __future__ import annotations
 
 from itertools import permutations
+from math import prod
 
-from definetti.samplers.codegen.expressions import Expr, Leaf, either, leaves, possible
-from definetti.samplers.codegen.occurrences import variables_of
+from definetti.samplers.codegen.expressions import (
+    And,
+    Constant,
+    Equal,
+    Exists,
+    Expr,
+    Leaf,
+    Literal,
+    Or,
+    Read,
+    Xor,
+    either,
+    leaves,
+    possible,
+    variables_of,
+)
 from definetti.samplers.codegen.shapes import Theory
 
 #: Guesses of how often a literal is true: relations are sparse. Only the order of loops depends on them.
-TRUE_BIT, EQUAL, EXISTS = 0.15, 0.05, 0.5
+OFTEN = {Read: 0.15, Equal: 0.05, Exists: 0.5}
 
 
 def chance(e: Expr) -> float:
     """A guess of how often an expression is true, its leaves taken as independent."""
-    kind = e[0]
-    if kind in "01":
-        return float(kind)
-    if kind == "l":
-        p = {"r": TRUE_BIT, "=": EQUAL, "E": EXISTS}[e[1][0]]
-        return p if e[2] else 1 - p
-    if kind == "x":
-        a, b = chance(e[1]), chance(e[2])
-        return a + b - 2 * a * b
-    product = 1.0
-    for part in e[1]:
-        product *= chance(part) if kind == "&" else 1 - chance(part)
-    return product if kind == "&" else 1 - product
+    match e:
+        case Constant(value):
+            return float(value)
+        case Literal(leaf, sign):
+            return OFTEN[type(leaf)] if sign else 1 - OFTEN[type(leaf)]
+        case Xor(left, right):
+            a, b = chance(left), chance(right)
+            return a + b - 2 * a * b
+        case And(parts):
+            return prod(map(chance, parts))
+        case Or(parts):
+            return 1 - prod(1 - chance(part) for part in parts)
 
 
 def plan(
@@ -58,7 +72,7 @@ def _cost(
         bound |= {v}
 
         def known(leaf: Leaf, bound: frozenset[int] = bound) -> bool:
-            return leaf[0] != "E" and variables_of(leaf) <= bound
+            return not isinstance(leaf, Exists) and variables_of(leaf) <= bound
 
         box *= 60 * words
         runs = box * chance(either(possible(e, known) for e in exprs))

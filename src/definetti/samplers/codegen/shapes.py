@@ -2,9 +2,7 @@
 
 Names become numbers here and never come back: sorts, predicates and variables are counted, constants of formulas
 become slots. Formulas that differ in constants or weights only are instances of one shape: one piece of code, with
-arrays.
-A node of a body is ("a", predicate, terms), ("=", term, term), ("!", node), ("&" or "|", nodes), ("x", node, node),
-("E", variables, node) or ("1",), ("0",); a term is ("v", i), a variable, or ("k", j), a slot.
+arrays. A shape's body is an expression in negation normal form, otherwise as the formula was written.
 """
 
 from __future__ import annotations
@@ -15,16 +13,28 @@ import numpy as np
 
 from definetti.errors import ModelError
 from definetti.model.logic import theory
-
-Node = tuple
-Term = tuple[str, int]
+from definetti.samplers.codegen.expressions import (
+    And,
+    Constant,
+    Exists,
+    Expr,
+    Literal,
+    Or,
+    Read,
+    Slot,
+    Term,
+    Variable,
+    Xor,
+    equality,
+    negate,
+)
 
 
 @dataclass(frozen=True)
 class Shape:
     """A formula's structure. `sorts` of all variables, free ones first; `plus` variables index the weight."""
 
-    body: Node
+    body: Expr
     sorts: tuple[int, ...]
     free: int
     plus: tuple[int, ...]
@@ -38,18 +48,33 @@ class Shape:
 
 
 @dataclass(frozen=True)
+class Image:
+    """An atom of a class of tied atoms: its j-th argument is the site's argument places[j]; its value that of the site,
+    or the opposite without `sign`."""
+
+    predicate: int
+    places: tuple[int, ...]
+    sign: bool = True
+
+
+@dataclass(frozen=True)
 class Signature:
     """A predicate's structure: sorts of its arguments, places of `!` arguments, and whether it has sites of its own.
 
-    `images`: of a predicate that leads a class of tied atoms, (predicate, places, sign) of each, itself first; `apart`:
-    pairs of arguments between which a tied predicate's atoms are known to be false where they are equal.
+    `images`: of a predicate that leads a class of tied atoms, all of the class, itself first; `apart`: pairs of
+    arguments between which a tied predicate's atoms are known to be false where they are equal.
     """
 
     sorts: tuple[int, ...]
     exclusive: tuple[int, ...] = ()
     free: bool = True
-    images: tuple[tuple[int, tuple[int, ...], bool], ...] = ()
+    images: tuple[Image, ...] = ()
     apart: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def home(self) -> tuple[int, ...]:
+        """The orientation in which the predicate is always kept: words along the last argument."""
+        return (len(self.sorts) - 1,) if self.sorts else ()
 
 
 @dataclass(frozen=True)
@@ -73,41 +98,44 @@ class Instances:
 
 @dataclass
 class _Numbering:
-    """Variables and slots of one formula, counted in order of first occurrence."""
+    """Predicates by name; variables and slots of one formula, counted in order of first occurrence."""
 
-    sort_of: dict[str, int]
+    predicates: dict[str, int]
     variables: dict[str, int]
     slots: dict[tuple[str, int], int]
 
     def term(self, t: theory.Term) -> Term:
         if isinstance(t, theory.Variable):
-            return ("v", self.variables[t.name])
-        return ("k", self.slots.setdefault((t.sort, t.index), len(self.slots)))
+            return Variable(self.variables[t.name])
+        return Slot(self.slots.setdefault((t.sort, t.index), len(self.slots)))
 
+    def exists(self, names: tuple[str, ...], body: theory.Formula, sign: bool) -> Exists:
+        return Exists(tuple(self.variables[x] for x in names), self.expression(body, sign))
 
-def _node(f: theory.Formula, n: _Numbering, predicates: dict[str, int]) -> Node:
-    match f:
-        case theory.Truth(value):
-            return ("1",) if value else ("0",)
-        case theory.Atom(predicate, args):
-            return ("a", predicates[predicate], tuple(n.term(t) for t in args))
-        case theory.Equal(left, right):
-            return ("=", n.term(left), n.term(right))
-        case theory.Not(part):
-            return ("!", _node(part, n, predicates))
-        case theory.And(parts):
-            return ("&", tuple(_node(p, n, predicates) for p in parts))
-        case theory.Or(parts):
-            return ("|", tuple(_node(p, n, predicates) for p in parts))
-        case theory.Implies(left, right):
-            return ("|", (("!", _node(left, n, predicates)), _node(right, n, predicates)))
-        case theory.Iff(left, right):
-            return ("!", ("x", _node(left, n, predicates), _node(right, n, predicates)))
-        case theory.Exist(names, body):
-            return ("E", tuple(n.variables[x] for x in names), _node(body, n, predicates))
-        case theory.Forall(names, body):
-            return ("!", ("E", tuple(n.variables[x] for x in names), ("!", _node(body, n, predicates))))
-    raise ModelError(f"a formula holds {f!r}, which is no formula node")
+    def expression(self, f: theory.Formula, sign: bool = True) -> Expr:
+        """The formula (or its negation, without `sign`); nothing is folded: every occurrence stays."""
+        match f:
+            case theory.Truth(value):
+                return Constant(value == sign)
+            case theory.Atom(predicate, args):
+                return Literal(Read(self.predicates[predicate], tuple(self.term(t) for t in args)), sign)
+            case theory.Equal(left, right):
+                same = equality(self.term(left), self.term(right))
+                return same if sign else negate(same)
+            case theory.Not(part):
+                return self.expression(part, not sign)
+            case theory.And(parts) | theory.Or(parts):
+                kind = And if isinstance(f, theory.And) == sign else Or
+                return kind(tuple(self.expression(p, sign) for p in parts))
+            case theory.Implies(left, right):
+                return (Or if sign else And)((self.expression(left, not sign), self.expression(right, sign)))
+            case theory.Iff(left, right):
+                return Xor(self.expression(left), self.expression(right, not sign))
+            case theory.Exist(names, body):
+                return Literal(self.exists(names, body, True), sign)
+            case theory.Forall(names, body):
+                return Literal(self.exists(names, body, False), not sign)
+        raise ModelError(f"a formula holds {f!r}, which is no formula node")
 
 
 def shape_of(
@@ -115,12 +143,12 @@ def shape_of(
 ) -> tuple[Shape, tuple[int, ...]]:
     """The shape of a formula and the constants in its slots."""
     names = list(formula.free) + [x for x in formula.sorts if x not in formula.free]
-    sort_of = {x: sort_number[formula.sorts[x]] for x in names}
-    numbering = _Numbering(sort_of, {x: i for i, x in enumerate(names)}, {})
-    body = _node(formula.body, numbering, predicates)
+    numbering = _Numbering(predicates, {x: i for i, x in enumerate(names)}, {})
+    body = numbering.expression(formula.body)
     plus = tuple(numbering.variables[x] for x in formula.plus)
     slots = tuple(sort_number[sort] for sort, _ in numbering.slots)
-    shape = Shape(body, tuple(sort_of[x] for x in names), len(formula.free), plus, slots, formula.hard)
+    sorts = tuple(sort_number[formula.sorts[x]] for x in names)
+    shape = Shape(body, sorts, len(formula.free), plus, slots, formula.hard)
     return shape, tuple(index for _, index in numbering.slots)
 
 

@@ -1,4 +1,4 @@
-"""Expressions to statements: loops over the variables of a formula, 64 values of one of them at once.
+"""Goals to statements: loops over the variables of a formula, 64 values of one of them at once.
 
 `descend` binds one variable after another: it reads the bits that are decided by now, skips if they already decide
 the outcome, and opens the next loop, stepping from set bit to set bit where the expressions allow it. The innermost
@@ -7,158 +7,144 @@ variable is the word axis: its 64-bit words are evaluated and counted. Only inte
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 from definetti.samplers.codegen.expressions import (
     FALSE,
     TRUE,
+    And,
+    Constant,
+    Equal,
+    Exists,
     Expr,
     Leaf,
+    Literal,
+    Or,
+    Variable,
+    Xor,
     assign,
     conjuncts,
     either,
     leaves,
     possible,
+    variables_of,
     without,
 )
-from definetti.samplers.codegen.occurrences import variables_of
+from definetti.samplers.codegen.occurrences import Goal
 from definetti.samplers.codegen.plan import plan
-from definetti.samplers.codegen.shapes import Term, Theory
-from definetti.samplers.codegen.text import Any, Count, Goals, Layout, Scope, Sink, Text, Word
+from definetti.samplers.codegen.text import Text
 
 
-class Source:
-    """Writes the statements that evaluate goals. One instance per generated function."""
+@dataclass(frozen=True)
+class Word:
+    """The word axis: variable `variable`, and the name of the word index once its loop is open."""
 
-    def __init__(self, theory: Theory, layout: Layout, text: Text) -> None:
-        self.theory, self.layout, self.text = theory, layout, text
-        self.locals: dict[str, str] = {}  # what the function must look up at its top, by name
+    variable: int
+    index: str = ""
 
-    # --- names ---
 
-    def number(self, *key: object) -> str:
-        """The name of a local variable that holds a number of the layout."""
-        place = self.layout.number(key)
-        self.locals[f"g{place}"] = f"peek(numbers, {place})"
-        return f"g{place}"
+@dataclass(frozen=True)
+class Scope:
+    """What is known at a point of the text: bound variables, and names of scalar bits (0 or 1) by leaf."""
 
-    def size(self, sort: int) -> str:
-        return self.number("n", sort)
+    bound: frozenset[int]
+    bits: dict[Leaf, str]
+    sorts: tuple[int, ...]
 
-    def words(self, sort: int) -> str:
-        return str(self.theory.words[sort] or self.number("w", sort))
+    def decided(self, leaf: Leaf) -> bool:
+        return leaf in self.bits
 
-    def tail(self, sort: int) -> str:
-        self.locals[f"t{sort}"] = f"peek(words, {sort})"
-        return f"t{sort}"
 
-    @staticmethod
-    def value(term: Term) -> str:
-        return f"{term[0]}{term[1]}"
+@dataclass(frozen=True)
+class Count:
+    """What to do where all variables are bound: add the number of true bits of each goal, `times` over, to its counter.
 
-    def address(
-        self, predicate: int, terms: tuple[Term, ...], axis: tuple[int, ...], index: str, kind: str = "o"
-    ) -> str:
-        """Where the word with number `index` of a row stands: rows are counted by the arguments beside the axis."""
-        sorts = self.theory.signatures[predicate].sorts
-        row = ""
-        for j, term in enumerate(terms):
-            if j not in axis:
-                row = f"({row} * {self.size(sorts[j])} + {self.value(term)})" if row else self.value(term)
-        parts = [self.number(kind, predicate, axis)]
-        if row:
-            width = self.words(sorts[axis[0]]) if axis else "1"
-            parts.append(row if width == "1" else f"{row} * {width}")
-        if index != "0":
-            parts.append(index)
-        return " + ".join(parts)
+    `before` and `after` are put around the innermost loops in which all `plus` variables are bound.
+    """
 
-    def read(self, leaf: Leaf, scope: Scope) -> str:
-        """A scalar leaf as 0 or 1."""
-        if leaf[0] == "=":
-            return f"U({self.value(leaf[1])} == {self.value(leaf[2])})"
-        _, predicate, terms = leaf
-        if not terms:
-            return f"test(bits, {self.address(predicate, terms, (), '0')}, 0)"
-        last = len(terms) - 1
-        bit = self.value(terms[last])
-        single = self.theory.words[self.theory.signatures[predicate].sorts[last]] == 1
-        index = "0" if single else f"({bit} >> 6)"
-        return f"test(bits, {self.address(predicate, terms, (last,), index)}, {bit})"
+    plus: frozenset[int] = frozenset()
+    before: str = ""
+    after: str = ""
+    times: int = 1
+    stop: str = ""
 
-    def read_word(self, leaf: Leaf, word: Word, sort: int) -> str:
-        axis_term = ("v", word.variable)
-        if leaf[0] == "=":
-            other = self.value(leaf[1] if leaf[2] == axis_term else leaf[2])
-            if self.theory.words[sort] == 1:
-                return f"(ONE << U({other}))"
-            return f"mask({other}, I({word.index}))"  # Numba would compile the helper for each literal
-        _, predicate, terms = leaf
-        axis = tuple(j for j, t in enumerate(terms) if t == axis_term)
-        return f"peek(bits, {self.address(predicate, terms, axis, word.index)})"
+    def take(self, goal: Goal, value: str, sign: int = 1) -> str:
+        value = value if self.times == 1 else f"{self.times} * {value}"
+        return f"{goal.counter} {'+' if goal.sign * sign > 0 else '-'}= {value}"
+
+
+@dataclass(frozen=True)
+class FindAny:
+    """Instead: set `name` if some value makes the goal true, one bit or each bit of the open word; end on `stop`."""
+
+    name: str
+    stop: str
+    plus: frozenset[int] = frozenset()
+    before: str = ""
+    after: str = ""
+
+
+Sink = Count | FindAny
+Goals = Sequence[Goal]
+
+
+class Statements(Text):
+    """Writes the statements that evaluate goals."""
 
     # --- expressions ---
 
-    def join(self, e: Expr, lit: Callable[[Leaf, bool], str], one: str) -> str:
-        kind = e[0]
-        if kind in "01":
-            return one if kind == "1" else "ZERO"
-        if kind == "l":
-            return lit(e[1], e[2])
-        if kind == "x":
-            return f"({self.join(e[1], lit, one)} ^ {self.join(e[2], lit, one)})"
-        return "(" + f" {kind} ".join(self.join(p, lit, one) for p in e[1]) + ")"
+    def join(self, e: Expr, literal: Callable[[Leaf, bool], str], one: str) -> str:
+        match e:
+            case Constant(value):
+                return one if value else "ZERO"
+            case Literal(leaf, sign):
+                return literal(leaf, sign)
+            case Xor(left, right):
+                return f"({self.join(left, literal, one)} ^ {self.join(right, literal, one)})"
+            case And(parts):
+                return "(" + " & ".join(self.join(p, literal, one) for p in parts) + ")"
+            case Or(parts):
+                return "(" + " | ".join(self.join(p, literal, one) for p in parts) + ")"
 
     def bit(self, e: Expr, scope: Scope) -> str:
-        def lit(leaf: Leaf, sign: bool) -> str:
+        """An expression on scalar bits."""
+
+        def literal(leaf: Leaf, sign: bool) -> str:
             return scope.bits[leaf] if sign else f"({scope.bits[leaf]} ^ ONE)"
 
-        return self.join(e, lit, "ONE")
+        return self.join(e, literal, "ONE")
 
     def whole(self, e: Expr, scope: Scope, word: Word, inner: dict[Leaf, str]) -> str:
         """An expression on words along `word`; scalars are spread over all bits; `inner` names quantifiers' words."""
-        sort = scope.sorts[word.variable]
+        axis, sort = Variable(word.variable), scope.sorts[word.variable]
 
-        def lit(leaf: Leaf, sign: bool) -> str:
-            if leaf in inner:
-                text = inner[leaf]
-            elif leaf in scope.bits:
+        def literal(leaf: Leaf, sign: bool) -> str:
+            if leaf in scope.bits:
                 text = f"(ZERO - {scope.bits[leaf]})"
+            elif isinstance(leaf, Exists):
+                text = inner[leaf]
             else:
-                text = self.read_word(leaf, word, sort)
+                text = self.read_word(leaf, axis, word.index, sort)
             return text if sign else f"~{text}"
 
-        return self.join(e, lit, "FULL")
+        return self.join(e, literal, "FULL")
 
     # --- statements ---
 
-    def settle(self, goals: Goals, scope: Scope, quantifiers: bool) -> None:
-        """Reads the scalars that are decided by the bound variables (the quantified ones in a second go)."""
-        for leaf in dict.fromkeys(x for _, e in goals for x in leaves(e)):
-            if leaf in scope.bits or (leaf[0] == "E") != quantifiers or not variables_of(leaf) <= scope.bound:
-                continue
-            scope.bits[leaf] = self.exists(leaf, scope) if quantifiers else self.text.fresh("s")
-            if not quantifiers:
-                self.text.add(f"{scope.bits[leaf]} = {self.read(leaf, scope)}")
-
-    def guard(self, goals: Goals, scope: Scope) -> Goals:
-        """Skips what follows if the scalars already decide that no goal can be true."""
-        test = either(possible(e, scope.decided) for _, e in goals)
-        if test == TRUE:
-            return goals
-        self.text.add(f"if {self.bit(test, scope)} != ZERO:")
-        self.text.depth += 1
-        return given(goals, scope.decided)
+    def evaluate(self, goals: Goals, rest: tuple[int, ...], plus: tuple[int, ...], scope: Scope, sink: Sink) -> None:
+        """Loops over the variables `rest`, in the order of the plan; `plus` variables come first."""
+        todo, axis = plan([g.expression for g in goals], rest, plus, self.theory, scope.sorts)
+        self.descend(goals, todo, None if axis is None else Word(axis), scope, sink)
 
     def descend(self, goals: Goals, todo: tuple[int, ...], word: Word | None, scope: Scope, sink: Sink) -> None:
-        goals = [g for g in goals if g[1] != FALSE]
+        goals = [g for g in goals if g.expression != FALSE]
         if not goals:
             return
         scope = replace(scope, bits=dict(scope.bits))
-        with self.text.inside():
+        with self.inside():
             for quantifiers in (False, True):
-                self.settle(goals, scope, quantifiers)
+                self.read_decided(goals, scope, quantifiers)
                 if self.worth_a_test(goals, todo, word, scope):
                     goals = self.guard(goals, scope)
             if todo:
@@ -166,14 +152,34 @@ class Source:
             elif word is None:
                 self.finish_scalar(goals, scope, sink)
             elif word.index:
+                assert isinstance(sink, FindAny)
                 self.finish_open(goals, word, scope, sink)
             else:
                 self.word_loop(goals, word, scope, sink)
 
+    def read_decided(self, goals: Goals, scope: Scope, quantifiers: bool) -> None:
+        """Reads the scalars that are decided by the bound variables (the quantified ones in a second go)."""
+        for leaf in all_leaves(goals):
+            if leaf in scope.bits or not variables_of(leaf) <= scope.bound:
+                continue
+            if isinstance(leaf, Exists):
+                if quantifiers:
+                    scope.bits[leaf] = self.exists(leaf, scope)
+            elif not quantifiers:
+                scope.bits[leaf] = self.fresh("s")
+                self.add(f"{scope.bits[leaf]} = {self.read(leaf)}")
+
+    def guard(self, goals: Goals, scope: Scope) -> Goals:
+        """Skips what follows if the scalars already decide that no goal can be true."""
+        test = either(possible(g.expression, scope.decided) for g in goals)
+        if test == TRUE:
+            return goals
+        self.open(f"if {self.bit(test, scope)} != ZERO:")
+        return given(goals, scope.decided)
+
     def worth_a_test(self, goals: Goals, todo: tuple[int, ...], word: Word | None, scope: Scope) -> bool:
         """A branch that is mispredicted costs as much as a few words."""
-        undecided = any(x[0] == "E" and x not in scope.bits for _, e in goals for x in leaves(e))
-        if todo or undecided:
+        if todo or open_quantifiers(goals, scope):
             return True
         return word is not None and not word.index and not 0 < self.theory.words[scope.sorts[word.variable]] < 3
 
@@ -183,141 +189,143 @@ class Source:
         bound = scope.bound | {v}
 
         def known(leaf: Leaf) -> bool:
-            return leaf in scope.bits or (leaf[0] != "E" and variables_of(leaf) <= bound)
+            return leaf in scope.bits or (not isinstance(leaf, Exists) and variables_of(leaf) <= bound)
 
-        candidates = either(possible(e, known) for _, e in goals)
+        candidates = either(possible(g.expression, known) for g in goals)
         inner = replace(scope, bound=bound)
         if not any(v in variables_of(x) for x in leaves(candidates)):
-            with self.text.inside(f"for v{v} in range({self.size(sort)}):"):
+            with self.inside(f"for v{v} in range({self.size(sort)}):"):
                 self.inside_loop(goals, todo, word, inner, sink)
             return
-        index, rest = self.text.fresh("i"), self.text.fresh("b")
-        with self.text.inside(f"for {index} in range({self.words(sort)}):"):
+        index, rest = self.fresh("i"), self.fresh("b")
+        with self.inside(f"for {index} in range({self.width(sort)}):"):
             axis = Word(v, index)
-            self.text.add(f"{rest} = {self.whole(candidates, scope, axis, {})}{self.cut(candidates, axis, scope)}")
-            with self.text.inside(f"while {rest} != ZERO:"):
-                self.text.add(f"v{v} = ({index} << 6) + lowest({rest})")
-                self.text.add(f"{rest} &= {rest} - ONE")
+            self.add(f"{rest} = {self.whole(candidates, scope, axis, {})}{self.cut(candidates, axis, scope)}")
+            with self.inside(f"while {rest} != ZERO:"):
+                self.add(f"v{v} = ({index} << 6) + lowest({rest})")
+                self.add(f"{rest} &= {rest} - ONE")
                 self.inside_loop(given(goals, known), todo, word, inner, sink)
             if sink.stop:
-                self.text.add(f"if {sink.stop}: break")
+                self.add(f"if {sink.stop}: break")
 
     def inside_loop(self, goals: Goals, todo: tuple[int, ...], word: Word | None, scope: Scope, sink: Sink) -> None:
         last_plus = todo[0] in sink.plus and not sink.plus & set(todo[1:])
         if last_plus:
-            self.text.add(sink.before)
+            self.add(sink.before)
         self.descend(goals, todo[1:], word, scope, sink)
         if last_plus:
-            self.text.add(sink.after)
+            self.add(sink.after)
         if sink.stop:
-            self.text.add(f"if {sink.stop}: break")
+            self.add(f"if {sink.stop}: break")
 
     def cut(self, e: Expr, word: Word, scope: Scope) -> str:
         """The mask of a row's last word, unless the expression is false there anyway (bits past the end are 0)."""
-        padding = {x: False for x in leaves(e) if x[0] != "E" and word.variable in variables_of(x)}
-        if assign(e, padding) == FALSE:
+        along = [x for x in leaves(e) if not isinstance(x, Exists) and word.variable in variables_of(x)]
+        if assign(e, dict.fromkeys(along, False)) == FALSE:
             return ""
         sort = scope.sorts[word.variable]
-        words, tail = self.words(sort), self.tail(sort)
+        width, tail = self.width(sort), self.tail(sort)
         if word.index.isdigit():
-            return f" & {tail}" if str(int(word.index) + 1) == words else ""
-        return f" & {tail}" if words == "1" else f" & ({tail} if {word.index} == {words} - 1 else FULL)"
+            return f" & {tail}" if str(int(word.index) + 1) == width else ""
+        return f" & {tail}" if width == "1" else f" & ({tail} if {word.index} == {width} - 1 else FULL)"
 
     def finish_scalar(self, goals: Goals, scope: Scope, sink: Sink) -> None:
-        for name, e in goals:
+        for g in goals:
             if isinstance(sink, Count):
-                self.text.add(sink.take(name, "1" if e == TRUE else f"I({self.bit(e, scope)})"))
-            elif isinstance(sink, Any):
-                self.text.add(f"{sink.name} |= {self.bit(e, scope)}")
+                one = g.expression == TRUE
+                self.add(sink.take(g, "1" if one else f"I({self.bit(g.expression, scope)})"))
+            else:
+                self.add(f"{sink.name} |= {self.bit(g.expression, scope)}")
 
-    def finish_open(self, goals: Goals, word: Word, scope: Scope, sink: Sink) -> None:
-        inner = self.open_quantifiers(goals, word, scope)
-        for _, e in goals:
-            if isinstance(sink, Any):
-                self.text.add(f"{sink.name} |= {self.whole(e, scope, word, inner)}")
+    def finish_open(self, goals: Goals, word: Word, scope: Scope, sink: FindAny) -> None:
+        inner = self.exist_in_word(goals, word, scope)
+        for g in goals:
+            self.add(f"{sink.name} |= {self.whole(g.expression, scope, word, inner)}")
 
-    def open_quantifiers(self, goals: Goals, word: Word, scope: Scope) -> dict[Leaf, str]:
+    def exist_in_word(self, goals: Goals, word: Word, scope: Scope) -> dict[Leaf, str]:
         """The quantifiers that depend on the word axis, evaluated for 64 of its values at once."""
-        found = dict.fromkeys(x for _, e in goals for x in leaves(e) if x[0] == "E" and x not in scope.bits)
-        return {leaf: self.exists(leaf, scope, word) for leaf in found}
+        return {leaf: self.exists(leaf, scope, word) for leaf in open_quantifiers(goals, scope)}
 
-    def exists(self, leaf: Leaf, scope: Scope, word: Word | None = None) -> str:
+    def exists(self, leaf: Exists, scope: Scope, word: Word | None = None) -> str:
         """A quantifier's value: one bit, the last variable of its plan being the word axis, or a whole open word."""
-        name = self.text.fresh("q")
-        goals: Goals = [("", leaf[2])]
+        name = self.fresh("q")
+        goals = [Goal(name, 1, leaf.body)]
         past = self.cut(TRUE, word, scope) if word is not None else ""  # bits past the end are full from the start
-        self.text.add(f"{name} = ~{past.removeprefix(' & ')}" if past else f"{name} = ZERO")
+        self.add(f"{name} = ~{past.removeprefix(' & ')}" if past else f"{name} = ZERO")
         if word is not None:
-            self.descend(goals, leaf[1], word, scope, Any(name=name, stop=f"{name} == FULL"))
-            return name
-        todo, axis = plan([leaf[2]], leaf[1], (), self.theory, scope.sorts)
-        sink = Any(name=name, stop=f"{name} != ZERO")
-        self.descend(goals, todo, Word(axis) if axis is not None else None, scope, sink)
+            self.descend(goals, leaf.variables, word, scope, FindAny(name, f"{name} == FULL"))
+        else:
+            self.evaluate(goals, leaf.variables, (), scope, FindAny(name, f"{name} != ZERO"))
         return name
 
     # --- the word loop ---
 
     def word_loop(self, goals: Goals, word: Word, scope: Scope, sink: Sink) -> None:
         number = self.theory.words[scope.sorts[word.variable]]
-        if any(x[0] == "E" and x not in scope.bits for _, e in goals for x in leaves(e)) or isinstance(sink, Any):
-            self.plain_words(goals, word, scope, sink)
+        if isinstance(sink, FindAny):
+            self.find_in_words(goals, word, scope, sink)
+        elif open_quantifiers(goals, scope):
+            index = self.fresh("i")
+            with self.inside(f"for {index} in range({self.width(scope.sorts[word.variable])}):"):
+                self.count_word(goals, Word(word.variable, index), scope, sink)
         elif number:
             for i in range(number):
                 self.count_word(goals, Word(word.variable, str(i)), scope, sink)
         else:
-            self.long_words(goals, word, scope, sink)
+            self.count_long_row(goals, word, scope, sink)
 
-    def plain_words(self, goals: Goals, word: Word, scope: Scope, sink: Sink) -> None:
-        word = Word(word.variable, self.text.fresh("i"))
-        with self.text.inside(f"for {word.index} in range({self.words(scope.sorts[word.variable])}):"):
-            if isinstance(sink, Count):
-                self.count_word(goals, word, scope, sink)
-                return
-            assert isinstance(sink, Any)
-            inner = self.open_quantifiers(goals, word, scope)
-            for _, e in goals:
-                self.text.add(f"if ({self.whole(e, scope, word, inner)}{self.cut(e, word, scope)}) != ZERO:")
-                self.text.add(f"    {sink.name} = ONE")
-            self.text.add(f"if {sink.stop}: break")
+    def find_in_words(self, goals: Goals, word: Word, scope: Scope, sink: FindAny) -> None:
+        word = Word(word.variable, self.fresh("i"))
+        with self.inside(f"for {word.index} in range({self.width(scope.sorts[word.variable])}):"):
+            inner = self.exist_in_word(goals, word, scope)
+            for g in goals:
+                value = self.whole(g.expression, scope, word, inner)
+                self.add(f"if ({value}{self.cut(g.expression, word, scope)}) != ZERO:")
+                self.add(f"    {sink.name} = ONE")
+            self.add(f"if {sink.stop}: break")
 
     def count_word(
-        self, goals: Goals, word: Word, scope: Scope, sink: Sink, sign: str = "+", whole_row: bool = True
+        self, goals: Goals, word: Word, scope: Scope, sink: Count, sign: int = 1, whole_row: bool = True
     ) -> None:
-        assert isinstance(sink, Count)
-        inner = self.open_quantifiers(goals, word, scope)
-        for name, e in goals:
-            cut = self.cut(e, word, scope) if whole_row else ""
-            self.text.add(sink.take(name, f"popcount({self.whole(e, scope, word, inner)}{cut})", sign))
+        inner = self.exist_in_word(goals, word, scope)
+        for g in goals:
+            cut = self.cut(g.expression, word, scope) if whole_row else ""
+            self.add(sink.take(g, f"popcount({self.whole(g.expression, scope, word, inner)}{cut})", sign))
 
-    def long_words(self, goals: Goals, word: Word, scope: Scope, sink: Sink) -> None:
+    def count_long_row(self, goals: Goals, word: Word, scope: Scope, sink: Count) -> None:
         """A loop without masks over all words, then corrections for the few words that have special bits."""
-        sort = scope.sorts[word.variable]
-        equalities = dict.fromkeys(
-            x for _, e in goals for x in leaves(e) if x[0] == "=" and word.variable in variables_of(x)
-        )
-        raw = [(name, assign(e, dict.fromkeys(equalities, False))) for name, e in goals]
-        raw = [g for g in raw if g[1] != FALSE]
-        index = self.text.fresh("i")
+        width = self.width(scope.sorts[word.variable])
+        equalities = [x for x in all_leaves(goals) if isinstance(x, Equal) and word.variable in variables_of(x)]
+        raw = [g.with_expression(assign(g.expression, dict.fromkeys(equalities, False))) for g in goals]
+        raw = [g for g in raw if g.expression != FALSE]
+        index = self.fresh("i")
         if raw:
-            with self.text.inside(f"for {index} in range({self.words(sort)}):"):
+            with self.inside(f"for {index} in range({width}):"):
                 self.count_word(raw, Word(word.variable, index), scope, sink, whole_row=False)
+        specials = [f"{x.other(Variable(word.variable))} >> 6" for x in equalities]
+        if any(self.cut(g.expression, Word(word.variable, index), scope) for g in goals):
+            specials.append(f"{width} - 1")
         here: list[str] = []
-        axis_term = ("v", word.variable)
-        specials = [f"{self.value(x[1] if x[2] == axis_term else x[2])} >> 6" for x in equalities]
-        if any(self.cut(e, Word(word.variable, index), scope) for _, e in goals):
-            specials.append(f"{self.words(sort)} - 1")
         for special in dict.fromkeys(specials):
-            name = self.text.fresh("i")
-            self.text.add(f"{name} = {special}")
-            with self.text.inside(" and ".join(f"{name} != {h}" for h in here).join(("if ", ":")) if here else ""):
-                self.count_word(raw, Word(word.variable, name), scope, sink, sign="-", whole_row=False)
+            name = self.fresh("i")
+            self.add(f"{name} = {special}")
+            with self.inside(f"if {' and '.join(f'{name} != {h}' for h in here)}:" if here else ""):
+                self.count_word(raw, Word(word.variable, name), scope, sink, sign=-1, whole_row=False)
                 self.count_word(goals, Word(word.variable, name), scope, sink)
             here.append(name)
 
 
-def given(goals: Iterable[tuple[str, Expr]], known: Callable[[Leaf], bool]) -> Goals:
+def all_leaves(goals: Goals) -> list[Leaf]:
+    return list(dict.fromkeys(x for g in goals for x in leaves(g.expression)))
+
+
+def open_quantifiers(goals: Goals, scope: Scope) -> list[Exists]:
+    """The quantifiers whose value is not known yet."""
+    return [x for x in all_leaves(goals) if isinstance(x, Exists) and x not in scope.bits]
+
+
+def given(goals: Goals, known: Callable[[Leaf], bool]) -> Goals:
     """The goals after a test that passed: conjuncts that all goals share and that are known are true."""
-    goals = list(goals)
-    shared = frozenset.intersection(*(frozenset(conjuncts(e)) for _, e in goals))
+    shared = frozenset.intersection(*(frozenset(conjuncts(g.expression)) for g in goals))
     true = frozenset(p for p in shared if all(known(x) for x in leaves(p)))
-    return [(name, without(e, true)) for name, e in goals]
+    return [g.with_expression(without(g.expression, true)) for g in goals]

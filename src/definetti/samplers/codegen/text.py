@@ -1,110 +1,115 @@
-"""What statements are written with: lines and their depth, numbers looked up at run time, scopes and sinks."""
+"""Lines of source with their depth, the names they use, and how the state is addressed in them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 
-from definetti.samplers.codegen.expressions import Expr, Leaf
-
-
-@dataclass
-class Layout:
-    """Numbers the things that generated code looks up at run time, in order of first use: sizes, offsets."""
-
-    numbers: dict[tuple, int] = field(default_factory=dict)
-
-    def number(self, key: tuple) -> int:
-        return self.numbers.setdefault(key, len(self.numbers))
-
-    def orientations(self, predicate: int) -> list[tuple[int, ...]]:
-        """The axes along which the bits of a predicate are kept, as far as text has been written."""
-        return [key[2] for key in self.numbers if key[0] == "o" and key[1] == predicate]
+from definetti.samplers.codegen import layout
+from definetti.samplers.codegen.expressions import Argument, Equal, Read, Term, Variable
+from definetti.samplers.codegen.layout import Bits, Local
+from definetti.samplers.codegen.shapes import Theory
 
 
-@dataclass
+def site(theory: Theory, predicate: int) -> Read:
+    """The updated atom's bit."""
+    return Read(predicate, arguments(range(len(theory.signatures[predicate].sorts))))
+
+
+def arguments(places: Iterable[int]) -> tuple[Term, ...]:
+    return tuple(Argument(j) for j in places)
+
+
 class Text:
-    """Lines of source with their depth, and fresh names."""
+    """Lines, and the local variables that the function around them must look up at its top."""
 
-    lines: list[str] = field(default_factory=list)
-    depth: int = 1
-    count: int = 0
+    def __init__(self, theory: Theory) -> None:
+        self.theory = theory
+        self.lines: list[str] = []
+        self.used: dict[Local, None] = {}
+        self.depth = 0
+        self.count = 0
 
-    def add(self, line: str) -> None:
-        self.lines.append("    " * self.depth + line)
+    # --- lines ---
+
+    def add(self, *lines: str) -> None:
+        self.lines += ["    " * self.depth + line for line in lines]
+
+    def open(self, header: str) -> None:
+        """Begins a compound statement, which lasts until the depth is put back (`inside`)."""
+        self.add(header)
+        self.depth += 1
+
+    @contextmanager
+    def inside(self, header: str = "") -> Iterator[None]:
+        """Whatever is opened inside ends with it."""
+        depth = self.depth
+        if header:
+            self.open(header)
+        yield
+        self.depth = depth
 
     def fresh(self, prefix: str) -> str:
         self.count += 1
         return f"{prefix}{self.count}"
 
-    @contextmanager
-    def inside(self, header: str = "") -> Iterator[None]:
-        """A block; whatever depth is opened inside ends with it."""
-        depth = self.depth
-        if header:
-            self.add(header)
-            self.depth += 1
-        yield
-        self.depth = depth
+    def include(self, other: Text) -> None:
+        """Lines that were written apart, at the present depth."""
+        self.add(*other.lines)
+        self.used |= other.used
+        self.count += other.count
 
+    # --- names ---
 
-@dataclass(frozen=True)
-class Word:
-    """The word axis: variable `variable`, and the name of the word index once its loop is open."""
+    def name(self, x: Local) -> str:
+        self.used[x] = None
+        return x.name
 
-    variable: int
-    index: str = ""
+    def size(self, sort: int) -> str:
+        return self.name(layout.size(sort))
 
+    def width(self, sort: int) -> str:
+        """The number of words of a row over a sort; a literal where the theory fixes it."""
+        return str(self.theory.words[sort] or self.name(layout.width(sort)))
 
-@dataclass(frozen=True)
-class Scope:
-    """What is known at a point of the text: bound variables, and names of scalar bits (0 or 1) by leaf."""
+    def tail(self, sort: int) -> str:
+        return self.name(layout.tail(sort))
 
-    bound: frozenset[int]
-    bits: dict[Leaf, str]
-    sorts: tuple[int, ...]
-    word: Word | None = None
+    # --- the state ---
 
-    def decided(self, leaf: Leaf) -> bool:
-        return leaf in self.bits
+    def address(self, bits: Bits, terms: tuple[Term, ...], index: str) -> str:
+        """Where the word with number `index` of a row stands: rows are counted by the arguments beside the axis."""
+        sorts = self.theory.signatures[bits.predicate].sorts
+        row = ""
+        for j, term in enumerate(terms):
+            if j not in bits.axis:
+                row = f"({row} * {self.size(sorts[j])} + {term})" if row else str(term)
+        parts = [self.name(bits)]
+        if row:
+            width = self.width(sorts[bits.axis[0]]) if bits.axis else "1"
+            parts.append(row if width == "1" else f"{row} * {width}")
+        if index != "0":
+            parts.append(index)
+        return " + ".join(parts)
 
+    def read(self, leaf: Read | Equal) -> str:
+        """A scalar leaf as 0 or 1."""
+        if isinstance(leaf, Equal):
+            return f"U({leaf.left} == {leaf.right})"
+        signature = self.theory.signatures[leaf.predicate]
+        home = layout.orientation(leaf.predicate, signature.home)
+        if not leaf.terms:
+            return f"test(bits, {self.address(home, (), '0')}, 0)"
+        bit = leaf.terms[-1]
+        index = "0" if self.theory.words[signature.sorts[-1]] == 1 else f"({bit} >> 6)"
+        return f"test(bits, {self.address(home, leaf.terms, index)}, {bit})"
 
-class Sink:
-    """What is done with the goals where all variables are bound; `Count` adds up, `Any` stops at the first."""
-
-    stop: str = ""
-    plus: frozenset[int] = frozenset()
-    before: str = ""
-    after: str = ""
-
-
-@dataclass
-class Count(Sink):
-    """Adds the number of true bits of each goal to the variable it names ("z+": add to z, "z-": subtract).
-
-    `before` and `after` are put around the innermost loops in which all `plus` variables are bound. What is counted
-    stands for `times` as much.
-    """
-
-    plus: frozenset[int] = frozenset()
-    before: str = ""
-    after: str = ""
-    times: int = 1
-
-    def take(self, goal: str, value: str, sign: str = "+") -> str:
-        value = value if self.times == 1 else f"{self.times} * {value}"
-        if goal[-1] in "+-":
-            sign = "+" if goal[-1] == sign else "-"
-        return f"{goal.rstrip('+-')} {sign}= {value}"
-
-
-@dataclass
-class Any(Sink):
-    """Whether some value makes the goal true: of one bit (`reduce`), or in each bit of the open word."""
-
-    name: str = ""
-    stop: str = ""
-
-
-Goals = list[tuple[str, Expr]]
+    def read_word(self, leaf: Read | Equal, axis: Variable, index: str, sort: int) -> str:
+        """A leaf for 64 values of the axis at once."""
+        if isinstance(leaf, Equal):
+            other = leaf.other(axis)
+            if self.theory.words[sort] == 1:
+                return f"(ONE << U({other}))"
+            return f"mask({other}, I({index}))"  # Numba would compile the helper for each literal
+        along = tuple(j for j, t in enumerate(leaf.terms) if t == axis)
+        return f"peek(bits, {self.address(layout.orientation(leaf.predicate, along), leaf.terms, index)})"

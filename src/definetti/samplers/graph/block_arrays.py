@@ -43,7 +43,7 @@ def compiled(model: FactorGraph, slots: Slots, parts: Sequence[Tree]) -> Any:
     at = weighed.number
     column, cluster = _columns(model, forest, weighed), weighed.cluster[at]
     kernels.add_offsets(
-        out.offset, out.offset_at[at], model._strides, out.value, forest.value_at[column], forest.row[cluster],
+        out.offset, out.offset_at[at], model.strides, out.value, forest.value_at[column], forest.row[cluster],
         forest.row[cluster + 1],
     )  # fmt: skip
     return out
@@ -127,7 +127,7 @@ class Weighed:
 
 def _weighed(model: FactorGraph, forest: Forest) -> Weighed:
     """Of the homes of a factor's variables the one furthest from the root has all of them that are in the block."""
-    factor = np.repeat(np.arange(model.factor_count), np.diff(model.scope_start))
+    factor = model.owner_of
     count = max(len(forest.blocks), 1)
     pairs, number = np.unique(factor * count + forest.block_of[model.scope], return_inverse=True)
     cluster = np.full(len(pairs), len(forest.clusters), dtype=np.int64)
@@ -143,7 +143,7 @@ def _offsets(model: FactorGraph, forest: Forest, weighed: Weighed) -> dict[str, 
     start = _starts(np.diff(forest.row)[weighed.cluster])
     need, have = 4 * int(start[-1]), 0.8 * available_memory()
     if need > have:
-        raise TooLarge("the memory for the factors of blocks (bytes)", need, have, "use another sampler")
+        raise TooLarge("the array of the factors of blocks", need, have, "use another sampler", unit="bytes")
     return {"offset_at": start[:-1] - forest.row[weighed.cluster], "offset": np.zeros(int(start[-1]), np.int32)}
 
 
@@ -157,12 +157,12 @@ def _columns(model: FactorGraph, forest: Forest, weighed: Weighed) -> np.ndarray
 
 def _others(model: FactorGraph, weighed: Weighed) -> dict[str, np.ndarray]:
     """The variables of each factor outside the block, and how far one step of each goes in the table."""
-    arity = np.diff(model.scope_start)[weighed.factor]
+    arity = model.arity[weighed.factor]
     number = np.repeat(np.arange(len(arity)), arity)
     at = np.arange(len(number)) + np.repeat(model.scope_start[weighed.factor] - _starts(arity)[:-1], arity)
     out = weighed.number[at] != number
     return {
         "outside": _starts(np.bincount(number[out], minlength=len(arity))),
         "other": np.ascontiguousarray(model.scope[at[out]]),
-        "stride": np.ascontiguousarray(model._strides[at[out]]),
+        "stride": np.ascontiguousarray(model.strides[at[out]]),
     }

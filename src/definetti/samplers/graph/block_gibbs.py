@@ -15,8 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from definetti.constraints.graph.connectivity import unconnected_parts
-from definetti.constraints.graph.legal_tuples import Part
+from definetti.constraints.graph.connectivity import Part, unconnected_parts
 from definetti.errors import ModelError
 from definetti.model.graph.factors import FactorGraph
 from definetti.samplers.graph.block_arrays import compiled
@@ -77,7 +76,7 @@ def _scopes_within(model: FactorGraph, parts: Sequence[Sequence[Part]]) -> list[
     part_of = np.full(model.n, -1)
     for p, part in enumerate(parts):
         part_of[[i for scope, _ in part for i in scope]] = p
-    factor = np.repeat(np.arange(model.factor_count), np.diff(model.scope_start))
+    factor = model.owner_of
     inside: dict[tuple[int, int], list[int]] = {}
     at = np.flatnonzero(part_of[model.scope] >= 0)
     variables = model.scope[at]

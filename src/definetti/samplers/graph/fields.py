@@ -47,7 +47,7 @@ def build(model: FactorGraph, slots: Slots) -> FieldsEngine | None:
     """Compile a simplified model; None if it is not pairwise and binary with at most CODES local fields a variable."""
     from definetti.samplers.kernels import fields as kernels
 
-    arity = np.diff(model.scope_start)
+    arity = model.arity
     if (model.cards[model.free] != 2).any() or (arity > 2).any():
         return None
     edges = _edges(model)
@@ -82,7 +82,7 @@ def _edges(model: FactorGraph) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.n
 
     In a row the site's value comes first. Two neighbours of one kind act on the site alike.
     """
-    pairs = np.flatnonzero(np.diff(model.scope_start) == 2)
+    pairs = np.flatnonzero(model.arity == 2)
     first = model.scope[model.scope_start[pairs]]
     second = model.scope[model.scope_start[pairs] + 1]
     entries = model.tables[model.table_start[model.table_of[pairs]][:, None] + np.arange(4)].reshape(-1, 4)
@@ -135,7 +135,7 @@ def _tables(
 
 def _unary(model: FactorGraph) -> np.ndarray:
     """float64[n, 2]: log weights of the variables' own factors."""
-    own = np.flatnonzero(np.diff(model.scope_start) == 1)
+    own = np.flatnonzero(model.arity == 1)
     out = np.zeros((model.n, 2))
     place = model.table_start[model.table_of[own]][:, None] + np.arange(2)
     np.add.at(out, model.scope[model.scope_start[own]], model.tables[place])

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from definetti.constraints.graph.possible_values import hard_factors
+from definetti.constraints.graph.arc_consistency import hard_factors
 from definetti.model.graph.factors import FactorGraph
 from definetti.samplers.graph.lanes import Block
 from definetti.samplers.run import Illegal, debugging
@@ -26,7 +26,7 @@ def hard_parts(model: FactorGraph) -> Any:
     from definetti.samplers.kernels import frozen_watch as kernels
 
     factors = hard_factors(model)
-    arity = np.diff(model.scope_start)[factors]
+    arity = model.arity[factors]
     start = np.concatenate([[0], np.cumsum(arity)]).astype(np.int64)
     factor = np.repeat(np.arange(len(factors)), arity)
     place = model.scope_start[factors][factor] + np.arange(len(factor)) - start[factor]
@@ -37,7 +37,7 @@ def hard_parts(model: FactorGraph) -> Any:
         factor=factor.astype(np.int64),
         start=start,
         scope=np.ascontiguousarray(scope, dtype=np.int32),
-        stride=np.ascontiguousarray(model._strides[place]),
+        stride=np.ascontiguousarray(model.strides[place]),
         first=np.ascontiguousarray(model.table_start[model.table_of[factors]]),
         possible=~np.isneginf(model.tables),
         cards=model.cards.astype(np.int64),

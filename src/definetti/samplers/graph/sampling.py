@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from definetti.constraints.graph.possible_values import hard_factors
+from definetti.constraints.graph.arc_consistency import hard_factors
 from definetti.errors import Notice, TooLarge
 from definetti.memory import available_memory
 from definetti.model.graph.factors import FactorGraph

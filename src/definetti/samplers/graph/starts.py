@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from definetti.constraints.graph.possible_values import hard_factors
+from definetti.constraints.graph.arc_consistency import hard_factors
 from definetti.model.graph.factors import FREE, FactorGraph
 
 TURNS = 4  # at most one chain in so many prefers one value everywhere
@@ -49,7 +49,7 @@ def _prefer_in_turn(model: FactorGraph, states: np.ndarray, hard: np.ndarray) ->
 
 def _unary(model: FactorGraph, card: int) -> np.ndarray:
     """float64[n, card]: the weights of the variables' own factors, for variables with so many values."""
-    own = np.flatnonzero(np.diff(model.scope_start) == 1)
+    own = np.flatnonzero(model.arity == 1)
     own = own[model.cards[model.scope[model.scope_start[own]]] == card]
     logs = np.zeros((model.n, card))
     logs[model.scope[model.scope_start[own]]] = model.tables[

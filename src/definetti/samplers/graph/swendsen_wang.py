@@ -77,7 +77,7 @@ def build(model: FactorGraph, slots: Slots) -> ClusterEngine:
 
 def _couplings(model: FactorGraph) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Pairs, half the log ratio of equal to different values (infinite for hard pairs), and the fields."""
-    arity = np.diff(model.scope_start)
+    arity = model.arity
     if (model.cards[model.free] != 2).any() or (arity > 2).any():
         raise ModelError("cluster flips need variables with two values and factors over pairs; use another sampler")
     field = np.zeros(model.n)

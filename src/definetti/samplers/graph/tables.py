@@ -88,9 +88,7 @@ def check_values(model: FactorGraph) -> None:
 
 def _pairs(model: FactorGraph) -> tuple[np.ndarray, np.ndarray]:
     """Every (factor, axis)."""
-    arity = np.diff(model.scope_start)
-    factor = np.repeat(np.arange(model.factor_count), arity)
-    return factor, np.arange(len(factor)) - model.scope_start[factor]
+    return model.owner_of, np.arange(len(model.scope)) - model.scope_start[model.owner_of]
 
 
 def _rows(model: FactorGraph, factor: np.ndarray, axis: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -101,7 +99,7 @@ def _rows(model: FactorGraph, factor: np.ndarray, axis: np.ndarray) -> tuple[np.
     sizes = np.diff(model.table_start)[model.table_of[factor]]
     offset = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     if offset[-1] > MOST_WEIGHTS:
-        raise TooLarge("the number of table entries", float(offset[-1]), MOST_WEIGHTS, "use fewer or smaller tables")
+        raise TooLarge("the number of table entries", int(offset[-1]), MOST_WEIGHTS, "use fewer or smaller tables")
     out, depth = np.full(int(offset[-1]) + 3, -np.inf), np.zeros(len(factor))
     for mine, shape, a in _shapes(model, factor, axis):
         entries = model.table_start[model.table_of[factor[mine]]][:, None] + np.arange(math.prod(shape))
@@ -118,19 +116,19 @@ def _shapes(
     model: FactorGraph, factor: np.ndarray, axis: np.ndarray
 ) -> Iterator[tuple[np.ndarray, tuple[int, ...], int]]:
     """The pairs whose tables have one shape and which look along one axis."""
-    arity = np.diff(model.scope_start)[factor]
-    for k in np.unique(arity).tolist():
-        mine = np.flatnonzero(arity == k)
-        shapes = model.cards[model.scope[model.scope_start[factor[mine]][:, None] + np.arange(k)]]
-        kinds, which = np.unique(np.column_stack([shapes, axis[mine]]), axis=0, return_inverse=True)
-        for number, kind in enumerate(kinds.tolist()):
-            yield mine[which.ravel() == number], tuple(kind[:-1]), kind[-1]
+    number = np.zeros(model.factor_count, dtype=np.int64)
+    for s, alike in enumerate(model.by_shape):
+        number[alike.factors] = s
+    for s, alike in enumerate(model.by_shape):
+        mine = np.flatnonzero(number[factor] == s)
+        for a in np.unique(axis[mine]).tolist():
+            yield mine[axis[mine] == a], alike.shape, a
 
 
 def _others(model: FactorGraph, factor: np.ndarray, axis: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """`Tables.near`, without bases, and `Tables.further`: each pair's other variables, and what a step of each adds to
     the place in the weights."""
-    arity = np.diff(model.scope_start)[factor]
+    arity = model.arity[factor]
     rows = np.maximum(arity // 2, 1)  # of two others each
     start = np.concatenate([[0], np.cumsum(rows)])
     other = np.zeros(

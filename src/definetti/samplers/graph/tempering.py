@@ -90,7 +90,7 @@ def all_parts(model: FactorGraph) -> Any:
     return kernels.Parts(
         start=np.ascontiguousarray(model.scope_start),
         scope=np.ascontiguousarray(model.scope),
-        stride=np.ascontiguousarray(model._strides),
+        stride=np.ascontiguousarray(model.strides),
         first=np.ascontiguousarray(model.table_start[model.table_of]),
         log=np.nan_to_num(model.tables, neginf=0.0),
         possible=~np.isneginf(model.tables),
@@ -269,7 +269,8 @@ def ladder(model: FactorGraph, over: GraphSampler, slots: Slots) -> tuple[float,
         level = _next_level(levels[-1], soft, broken)
         levels.append(level)
         if len(levels) > MOST_LEVELS:
-            raise TooLarge("the number of levels of the ladder", len(levels), MOST_LEVELS, "use another sampler")
+            what, cure = "the number of levels of the ladder", "use another sampler"
+            raise TooLarge(what, len(levels), MOST_LEVELS, cure, at_least=True)
         if level >= 1.0:
             break
         states = states[rng.choice(PILOTS, PILOTS, p=_shares(levels[-2], level, soft, broken))]

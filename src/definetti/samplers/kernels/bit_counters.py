@@ -6,7 +6,8 @@ Planes are `planes[plane, counter, word]`; those that no count reaches stay unto
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from definetti.samplers.kernels.compiling import njit
 
 BITS = 8  # of the numbers that planes are read into
 BYTE = np.uint64(255)

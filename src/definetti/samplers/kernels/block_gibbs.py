@@ -10,12 +10,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
-UNIT = 2.0**-53
+from definetti.samplers.kernels.compiling import njit
+from definetti.samplers.kernels.rng import lane_uniform
+
 # As in `mcsat.py`: each level of calls is compiled once more, so few are left, and references are not counted.
-helper = njit(cache=True, nogil=True, error_model="numpy", _nrt=False)  # pyright: ignore[reportCallIssue]
-inlined = njit(inline="always", error_model="numpy", _nrt=False)  # pyright: ignore[reportCallIssue]
+helper = njit(cache=True, nogil=True, error_model="numpy", _nrt=False)
+inlined = njit(inline="always", error_model="numpy", _nrt=False)
 
 
 class Joint(NamedTuple):
@@ -75,25 +76,9 @@ def add_offsets(offset, offset_at, stride, value, value_at, begin, end):
 
 
 @helper
-def uniform(streams, lane):
-    """xoshiro256++ (period 2^256 - 1); 53 bits."""
-    s0, s1, s2, s3 = streams[0, lane], streams[1, lane], streams[2, lane], streams[3, lane]
-    total = s0 + s3
-    word = ((total << np.uint64(23)) | (total >> np.uint64(41))) + s0
-    shifted = s1 << np.uint64(17)
-    s2 ^= s0
-    s3 ^= s1
-    s1 ^= s2
-    s0 ^= s3
-    streams[0, lane], streams[1, lane], streams[2, lane] = s0, s1, s2 ^ shifted
-    streams[3, lane] = (s3 << np.uint64(45)) | (s3 >> np.uint64(19))
-    return (word >> np.uint64(11)) * UNIT
-
-
-@helper
 def pick(weight, begin, end, total, streams, lane):
     """The one line that draws: a row by its weight."""
-    target = uniform(streams, lane) * total
+    target = lane_uniform(streams, lane) * total
     for r in range(begin, end):
         target -= weight[r, lane]
         if target < 0.0 and weight[r, lane] > 0.0:

@@ -2,14 +2,17 @@
 
 Compiled once for all models, and linked into every kernel. A chunk is up to CHUNK sites of one predicate: `fill`
 chooses them, and `fold` adds up what was drawn. The scan has a stream of its own, equal in all chains, so all chains
-share the order of sites. The text below the line `# --- text ---` also runs as plain Python (see `codegen/module.py`).
+share the order of sites. Tests run the text below the line `# --- text ---` as plain Python.
 """
 # ruff: noqa: E741
 # pyright: reportCallIssue=false
 
 import numpy as np
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic
+
+from definetti.samplers.kernels.compiling import njit
+from definetti.samplers.kernels.rng import next_word, unit
 
 #: Without wrappers for Python and without reference counting, both of which would only cost compile time.
 BARE = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": False}
@@ -104,21 +107,11 @@ LOOKUP, ARITY, PAIRS, CLASSES = 0, 1, 2, 3
 
 @part
 def uniforms(streams, first, out, m):
-    """m numbers in [0, 1) of 53 bits from xoshiro256++ (Blackman and Vigna; period 2^256 - 1), whose four words of
-    state start at `first` and stay in registers for the whole chunk."""
-    s0, s1 = streams[first], streams[first + 1]
-    s2, s3 = streams[first + 2], streams[first + 3]
+    """m numbers in [0, 1) from the stream whose state starts at `first` and stays in registers for the whole chunk."""
+    s0, s1, s2, s3 = streams[first], streams[first + 1], streams[first + 2], streams[first + 3]
     for i in range(m):
-        x = s0 + s3
-        x = ((x << U(23)) | (x >> U(41))) + s0
-        t = s1 << U(17)
-        s2 ^= s0
-        s3 ^= s1
-        s1 ^= s2
-        s0 ^= s3
-        s2 ^= t
-        s3 = (s3 << U(45)) | (s3 >> U(19))
-        out[i] = float(x >> U(11)) * 1.1102230246251565e-16
+        word, s0, s1, s2, s3 = next_word(s0, s1, s2, s3)
+        out[i] = unit(word)
     streams[first], streams[first + 1] = s0, s1
     streams[first + 2], streams[first + 3] = s2, s3
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from numba import njit
+from definetti.samplers.kernels.compiling import njit
 
 
 @njit(nogil=True, cache=True, error_model="numpy")  # 0 / 0 is not a number: an orbit that was not visited

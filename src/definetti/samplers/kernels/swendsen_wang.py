@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
-UNIT = 2.0**-53
+from definetti.samplers.kernels.compiling import njit
+from definetti.samplers.kernels.rng import lane_uniform
 
 
 class Clusters(NamedTuple):
@@ -43,25 +43,9 @@ class Sums(NamedTuple):
 
 
 @njit(nogil=True, cache=True)
-def uniform(streams, lane):
-    """xoshiro256++ (period 2^256 - 1); 53 bits."""
-    s0, s1, s2, s3 = streams[0, lane], streams[1, lane], streams[2, lane], streams[3, lane]
-    total = s0 + s3
-    word = ((total << np.uint64(23)) | (total >> np.uint64(41))) + s0
-    shifted = s1 << np.uint64(17)
-    s2 ^= s0
-    s3 ^= s1
-    s1 ^= s2
-    s0 ^= s3
-    streams[0, lane], streams[1, lane], streams[2, lane] = s0, s1, s2 ^ shifted
-    streams[3, lane] = (s3 << np.uint64(45)) | (s3 >> np.uint64(19))
-    return (word >> np.uint64(11)) * UNIT
-
-
-@njit(nogil=True, cache=True)
 def happens(probability, streams, lane):
     """The one line that draws."""
-    return uniform(streams, lane) < probability
+    return lane_uniform(streams, lane) < probability
 
 
 @njit(nogil=True, cache=True)

@@ -14,6 +14,8 @@ import numpy as np
 from definetti.errors import ModelError
 from definetti.model.logic.atom_orbits import AtomOrbits
 from definetti.model.logic.theory import MarkovLogic
+from definetti.samplers.codegen import layout
+from definetti.samplers.codegen.layout import Bits, Number
 from definetti.samplers.codegen.module import Counted, Written
 from definetti.samplers.codegen.shapes import Instances, Shape, Theory
 from definetti.samplers.logic.known_bits import words_of
@@ -53,24 +55,23 @@ class Chain(NamedTuple):
     seen: np.ndarray  # float64[3, queries]: counts of this sweep, of this batch, sum of squares
 
 
-def orientation_words(theory: Theory, sizes: list[int], predicate: int, axis: tuple[int, ...]) -> int:
+def orientation_words(theory: Theory, sizes: list[int], bits: Bits) -> int:
     """The number of words of one orientation."""
-    sorts = theory.signatures[predicate].sorts
-    total = words_of(sizes[sorts[axis[0]]]) if axis else 1
+    sorts = theory.signatures[bits.predicate].sorts
+    total = words_of(sizes[sorts[bits.axis[0]]]) if bits.axis else 1
     for j, sort in enumerate(sorts):
-        if j not in axis:
+        if j not in bits.axis:
             total *= sizes[sort]
     return max(total, 1)
 
 
-def orientation_offsets(written: Written, theory: Theory, sizes: list[int]) -> tuple[dict[tuple, int], int]:
+def orientation_offsets(written: Written, theory: Theory, sizes: list[int]) -> tuple[dict[Number, int], int]:
     """Where each orientation starts in `bits`, and how many words there are in all (exact integers: may be huge)."""
-    offsets: dict[tuple, int] = {}
+    offsets: dict[Number, int] = {}
     total = 0
-    for key in written.layout.numbers:
-        if key[0] in ("o", "live"):  # beside the state: which sites were free to move at some update
-            offsets[key] = total
-            total += orientation_words(theory, sizes, key[1], key[2])
+    for bits in written.layout.bits:
+        offsets[bits] = total
+        total += orientation_words(theory, sizes, bits)
     return offsets, total
 
 
@@ -80,7 +81,7 @@ class Pools:
 
     indices: list[np.ndarray]
     reals: list[np.ndarray]
-    numbers: dict[tuple, int]
+    numbers: dict[Number, int]
     weights: dict[int, float]  # of shapes that have only one
 
     def put_indices(self, values: np.ndarray) -> int:
@@ -94,53 +95,59 @@ class Pools:
         return start
 
 
-def put_instances(pools: Pools, written: Written, shapes: tuple[Shape, ...], instances: tuple[Instances, ...]) -> None:
-    for s, (shape, group) in enumerate(zip(shapes, instances, strict=True)):
-        pools.numbers["weight", s] = pools.put_reals(group.weights)
+def put_instances(
+    pools: Pools, written: Written, theory: Theory, instances: tuple[Instances, ...], sizes: list[int]
+) -> None:
+    """Weights and constants of the instances of every shape, and how to find instances by an atom's constants."""
+    for s, (shape, group) in enumerate(zip(theory.shapes, instances, strict=True)):
+        pools.numbers[layout.weight(s)] = pools.put_reals(group.weights)
         if shape.single:
             pools.weights[s] = float(group.weights[0])
         if shape.slots:
-            pools.numbers["constants", s] = pools.put_indices(group.constants)
-            pools.numbers["instances", s] = len(group.constants)
+            pools.numbers[layout.constants(s)] = pools.put_indices(group.constants)
+            pools.numbers[layout.instances(s)] = len(group.constants)
     for predicate, places in written.places.items():
         for place in places:
             if place.slot_arguments:
                 key = (place.shape, predicate, place.occurrence)
-                slot_of = {right[1]: left[1] for left, right in place.guards if left[0] == "k"}
                 constants = instances[place.shape].constants
-                columns = {j: constants[:, slot] for j, slot in slot_of.items()}
-                put_index(pools, key, columns, place.slot_arguments)
+                columns = {j: constants[:, slot] for j, slot in place.slot_of.items()}
+                arguments = [sizes[sort] for sort in theory.signatures[predicate].sorts]
+                put_index(pools, key, columns, place.slot_arguments, arguments)
 
 
 def put_observed(pools: Pools, shapes: tuple[Shape, ...], instances: tuple[Instances, ...]) -> int:
     """Queries have the numbers -1, -2, ... where formulas have 0, 1, ...; returns how many there are."""
     total = 0
     for q, (shape, group) in enumerate(zip(shapes, instances, strict=True)):
-        pools.numbers["seen", -1 - q] = total
-        pools.numbers["instances", -1 - q] = len(group.constants)
+        pools.numbers[layout.seen(-1 - q)] = total
+        pools.numbers[layout.instances(-1 - q)] = len(group.constants)
         if shape.slots:
-            pools.numbers["constants", -1 - q] = pools.put_indices(group.constants)
+            pools.numbers[layout.constants(-1 - q)] = pools.put_indices(group.constants)
         total += len(group.constants)
     return total
 
 
 def put_index(
-    pools: Pools, key: tuple[int, int, int], columns: Mapping[int, np.ndarray], arguments: tuple[int, ...]
+    pools: Pools,
+    key: tuple[int, int, int],
+    columns: Mapping[int, np.ndarray],
+    arguments: tuple[int, ...],
+    sizes: list[int],
 ) -> None:
     """Instances sorted by the constants that an atom must share with them; an argument too many has the factor 0."""
     steps, radix = dict.fromkeys(arguments, 0), 1
     code = np.zeros(len(next(iter(columns.values()))), dtype=np.int64)
     for j, column in columns.items():
-        size = pools.numbers["n", pools.numbers["argument", key[1], j]]
-        if radix * size <= LONGEST_KEYS:
+        if radix * sizes[j] <= LONGEST_KEYS:
             steps[j] = radix
             code += radix * column.astype(np.int64)
-            radix *= size
+            radix *= sizes[j]
     order = np.argsort(code, kind="stable")
-    pools.numbers["pointer", *key] = pools.put_indices(np.searchsorted(code[order], np.arange(radix + 1)))
-    pools.numbers["list", *key] = pools.put_indices(order)
+    pools.numbers[layout.pointer(key)] = pools.put_indices(np.searchsorted(code[order], np.arange(radix + 1)))
+    pools.numbers[layout.listed(key)] = pools.put_indices(order)
     for j, step in steps.items():
-        pools.numbers["key", *key, j] = step
+        pools.numbers[layout.key_step(key, j)] = step
 
 
 def put_tables(pools: Pools, written: Written, sizes: list[int]) -> None:
@@ -153,13 +160,13 @@ def put_tables(pools: Pools, written: Written, sizes: list[int]) -> None:
             bounds[counter.shape] = (low + down, high + up)
         total, field = 1, np.zeros(1)
         for s, (low, high) in bounds.items():
-            pools.numbers["low", p, s] = low
-            pools.numbers["step", p, s] = total
+            pools.numbers[layout.lowest_count(p, s)] = low
+            pools.numbers[layout.table_step(p, s)] = total
             total = min(total * (high - low + 1), LONGEST_TABLE + 1)
             if total <= LONGEST_TABLE:
                 weight = pools.weights[s]
                 field = (weight * np.arange(low, high + 1)[:, None] + field[None, :]).ravel()
-        pools.numbers["table", p] = pools.put_reals(logistic(field)) if total <= LONGEST_TABLE else -1
+        pools.numbers[layout.table(p)] = pools.put_reals(logistic(field)) if total <= LONGEST_TABLE else -1
 
 
 def span(counter: Counted, sizes: list[int]) -> tuple[int, int]:
@@ -197,8 +204,8 @@ def put_orbits(
         for j in sorted(predicate.exclusive):
             row += [j, shape[j]]
         row += [len(theory.signatures[p].images)]
-        for q, places, sign in theory.signatures[p].images:
-            row += [q, int(sign), *places]
+        for image in theory.signatures[p].images:
+            row += [image.predicate, int(image.sign), *image.places]
         folds[p, : len(row)] = row
         classes += here
         lookups.append(lookup.ravel())
@@ -214,8 +221,6 @@ def orbit_arrays(
     """Classes by argument, the lookup, and the pairs of arguments whose equality it asks for."""
     if orbits is None:
         return [np.zeros(n, np.int32) for n in shape], np.full((1,) * len(shape), -1, np.int32), []
-    if orbits.explicit is not None:
-        return [np.arange(n, dtype=np.int32) for n in shape], np.asarray(orbits.explicit, np.int32), []
     if len(orbits.classes) != len(shape) or any(len(c) != n for c, n in zip(orbits.classes, shape, strict=True)):
         raise ModelError(f"classes of constants must have the lengths {shape}, one array per argument")
     pairs = [(i, j) for i in range(len(sorts)) for j in range(i + 1, len(sorts)) if sorts[i] == sorts[j]]

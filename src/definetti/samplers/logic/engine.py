@@ -1,7 +1,7 @@
 """The never-grounded Gibbs engine for Markov logic: a compiled model, its chains, and how they are advanced.
 
-`compile_model` writes and loads the kernel and lays out its data; `start` makes a chain; `advance` draws sites, as
-many as it is told, and goes on inside a sweep. `logic/sampling.py` runs several chains in threads.
+`compile_model` writes and loads the kernel and lays out its data; `advance` draws sites, as many as it is told, and
+goes on inside a sweep. `starts.py` makes chains, `sampling.py` runs several in threads.
 Per orbit F sums the drawn values and G the conditionals at the moments of the draws; chains share the order of the
 scan and nothing else.
 """
@@ -9,21 +9,22 @@ scan and nothing else.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass, field, replace
 from time import perf_counter
 from types import ModuleType
 from typing import Literal
 
 import numpy as np
 
+from definetti.constraints.logic.ties import tied_classes
 from definetti.errors import ModelError, TooLarge, Unsatisfiable
 from definetti.memory import available_memory
 from definetti.model.logic.atom_orbits import AtomOrbits
 from definetti.model.logic.theory import MarkovLogic
-from definetti.samplers.codegen.cache import load_kernel, load_plain
+from definetti.samplers.codegen import layout
+from definetti.samplers.codegen.cache import load_kernel
 from definetti.samplers.codegen.module import Written, module_text, write_kernel
-from definetti.samplers.codegen.shapes import Instances, Signature, Theory, shapes_of
+from definetti.samplers.codegen.shapes import Image, Instances, Signature, Theory, shapes_of
 from definetti.samplers.logic import state
 from definetti.samplers.logic.data import (
     CHUNK,
@@ -38,13 +39,14 @@ from definetti.samplers.logic.data import (
 )
 from definetti.samplers.logic.known_bits import Known, Schedule, home_words, known_of, schedule_of, words_of
 from definetti.samplers.logic.queries import Query, confined, observed_of
-from definetti.samplers.logic.tied_sites import Tied, apart, tied_classes, with_ties
+from definetti.samplers.logic.tied_sites import Tied, apart, with_ties
 
 Scan = Literal["symmetric", "random", "fixed"]
 SCANS: tuple[Scan, ...] = ("symmetric", "random", "fixed")
 
 SWEEP, FAILED, UPDATES = 0, 4, 5  # places of the clock
 FOREVER = 1 << 60
+SHORT_ROW = 4  # words: rows up to this length have their number of words written into the kernel's text
 REPAIR_SWEEPS = 60
 
 
@@ -77,39 +79,31 @@ class Relational:
         """Sites drawn in one sweep."""
         return self.data.free_sites
 
-    def start(self, seed: int, chain: int = 0, atoms: Mapping[str, np.ndarray] | None = None) -> Chain:
-        return start(self, seed, chain, atoms)
-
-    def advance(self, chain: Chain, updates: int, sweeps: int = FOREVER) -> int:
-        return advance(self, chain, updates, sweeps)
-
     def atoms(self, chain: Chain, name: str) -> np.ndarray:
         """A predicate's atoms in a chain's state, as a boolean tensor."""
         p = list(self.model.predicates).index(name)
         return state.get_atoms(self.written, self.data, chain, p, self.model.shape(name))
 
 
-def refuse_large(size: int, limit: int | None) -> None:
+def refuse_large(size: int, limit: int | None = None) -> None:
     """Refuses a state that would not fit into `limit` bytes (None: most of what the machine has left)."""
     allowed = int(0.8 * available_memory()) if limit is None else limit
     if size > allowed:
         cure = "use fewer constants or chains, or close predicates whose atoms are all known"
-        raise TooLarge("the memory of the state (bytes)", size, allowed, cure)
+        raise TooLarge("the state of the chains", size, allowed, cure, unit="bytes")
 
 
-def refuse_model(model: MarkovLogic, limit: int | None = None, chains: int = 0) -> None:
+def refuse_model(model: MarkovLogic, chains: int = 0) -> None:
     """Refuses a model whose atoms alone would not fit, before anything is taken: two bits each, or one for every chain
     and a byte while the sweep and the starts are made."""
     words = sum(home_words(model.shape(name)) for name in model.predicates)
-    refuse_large(words * (8 * chains + 64 if chains else 16), limit)
+    refuse_large(words * (8 * chains + 64 if chains else 16))
 
 
-def theory_of(
-    model: MarkovLogic, known: Mapping[str, Known], short: int, tied: Tied
-) -> tuple[Theory, tuple[Instances, ...]]:
+def theory_of(model: MarkovLogic, known: Mapping[str, Known], tied: Tied) -> tuple[Theory, tuple[Instances, ...]]:
     """The structure of a model, and the instances of its formulas' shapes."""
     number = {name: p for p, name in enumerate(model.predicates)}
-    images = {name: tuple((number[i.predicate], i.places, i.sign) for i in some) for name, some in tied.items()}
+    images = {name: tuple(Image(number[i.predicate], i.places, i.sign) for i in some) for name, some in tied.items()}
     members = {i.predicate for some in tied.values() for i in some}
     sort_number = {name: s for s, name in enumerate(model.sorts)}
     shapes, instances = shapes_of(model, model.formulas)
@@ -124,7 +118,7 @@ def theory_of(
         )
         for name, p in model.predicates.items()
     )
-    return Theory(tuple(w if w <= short else 0 for w in widths), signatures, shapes), instances
+    return Theory(tuple(w if w <= SHORT_ROW else 0 for w in widths), signatures, shapes), instances
 
 
 def compile_model(
@@ -133,51 +127,41 @@ def compile_model(
     *,
     queries: Sequence[Query] = (),
     scan: Scan = "symmetric",
-    order: Sequence[str] | None = None,
     late: Mapping[str, np.ndarray] | None = None,
     source: MarkovLogic | None = None,
-    memory: int | None = None,
-    folder: Path | None = None,
-    plain: bool = False,
-    short: int = 4,
 ) -> Relational:
     """Writes and loads the kernel of a model and lays out its data; sizes are estimated before anything is taken.
 
-    `order` lists the predicates in the order of a sweep; sites marked in `late` (boolean tensors over a predicate's
-    sites) are drawn after all others. `memory` is a limit in bytes, `folder` where kernels are kept. `plain` runs the
-    kernel's text uncompiled; rows of at most `short` words have their number of words written into the text.
+    Sites marked in `late` (boolean tensors over a predicate's sites) are drawn after all others. Errors speak of the
+    `source`, from which the model was made.
     """
     began = perf_counter()
     if scan not in SCANS:
         raise ModelError(f"scan {scan!r} is not one of {', '.join(SCANS)}")
-    order = tuple(model.predicates) if order is None else tuple(order)
-    refuse_model(model, memory)
+    refuse_model(model)
     rules, source = [], source or model
     if queries:
         model, rules = confined(model, queries)
     known = {name: known_of(model, p) for name, p in model.predicates.items()}
-    tied = tied_classes(model, known)
+    tied = tied_classes(model)
     known, repeated = with_ties(model, known, tied)
-    theory, instances = theory_of(model, known, short, tied)
-    members = {image.predicate for images in tied.values() for image in images}
-    late = {name: mask for name, mask in (late or {}).items() if name not in members}
     observed, observations, places = observed_of(model, rules)
-    theory = Theory(theory.words, theory.signatures, theory.shapes, observed, scan == "random")
+    theory, instances = theory_of(model, known, tied)
+    theory = replace(theory, observed=observed, random=scan == "random")
     written = write_kernel(theory)
     bits = orientation_offsets(written, theory, [s.size for s in model.sorts.values()])[1]
-    refuse_large(8 * bits, memory)
+    refuse_large(8 * bits)
+    members = {image.predicate for images in tied.values() for image in images}
+    late = {name: mask for name, mask in (late or {}).items() if name not in members}
     width = max((len(s.sorts) for s in theory.signatures), default=0)
-    hidden = [name for name in model.predicates if name not in order and not known[name].free]
-    schedule = schedule_of(model, known, (*order, *hidden), late, width, repeated)
+    schedule = schedule_of(model, known, tuple(model.predicates), late, width, repeated)
     data, orbit_count = lay_out(model, orbits, theory, written, instances, observations, schedule, scan)
-    text = module_text(written, plain)
-    kernel = load_plain(text) if plain else load_kernel(text, repr(theory), folder)
+    kernel = load_kernel(module_text(written))
     made = Relational(
         model, theory, instances, written, kernel, data, known, schedule.listed, orbit_count, places, bits, source, tied
     )
     kernel.advance(data, blank(made), 0, 0, 0)  # compiles, or loads what an earlier process compiled
-    object.__setattr__(made, "seconds", perf_counter() - began)
-    return made
+    return replace(made, seconds=perf_counter() - began)
 
 
 def lay_out(
@@ -194,12 +178,10 @@ def lay_out(
     sizes = [s.size for s in model.sorts.values()]
     pools = Pools([], [], dict(orientation_offsets(written, theory, sizes)[0]), {})
     for s, n in enumerate(sizes):
-        pools.numbers["n", s], pools.numbers["w", s] = n, words_of(n)
-    for p, signature in enumerate(theory.signatures):
-        pools.numbers["barred", p] = schedule.barred[p] + len(sizes) if p in schedule.barred else -1
-        for j, sort in enumerate(signature.sorts):
-            pools.numbers["argument", p, j] = sort
-    put_instances(pools, written, theory.shapes, instances)
+        pools.numbers |= {layout.size(s): n, layout.width(s): words_of(n)}
+    for p in range(len(theory.signatures)):
+        pools.numbers[layout.barred(p)] = schedule.barred[p] + len(sizes) if p in schedule.barred else -1
+    put_instances(pools, written, theory, instances, sizes)
     put_observed(pools, theory.observed, observations)
     put_tables(pools, written, sizes)
     width = max((len(s.sorts) for s in theory.signatures), default=0)
@@ -209,7 +191,7 @@ def lay_out(
     entries[:, 3] += np.where(entries[:, 3] >= 0, sum(sizes), 0)  # lists behind the sorts' orders
     tails = np.array([(1 << (n - 64 * (words_of(n) - 1))) - 1 for n in sizes], dtype=np.uint64)
     data = Data(
-        numbers=frozen([pools.numbers[key] for key in written.layout.numbers], np.int64),
+        numbers=frozen([pools.numbers[x] for x in written.layout.numbers], np.int64),
         indices=frozen(np.concatenate([np.zeros(0, np.int32), *pools.indices]), np.int32),
         reals=frozen(np.concatenate([np.zeros(0), *pools.reals]), np.float64),
         words=frozen(np.concatenate([tails, schedule.skips]), np.uint64),
@@ -235,13 +217,6 @@ def frozen(values: object, dtype: type) -> np.ndarray:
 
 def blank(r: Relational) -> Chain:
     return state.blank_chain(r.data, r.listed, r.bits, r.orbit_count, len(set(r.query_places.tolist())))
-
-
-def start(r: Relational, seed: int, chain: int = 0, atoms: Mapping[str, np.ndarray] | None = None) -> Chain:
-    """A chain at its start: `atoms` (boolean tensors) where given; else drawn, and made legal (`logic/starts.py`)."""
-    from definetti.samplers.logic.starts import first_state
-
-    return first_state(r, seed, chain, atoms)
 
 
 def violations(r: Relational, chain: Chain) -> int:

@@ -1,17 +1,18 @@
 """Which atoms are known, as bit tensors, and the schedule of a sweep over the others.
 
-A bit tensor at home has rows of words along the last argument. `!` blocks are settled here: a value known true excludes
-the others, a block with one value left has that value.
+A bit tensor at home has rows of words along the last argument. What is known comes from `model/logic/evidence.py`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 
-from definetti.errors import ModelError, Unsatisfiable
+from definetti.errors import ModelError
+from definetti.model.logic.evidence import UNKNOWN
 from definetti.model.logic.theory import MarkovLogic, Predicate
 
 #: A predicate with fewer free sites than this part of all is visited by a shuffled list instead of a raster.
@@ -80,55 +81,27 @@ def marked(shape: tuple[int, ...], tuples: np.ndarray) -> np.ndarray:
 
 
 def known_of(model: MarkovLogic, predicate: Predicate) -> Known:
+    """What `model.knowledge` says of a predicate, as bits."""
     name, shape = predicate.name, model.shape(predicate.name)
-    total = int(np.prod(shape, dtype=object)) if shape else 1
-    evidence = model.evidence.get(name)
-    if name not in model.closed and (evidence is None or not len(evidence.tuples)):
-        if predicate.exclusive:
-            return settle_blocks(predicate, shape, None, None)
-        return Known(None, None, None, total)
-    nothing = np.zeros((0, len(shape)), dtype=np.int32)
-    tuples, values = (evidence.tuples, evidence.values) if evidence is not None else (nothing, np.zeros(0, np.int8))
-    mask, truth = marked(shape, tuples), marked(shape, tuples[values == 1])
-    if name in model.closed:
-        everything = np.tile(tails(shape), home_words(shape) // words_of(shape[-1])) if shape else np.ones(1, np.uint64)
-        mask |= everything & ~marked(shape, model.unknown.get(name, nothing))
+    relation = model.knowledge.relation(name)
+    sites = tuple(shape[j] for j in range(len(shape)) if j not in predicate.exclusive)
+    if relation.default == UNKNOWN and not len(relation.codes):
+        return Known(None, None, None, prod(sites))
     if predicate.exclusive:
-        return settle_blocks(predicate, shape, mask, truth)
-    return Known(mask, truth, mask, total - int(np.bitwise_count(mask).sum()))
+        return _known_blocks(predicate, sites, model.knowledge.codes(name))
+    truth = marked(shape, relation.tuples[relation.codes == 1])
+    mask = marked(shape, relation.tuples[relation.codes != UNKNOWN])
+    if relation.default != UNKNOWN:
+        everything = np.tile(tails(shape), home_words(shape) // words_of(shape[-1])) if shape else np.ones(1, np.uint64)
+        mask = everything & ~marked(shape, relation.tuples[relation.codes == UNKNOWN])
+    return Known(mask, truth, mask, model.knowledge.free_count(name))
 
 
-def settle_blocks(
-    predicate: Predicate, shape: tuple[int, ...], mask: np.ndarray | None, truth: np.ndarray | None
-) -> Known:
-    """Puts into the known atoms what 'exactly one value' implies."""
-    others = tuple(j for j in range(len(shape)) if j not in predicate.exclusive)
-    order = others + predicate.exclusive
-    sites = tuple(shape[j] for j in others)
-    values = int(np.prod([shape[j] for j in predicate.exclusive]))
-    if mask is None and values > 1:
-        return Known(None, None, None, int(np.prod(sites, dtype=object)) if sites else 1)
-    empty = np.zeros(home_words(shape), dtype=np.uint64)
-    known = unpack(empty if mask is None else mask, shape).transpose(order).reshape(-1, values)
-    true = unpack(empty if truth is None else truth, shape).transpose(order).reshape(-1, values) & known
-    possible = ~known | true
-    decided = np.any(true, axis=1, keepdims=True)
-    if (true.sum(axis=1) > 1).any() or not possible.any(axis=1).all():
-        raise Unsatisfiable(
-            f"the evidence on {predicate.name} leaves no value, or several true ones, where its `!` argument asks for "
-            "exactly one; correct the evidence, or don't close the predicate"
-        )
-    possible = np.where(decided, true, possible)
-    forced = np.equal(possible.sum(axis=1), 1)
-    true = possible & forced[:, None]
-    known = ~possible | forced[:, None]
-
-    def home(table: np.ndarray) -> np.ndarray:
-        back = tuple(int(i) for i in np.argsort(order))
-        return pack(table.reshape(tuple(shape[j] for j in order)).transpose(back))
-
-    skip = pack(forced.reshape(sites)) if forced.any() else None
-    return Known(home(known), home(true), skip, int((~forced).sum()))
+def _known_blocks(predicate: Predicate, sites: tuple[int, ...], codes: np.ndarray) -> Known:
+    """The same of a predicate with `!`: a site is a block, known if it has one possible value left."""
+    forced = (codes == 1).any(axis=predicate.exclusive).reshape(sites)
+    skip = pack(forced) if forced.any() else None
+    return Known(pack(codes != UNKNOWN), pack(codes == 1), skip, int((~forced).sum()))
 
 
 @dataclass(frozen=True, eq=False)

@@ -159,7 +159,7 @@ def solved(r: Relational, words: Mapping[str, np.ndarray]) -> dict[str, np.ndarr
     except TooLarge as large:
         raise ModelError(
             "no state that satisfies the hard formulas was found by repairing random and preferred states, and "
-            f"a solver does not decide whether there is one ({large})"
+            f"a solver does not decide whether there is one; {large.cure}"
         ) from None
     if found is None:
         raise explain(r.source)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from definetti.samplers.codegen import layout
 from definetti.samplers.codegen.module import Written
+from definetti.samplers.kernels.rng import seed_words
 from definetti.samplers.logic.data import CHUNK, Chain, Data
 from definetti.samplers.logic.known_bits import home_words, pack, unpack
-from definetti.samplers.logic.seeds import seed_words
 
 PENDING, FAILED = 3, 4  # places of the clock
 
@@ -49,12 +50,12 @@ def home(shape: tuple[int, ...]) -> tuple[int, ...]:
 def put_atoms(written: Written, data: Data, chain: Chain, p: int, shape: tuple[int, ...], atoms: np.ndarray) -> None:
     """Writes a predicate's atoms (words at home) into every orientation of a chain's state."""
     tensor = None
-    for axis in written.layout.orientations(p):
-        start = data.numbers[written.layout.numbers["o", p, axis]]
+    for bits in written.layout.orientations(p):
+        start = data.numbers[written.layout.place[bits]]
         words = atoms
-        if axis != home(shape):
+        if bits.axis != home(shape):
             tensor = unpack(atoms, shape) if tensor is None else tensor
-            words = pack(diagonal(tensor, axis))
+            words = pack(diagonal(tensor, bits.axis))
         chain.bits[start : start + words.size] = words
 
 
@@ -67,15 +68,20 @@ def diagonal(tensor: np.ndarray, axis: tuple[int, ...]) -> np.ndarray:
     return moved[(..., *([rows] * len(axis)))]
 
 
+def home_offset(written: Written, data: Data, p: int, shape: tuple[int, ...]) -> int:
+    """Where a predicate's atoms start in `bits`, in the orientation in which every predicate is kept."""
+    return int(data.numbers[written.layout.place[layout.orientation(p, home(shape))]])
+
+
 def get_atoms(written: Written, data: Data, chain: Chain, p: int, shape: tuple[int, ...]) -> np.ndarray:
     """A predicate's atoms as a boolean tensor."""
-    start = data.numbers[written.layout.numbers["o", p, home(shape)]]
+    start = home_offset(written, data, p, shape)
     return unpack(chain.bits[start : start + home_words(shape)], shape)
 
 
 def live_region(written: Written, data: Data, chain: Chain, p: int, shape: tuple[int, ...]) -> np.ndarray | None:
     """The bits of a predicate's atoms that could have moved, as words at home; None where no hard formula holds it."""
-    place = written.layout.numbers.get(("live", p, home(shape)))
+    place = written.layout.place.get(layout.live(p, home(shape)))
     if place is None:
         return None
     start = data.numbers[place]

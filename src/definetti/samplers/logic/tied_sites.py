@@ -1,6 +1,4 @@
-"""Tied atoms of the relational engine: which classes can be one site each, what their sites are, and states that
-respect them.
-"""
+"""Tied atoms of the relational engine: what the sites of their classes are, and states that respect them."""
 
 from __future__ import annotations
 
@@ -11,32 +9,9 @@ from math import prod
 
 import numpy as np
 
-from definetti.constraints.logic.ties import Image, ties
+from definetti.constraints.logic.ties import Image, Tied
 from definetti.model.logic.theory import MarkovLogic
 from definetti.samplers.logic.known_bits import Known, pack, unpack
-
-Tied = Mapping[str, tuple[Image, ...]]
-
-
-def tied_classes(model: MarkovLogic, known: Mapping[str, Known]) -> dict[str, tuple[Image, ...]]:
-    """The ties whose known atoms are known in every image (propagation has seen to that where it could)."""
-    return {
-        name: images
-        for name, images in ties(model).items()
-        if known[name].free and all(_agrees(model, known, name, image) for image in images)
-    }
-
-
-def _agrees(model: MarkovLogic, known: Mapping[str, Known], name: str, image: Image) -> bool:
-    here, there = known[name], known[image.predicate]
-    if here.mask is None or there.mask is None:
-        return here.mask is None and there.mask is None
-    shape = model.shape(name)
-    mask, truth = unpack(here.mask, shape), unpack(here.truth, shape)  # pyright: ignore[reportArgumentType]
-    other = model.shape(image.predicate)
-    same = np.array_equal(mask.transpose(image.places), unpack(there.mask, other))
-    value = truth if image.sign else mask & ~truth
-    return same and np.array_equal(value.transpose(image.places), unpack(there.truth, other))  # pyright: ignore
 
 
 def repeats(model: MarkovLogic, name: str, images: tuple[Image, ...]) -> np.ndarray | None:

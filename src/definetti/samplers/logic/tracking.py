@@ -9,7 +9,7 @@ import numpy as np
 from definetti.samplers.logic.data import Chain
 from definetti.samplers.logic.engine import Relational
 from definetti.samplers.logic.known_bits import words_of
-from definetti.samplers.logic.state import home
+from definetti.samplers.logic.state import home_offset
 from definetti.samplers.tracking import pick
 from definetti.symmetry.logic.renaming import RenamingSymmetries
 
@@ -43,7 +43,7 @@ def tracked_atoms(relational: Relational, group: RenamingSymmetries, seed: int) 
         tuples = np.stack(np.unravel_index(flat, shape), axis=1)
         orbit = group.orbit_numbers(name, tuples).astype(np.int64)
         p = places.index(name)
-        start = relational.data.numbers[relational.written.layout.numbers["o", p, home(shape)]]
+        start = home_offset(relational.written, relational.data, p, shape)
         row, last = flat // shape[-1], tuples[:, -1]
         orbits.append(np.where((orbit >= 0) & (group.sizes[orbit] > 1), orbit, -1))
         words.append(start + row * words_of(shape[-1]) + (last >> 6))

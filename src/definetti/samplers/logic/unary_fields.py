@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from definetti.model.logic.theory import MarkovLogic
-from definetti.samplers.codegen.expressions import TRUE
+from definetti.samplers.codegen.expressions import TRUE, Argument
 from definetti.samplers.codegen.occurrences import Place, occurrences
 from definetti.samplers.codegen.shapes import Instances, Shape
 from definetti.samplers.logic.data import logistic
@@ -28,11 +28,15 @@ def own_field(
     shared, special = 0.0, []
     for place in places:
         s = shapes[place.shape]
-        alone = len(list(occurrences(s.body))) == 1 and len(place.goals) == 1 and place.goals[0][1] == TRUE
-        if not alone or s.hard or any(left[0] == "a" for left, _ in place.guards) or set(s.plus) & set(place.rest):
+        alone = len(list(occurrences(s.body))) == 1 and len(place.goals) == 1 and place.goals[0].expression == TRUE
+        if (
+            not alone
+            or s.hard
+            or any(isinstance(left, Argument) for left, _ in place.guards)
+            or set(s.plus) & set(place.rest)
+        ):
             continue
-        sign = 1 if place.goals[0][0] == "z+" else -1
-        ground = place.times * sign * np.prod([sizes[s.sorts[v]] for v in place.rest], dtype=float)
+        ground = place.times * place.goals[0].sign * np.prod([sizes[s.sorts[v]] for v in place.rest], dtype=float)
         if s.single:
             shared += ground * float(instances[place.shape].weights[0])
         else:
@@ -44,10 +48,9 @@ def varying(s: Shape, place: Place, group: Instances, ground: float) -> list[tup
     """The fields from formulas with constants or `+` variables: axes of a field are arguments in rising order."""
     argument = dict(place.bound)
     order = np.argsort([argument[v] for v in s.plus])
-    slot_of = {right[1]: left[1] for left, right in place.guards}
     found = []
     for constants, weights in zip(group.constants, group.weights, strict=True):
-        at = {j: int(constants[slot]) for j, slot in slot_of.items()}
+        at = {j: int(constants[slot]) for j, slot in place.slot_of.items()}
         at |= {argument[v]: -1 for v in s.plus}
         found.append((at, ground * np.asarray(weights).transpose(order)))
     return found

@@ -7,11 +7,13 @@ latter read off the bucket it had sent to. No message is ever divided by, so imp
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from definetti.constraints.graph.legal_states import refuse_cancelling
 from definetti.errors import TooLarge
 from definetti.model.graph.factors import FactorGraph, frozen
 from definetti.model.graph.simplify import simplify
@@ -51,6 +53,7 @@ def eliminate(
     `order` may be given if it was made for the simplified model. `TooLarge` before memory is taken.
     """
     model = simplify(model)
+    refuse_cancelling(model)
     tree = _tree(model, order or min_fill(model, limit))
     roots, conditionals = _collect(tree, keep=True)
     log_z = _log_z(model, roots)
@@ -64,7 +67,7 @@ def eliminate(
 
 
 def _log_z(model: FactorGraph, roots: Mapping[int, float]) -> float:
-    return model.log_constant + log_idle(model, active_variables(model)) + sum(roots.values())
+    return math.fsum([model.log_constant, log_idle(model, active_variables(model)), *roots.values()])
 
 
 def _tree(model: FactorGraph, order: Order) -> Tree:
@@ -94,11 +97,12 @@ def _collect(
 ) -> tuple[dict[int, float], list[np.ndarray]]:
     """The log sum of each tree (by its last bucket), and p(v | neighbours) of every bucket if kept.
 
-    `fixed` holds variables at values; `within` names the trees to look at, by their last buckets.
+    `fixed` holds variables at values; `within` names the trees to look at, by their last buckets. Messages have their
+    largest entry at 0, so that a bucket with 100,000 of them adds up no large numbers; the rest is summed apart.
     """
     fixed = fixed or {}
     messages: list[list[np.ndarray]] = [[] for _ in tree.cliques]
-    roots: dict[int, float] = {}
+    taken: dict[int, list[float]] = {}
     conditionals = []
     for j, clique in enumerate(tree.cliques):
         if within is not None and tree.root[j] not in within:
@@ -112,14 +116,14 @@ def _collect(
         message, conditional = _sum_out(table)
         if keep:
             conditionals.append(conditional)
+        top = float(message.max())
+        taken.setdefault(tree.root[j], []).append(top)
         up = tree.parent[j]
         if up >= 0:
             left = set(clique[1:])
             shape = [c if v in left else 1 for v, c in zip(tree.cliques[up], tree.shapes[up], strict=True)]
-            messages[up].append(message.reshape(shape))
-        else:
-            roots[j] = float(message)
-    return roots, conditionals
+            messages[up].append((message - top if top > -np.inf else message).reshape(shape))
+    return {root: math.fsum(tops) for root, tops in taken.items()}, conditionals
 
 
 def _sum_out(table: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -181,7 +185,8 @@ def _with_event(model: FactorGraph, event: Event, limit: float) -> FactorGraph:
     shape = tuple(int(c) for c in model.cards[list(event.variables)])
     size = float(np.prod(np.array(shape, dtype=np.float64)))
     if size > limit:
-        raise TooLarge("the table of a query's variables", size, limit, "ask about fewer variables at a time")
+        cure = "ask about fewer variables at a time"
+        raise TooLarge("a query's variables together", size, limit, cure, unit="table entries")
     table = np.full(shape, -np.inf)
     table[tuple(event.rows.T)] = 0.0
     return replace(

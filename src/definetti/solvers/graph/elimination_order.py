@@ -1,4 +1,4 @@
-"""The order in which elimination takes variables: always the one whose neighbours need the fewest new edges (min-fill).
+"""Elimination orders by min-fill: always the variable whose neighbours need the fewest new edges.
 
 Fill counts are kept up to date edge by edge instead of being counted again, so that a star with 10,000 leaves and a
 chain of 10,000 variables both take well under a second.
@@ -16,6 +16,8 @@ import numpy as np
 
 from definetti.errors import TooLarge
 from definetti.model.graph.factors import FactorGraph
+
+CURE = "sample instead, or observe some variables"
 
 
 @dataclass(frozen=True)
@@ -49,8 +51,7 @@ def min_fill_of(scopes: Iterable[Sequence[int]], cards: np.ndarray, limit: float
         size = math.exp2(min(bits[v] + sum(bits[u] for u in neighbours[v]), 1000))
         largest, total = max(largest, size), total + size
         if total > limit:
-            what = "the number of table entries that elimination needs (at least; it stopped counting there)"
-            raise TooLarge(what, total, limit, "sample instead, or observe some variables")
+            raise TooLarge("elimination", total, limit, CURE, unit="table entries", at_least=True)
         found.append((v, neighbours[v]))
         for u in _eliminate(neighbours, fill, v):
             heapq.heappush(heap, (fill[u], len(neighbours[u]), u))
@@ -108,3 +109,33 @@ def _join(neighbours: dict[int, set[int]], fill: dict[int, int], a: int, b: int)
     neighbours[a].add(b)
     neighbours[b].add(a)
     return common
+
+
+# --- a quick lower bound of treewidth ------------------------------------------------------------------------------
+
+
+def has_core(model: FactorGraph, k: int) -> bool:
+    """Whether the graph has a k-core: variables left after removing, again and again, those with fewer neighbours.
+
+    Its treewidth is then at least k. Min-fill takes a minute to find that there is no good order, this takes a second.
+    """
+    first, second = _edges(model)
+    alive = np.ones(model.n, dtype=bool)
+    while True:
+        degree = np.bincount(first, minlength=model.n) + np.bincount(second, minlength=model.n)
+        leave = alive & (degree < k)
+        if not leave.any():
+            return bool(alive.any())
+        alive &= ~leave
+        keep = alive[first] & alive[second]
+        first, second = first[keep], second[keep]
+
+
+def _edges(model: FactorGraph) -> tuple[np.ndarray, np.ndarray]:
+    """Pairs of variables that share a factor, each once."""
+    found = [np.zeros(0, np.int64)]
+    for alike in model.by_shape:
+        for a, b in itertools.combinations(range(alike.arity), 2):
+            pair = alike.scopes[:, [a, b]]
+            found.append(np.unique(pair.min(axis=1) * model.n + pair.max(axis=1)))
+    return np.divmod(np.unique(np.concatenate(found)), max(model.n, 1))

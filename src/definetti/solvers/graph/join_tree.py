@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from definetti.constraints.graph.legal_tuples import Part, legal_tuples
+from definetti.constraints.graph.connectivity import Part, legal_tuples
 from definetti.errors import TooLarge
 from definetti.model.graph.factors import FactorGraph
 from definetti.solvers.graph.elimination_order import min_fill_of

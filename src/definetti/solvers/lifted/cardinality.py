@@ -16,7 +16,6 @@ import numpy as np
 
 from definetti.errors import ModelError, TooLarge, UnknownName, Unsatisfiable
 from definetti.model.logic.atom_names import find_atom
-from definetti.model.logic.evidence import UNKNOWN, evidence_relations
 from definetti.model.logic.theory import Atom, Evidence, MarkovLogic, Variable
 from definetti.model.marginals import Estimate, Marginals, OrbitRow
 from definetti.solvers.lifted.cells import text
@@ -222,16 +221,13 @@ def _polynomial(known: Known, wanted: Mapping[str, int | None]) -> list[Any]:
 
 def _with_idle(known: Known, total: Any, marked: tuple[str, ...], ring: _Ring) -> Any:
     """Predicates that no rule mentions: fair coins, marked ones with their binomial weights."""
-    evidence = evidence_relations(known.theory.model)
+    knowledge = known.theory.model.knowledge
     for name in known.theory.idle:
-        relation = evidence[name]
-        atoms = _atom_count(known.theory.model, name)
-        free = int((relation.codes == UNKNOWN).sum())
-        free += atoms - len(relation.codes) if relation.default == UNKNOWN else 0
+        free = knowledge.free_count(name)
         if name not in marked:
             total = total * (1 << free)
             continue
-        true = int((relation.codes == 1).sum())
+        true = int((knowledge.relation(name).codes == 1).sum())
         unit = tuple(int(m == name) for m in marked)
         factor: Any = None
         for k in range(min(free, ring.degrees[marked.index(name)] - true) + 1):
@@ -340,9 +336,7 @@ def _sum_vectors(known: Known, fields: list[list[Any]], tables: dict[int, Any], 
         return None
     vectors = prod(comb(n + len(some) - 1, len(some) - 1) for n, some in zip(sizes, inside, strict=True))
     if vectors > MOST_VECTORS:
-        raise TooLarge(
-            "counting by a predicate: the number of vectors of counts", vectors, MOST_VECTORS, "sample instead"
-        )
+        raise TooLarge("counting by a predicate", vectors, MOST_VECTORS, "sample instead", unit="vectors of counts")
     each = [count_vectors(n, len(some)) for n, some in zip(sizes, inside, strict=True)]
     memory: dict[tuple, Any] = {}
 

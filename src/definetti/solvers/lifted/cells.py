@@ -1,4 +1,4 @@
-"""Fewer cells, fewer kinds of pairs: what does not matter to others is summed out before anything is counted.
+"""Merging of cells (1-types): what makes no difference to other constants is summed out before anything is counted.
 
 Cells whose rows in every table of pairs are proportional are one cell to all others: their weights are added
 up, the ratio of the rows goes into the weights. (Cancer and friends(x,x) disappear so; only smokes is left.)
@@ -16,7 +16,7 @@ import numpy as np
 
 from definetti.solvers.lifted.tables import PairTable, is_zero
 
-DIGITS = 36  #: that tell numbers apart
+DIGITS = 36  #: numbers that agree in so many are the same
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +33,7 @@ class Reduced:
 
 
 def same(a: Any, b: Any) -> bool:
-    """Equal as far as the arithmetic can tell."""
+    """Equal as far as the arithmetic is exact."""
     return bool(a.overlaps(b)) if hasattr(a, "overlaps") else a == b
 
 

@@ -1,5 +1,4 @@
-"""Constants by what is said of them: classes (of one constant alone), roles (of pairs), and the kinds of pairs of
-roles.
+"""Constants that lifted counting need not distinguish: classes, roles (as far as pairs go), kinds of pairs of roles.
 
 Constants of one class are interchangeable. Constants of one role are so as far as atoms over two of them go:
 evidence on R(a,b), weights and named constants of rules over two terms. Everything else about a constant is a
@@ -15,7 +14,7 @@ import numpy as np
 
 from definetti.errors import TooLarge
 from definetti.integer_rows import distinct
-from definetti.model.logic.evidence import UNKNOWN, Relation, evidence_relations
+from definetti.model.logic.evidence import UNKNOWN, Relation
 from definetti.model.logic.interchangeable import Nodes, nodes_of, twins
 from definetti.model.logic.theory import Constant
 from definetti.solvers.lifted.theory import Rule, Theory
@@ -62,7 +61,7 @@ class Known:
 def known_of(theory: Theory) -> Known:
     model = theory.model
     nodes = nodes_of({s.name: s.size for s in model.sorts.values()})
-    evidence = evidence_relations(model)
+    evidence = model.knowledge.relations
     seen = [evidence[name] for name, p in theory.predicates.items() if name in evidence and p.sorts]
     both = [_apart(r) for r in seen if len(r.sorts) == 2]
     both += [_apart(r) for rule in theory.rules if len(rule.terms) == 2 for r in _rule_relations(rule)]
@@ -70,8 +69,8 @@ def known_of(theory: Theory) -> Known:
     roles = _partition(nodes, both)
     classes = _partition(nodes, [*alone, *both])
     if len(roles.sort) > MOST_ROLES:
-        raise TooLarge("lifted counting: the number of different rows of binary evidence", len(roles.sort), MOST_ROLES,
-                       "sample instead")  # fmt: skip
+        raise TooLarge("lifted counting", len(roles.sort), MOST_ROLES, "sample instead",
+                       unit="different rows of binary evidence")  # fmt: skip
     role_of = np.array([roles.of[s][i] for s, i in zip(classes.sort, classes.first.tolist(), strict=True)], np.int64)
     names = tuple(p.name for p in theory.predicates.values() if p.sorts and len(set(p.sorts)) == 1)
     rules = tuple(k for k, rule in enumerate(theory.rules) if rule.terms)

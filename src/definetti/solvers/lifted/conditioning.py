@@ -1,4 +1,4 @@
-"""Which active constants are counted together and which are gone through cell by cell.
+"""Which constants lifted counting counts together, and which it conditions on, cell by cell.
 
 A group is a set of roles whose members meet everybody in the same way: its constants are counted, each with its
 own field. Binary evidence makes roles differ; if the few constants that it is about are gone through
@@ -72,8 +72,9 @@ def make_plan(scene: Scene) -> Plan:
 
 
 def too_many(ways: int) -> TooLarge:
-    what = "lifted counting: the ways of the constants that binary evidence is about"
-    return TooLarge(what, ways, MOST_WAYS, "sample instead, or leave out evidence on atoms of two constants")
+    unit = "ways of the constants that binary evidence is about"
+    cure = "sample instead, or leave out evidence on atoms of two constants"
+    return TooLarge("lifted counting", ways, MOST_WAYS, cure, unit=unit)
 
 
 def _ways(scene: Scene, c: int) -> int:

@@ -1,7 +1,7 @@
 """Counting by vectors of counts: one term per way to spread each unit's constants over its supercells.
 
 Z = Σ_k Π n!/Πk! · Π base^(pairs) · Π F(k)^k, where F(k) sums a supercell's cells, each with its factors to the
-power of the counts. Positive weights: logarithms (`lifted_logs`). Signs: object arrays of balls or fractions,
+power of the counts. Positive weights: logarithms (`magnitudes.py`). Signs: object arrays of balls or fractions,
 and no division, since F may vanish: derivatives of Z by the fields instead of shares.
 """
 
@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from definetti.solvers.lifted.logs import Logs, add_logs, factorials, logs_of, one, to_ball
+from definetti.solvers.lifted.magnitudes import Logs, add_logs, factorials, logs_of, one, to_ball
 from definetti.solvers.lifted.supercells import Blocks, Problem, allowed, count_vectors
 from definetti.solvers.lifted.tables import raise_to
 

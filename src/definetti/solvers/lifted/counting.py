@@ -91,20 +91,8 @@ class Lifted:
 
 def idle_atoms(theory: Theory) -> int:
     """Free atoms of predicates that no rule mentions."""
-    from definetti.model.logic.evidence import UNKNOWN, evidence_relations
-
-    model, total, evidence = theory.model, 0, None
-    for name in theory.idle:
-        if model.predicates[name].exclusive:
-            continue
-        evidence = evidence or evidence_relations(model)
-        atoms = 1
-        for k in model.shape(name):
-            atoms *= k
-        relation = evidence[name]
-        listed = int((relation.codes == UNKNOWN).sum())
-        total += atoms - len(relation.codes) + listed if relation.default == UNKNOWN else listed
-    return total
+    model = theory.model
+    return sum(model.knowledge.free_count(name) for name in theory.idle if not model.predicates[name].exclusive)
 
 
 def lift(model: MarkovLogic, bits: int = PRECISION) -> Lifted:
@@ -223,6 +211,6 @@ def _solve(problem: Problem, signed: bool, notes: list[str]) -> Counted:
         return count_polynomial(problem)
     limit = MOST_SIGNED_TERMS if signed else MOST_TERMS
     if count > limit:
-        raise TooLarge("lifted counting: the number of vectors of counts", count, limit, "sample instead")
+        raise TooLarge("lifted counting", count, limit, "sample instead", unit="vectors of counts")
     notes.append(f"{count} vectors of counts")
     return count_signed(problem, blocks) if signed else count_positive(problem, blocks)

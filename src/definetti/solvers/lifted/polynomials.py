@@ -17,8 +17,21 @@ from typing import Any
 import numpy as np
 
 from definetti.solvers.lifted.count_vectors import Counted
-from definetti.solvers.lifted.logs import Logs, factorials, logs_of, one
-from definetti.solvers.lifted.scaled import NOTHING, Scaled, as_plain, convolve, correlate, of_logs, ones, ratio, span
+from definetti.solvers.lifted.magnitudes import (
+    NOTHING,
+    Logs,
+    Scaled,
+    as_plain,
+    convolve,
+    correlate,
+    factorials,
+    logs_of,
+    of_logs,
+    one,
+    ones,
+    ratio,
+    span,
+)
 from definetti.solvers.lifted.supercells import Problem, Unit
 
 MOST_BOX = 3_000_000  #: entries of the box of counts

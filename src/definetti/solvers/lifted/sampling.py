@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 
 from definetti.errors import ModelError
-from definetti.model.logic.evidence import UNKNOWN, evidence_relations
+from definetti.model.logic.evidence import UNKNOWN
 from definetti.model.logic.theory import MarkovLogic
-from definetti.solvers.lifted.answers import inside, part_weights
 from definetti.solvers.lifted.count_vectors import Terms, _log_terms, _set_of
 from definetti.solvers.lifted.counting import Lifted, Part, _split, lift, precision
+from definetti.solvers.lifted.magnitudes import Scaled, correlate
+from definetti.solvers.lifted.marginals import inside, part_weights
 from definetti.solvers.lifted.polynomials import _power, _weights
-from definetti.solvers.lifted.scaled import Scaled, correlate
 from definetti.solvers.lifted.scene import Scene
 from definetti.solvers.lifted.supercells import Problem, find_blocks, term_count
 from definetti.solvers.lifted.tables import PairTable
@@ -150,7 +150,7 @@ def _cumulative(table: PairTable) -> np.ndarray:
 
 
 def _coins(model: MarkovLogic, name: str, rng: np.random.Generator) -> np.ndarray:
-    relation = evidence_relations(model)[name]
+    relation = model.knowledge.relation(name)
     shape = model.shape(name)
     found = np.full(shape, bool(relation.default))
     if relation.default == UNKNOWN:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from definetti.errors import TooLarge
-from definetti.model.logic.evidence import UNKNOWN, evidence_relations
+from definetti.model.logic.evidence import UNKNOWN
 from definetti.model.logic.formulas import atoms, equalities
 from definetti.model.logic.ground import evaluate
 from definetti.model.logic.theory import Atom, Constant, Equal, Formula, Term
@@ -132,11 +132,10 @@ class _Tally:
 def global_states(theory: Theory) -> Iterator[State]:
     """All values of predicates without arguments that the evidence allows."""
     names = [p.name for p in theory.predicates.values() if not p.sorts]
-    evidence, choices = evidence_relations(theory.model), []
+    model, choices = theory.model, []
     for name in names:
-        relation = evidence.get(name)
-        code = UNKNOWN if relation is None else int([*relation.codes.tolist(), relation.default][0])
-        choices.append((False, True) if code == UNKNOWN else (bool(code),))
+        value = model.knowledge.value(name, ()) if name in model.predicates else None  # else an auxiliary one
+        choices.append((False, True) if value is None else (bool(value),))
     for values in product(*choices):
         yield dict(zip(names, values, strict=True))
 
@@ -177,7 +176,7 @@ def cells_of(known: Known, sort: str, state: State) -> Cells:
     theory = known.theory
     names = tuple(p.name for p in theory.predicates.values() if p.sorts in ((sort,), (sort, sort)))
     if 1 << len(names) > MOST_CELLS:
-        raise TooLarge(f"lifted counting: the number of cells of {sort}", 2 ** len(names), MOST_CELLS, "sample instead")
+        raise TooLarge("lifted counting", 2 ** len(names), MOST_CELLS, "sample instead", unit=f"cells of {sort}")
     bits = np.array(list(product((False, True), repeat=len(names))), dtype=bool).reshape(1 << len(names), len(names))
     cells = Cells(names, bits)
     legal = np.ones(len(bits), bool)
@@ -231,8 +230,8 @@ def _pair_table(known: Known, kind: int, cells: Mapping[str, Cells], state: Stat
     slots = tuple(slot for slot, code in codes.items() if code == UNKNOWN)
     shape = (len(sides[0].bits), len(sides[1].bits), 1 << len(slots))
     if shape[0] * shape[1] * shape[2] > MOST_ENTRIES:
-        raise TooLarge("lifted counting: the table of two cells, in entries,", float(np.prod(shape)), MOST_ENTRIES,
-                       "sample instead")  # fmt: skip
+        raise TooLarge("the table of two cells in lifted counting", float(np.prod(shape)), MOST_ENTRIES,
+                       "sample instead", unit="entries")  # fmt: skip
     tally = _Tally.of(shape)
     columns = pair_columns(sides, slots, codes)
     for (k, side), place in known.kinds.weights[kind].items():

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from definetti.groups import Generator, PermutationGroup
-from definetti.model.graph.factors import FREE
-from definetti.symmetry.graph.factors_by_shape import Block, Layout, factor_name, scope_key
+from definetti.errors import ModelError
+from definetti.groups import Generator, PermutationGroup, ranges
+from definetti.integer_rows import mix
+from definetti.model.graph.factors import FREE, FactorGraph, SameShape
 
 MOVES = 1_000_000  # moved points looked at together
 ENTRIES = 4_000_000  # table entries compared at once
@@ -31,12 +32,59 @@ class Violation:
     reason: str
 
 
-def violation(layout: Layout, generators: Sequence[Generator]) -> Violation | None:
+@dataclass(frozen=True, eq=False)
+class ScopeIndex:
+    """The factors of a simplified model by their sets of variables. Make one with `scope_index`."""
+
+    model: FactorGraph
+    keys: np.ndarray  # uint64[F], ascending: hashes of the sets
+    factors: np.ndarray  # int64[F]: their factors
+
+    def factors_over(self, scopes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """For each row of variables the factor over them, in any order, with its scope; a wrong one if there is none"""
+        model = self.model
+        at = np.minimum(np.searchsorted(self.keys, _scope_key(scopes)), len(self.keys) - 1)
+        factor = self.factors[at]
+        place = model.scope_start[factor][:, None] + np.arange(scopes.shape[1])
+        return factor, model.scope[np.minimum(place, len(model.scope) - 1)].astype(np.int64)
+
+
+def scope_index(model: FactorGraph) -> ScopeIndex:
+    """`ModelError` if the model is not in the form that `simplify` makes: each set of variables has one factor."""
+    keys = np.zeros(model.factor_count, dtype=np.uint64)
+    for alike in model.by_shape:
+        keys[alike.factors] = _scope_key(alike.scopes)
+    observed = model.evidence[model.scope] != FREE
+    if observed.any():
+        name = factor_name(model, int(model.owner_of[observed.argmax()]))
+        raise ModelError(f"{name} is over an observed variable; simplify the model first")
+    order = np.flatnonzero(model.arity)  # without constants
+    order = order[np.argsort(keys[order], kind="stable")]
+    same = keys[order][1:] == keys[order][:-1]
+    if same.any():
+        name = factor_name(model, int(order[same.argmax()]))
+        raise ModelError(f"there are two factors where there is {name}; simplify the model first")
+    return ScopeIndex(model, keys[order], order)
+
+
+def _scope_key(scopes: np.ndarray) -> np.ndarray:
+    """uint64[m]: a hash of each row as a set of variables."""
+    return mix(scopes).sum(axis=1, dtype=np.uint64) + mix(np.array([scopes.shape[1]]))
+
+
+def factor_name(model: FactorGraph, factor: int) -> str:
+    """How messages call a factor: by its variables."""
+    names = [model.names[i] for i in model.variables(factor)]
+    shown = ", ".join(names[:8]) + (", …" if len(names) > 8 else "")
+    return f"the factor over ({shown})"
+
+
+def violation(index: ScopeIndex, generators: Sequence[Generator]) -> Violation | None:
     """None if all generators are symmetries of the model; else one that is not, and why."""
     for first, some in _batches(generators):
-        group = PermutationGroup(len(layout.variable_of), tuple(some))
+        group = PermutationGroup(len(index.model.variable_of), tuple(some))
         image = _lookup(group)
-        wrong = _renaming(layout, group, image) or _factors(layout, group, image)
+        wrong = _renaming(index.model, group, image) or _factors(index, group, image)
         if wrong is not None:
             return Violation(first + wrong.generator, wrong.factor, wrong.reason)
     return None
@@ -71,8 +119,8 @@ def _lookup(group: PermutationGroup) -> Image:
     return image
 
 
-def _renaming(layout: Layout, group: PermutationGroup, image: Image) -> Violation | None:
-    model, variable_of = layout.model, layout.variable_of
+def _renaming(model: FactorGraph, group: PermutationGroup, image: Image) -> Violation | None:
+    variable_of = model.variable_of
     which, points, images = group.moves
     other = np.lexsort((images, which))
     if (astray := images[other] != points).any():
@@ -95,60 +143,59 @@ def _renaming(layout: Layout, group: PermutationGroup, image: Image) -> Violatio
     return None
 
 
-def _factors(layout: Layout, group: PermutationGroup, image: Image) -> Violation | None:
+def _factors(index: ScopeIndex, group: PermutationGroup, image: Image) -> Violation | None:
     which, points, _ = group.moves
-    n = layout.model.n
-    moved = np.unique(which * n + layout.variable_of[points])
+    n = index.model.n
+    moved = np.unique(which * n + index.model.variable_of[points])
     generators, variables = np.divmod(moved, n)
-    for block in layout.blocks:
-        pairs = block.rows_over(generators, variables)
-        size = int(np.prod(block.shape, dtype=np.int64))
-        step = max(1, ENTRIES // size)
+    for alike in index.model.by_shape:
+        pairs = _moved_rows(alike, generators, variables)
+        step = max(1, ENTRIES // alike.size)
         for first in range(0, len(pairs[0]), step):
-            wrong = _rows(layout, block, pairs[0][first : first + step], pairs[1][first : first + step], image)
+            wrong = _rows(index, alike, pairs[0][first : first + step], pairs[1][first : first + step], image)
             if wrong is not None:
                 return wrong
     return None
 
 
-def _rows(layout: Layout, block: Block, which: np.ndarray, rows: np.ndarray, image: Image) -> Violation | None:
-    """Check the factors block.factors[rows] against their images under the generators `which`."""
-    model = layout.model
-    to = layout.variable_of[image(which[:, None], model.literal_start[block.scopes[rows]])]
-    other, found = _factors_over(layout, to)
+def _moved_rows(alike: SameShape, generators: np.ndarray, variables: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Different (generator, row) pairs, from pairs (generator, variable): the factors that each generator moves."""
+    sorted_variables, row = alike.incidence
+    first = np.searchsorted(sorted_variables, variables)
+    last = np.searchsorted(sorted_variables, variables, side="right")
+    pairs = np.unique(np.repeat(generators, last - first) * len(row) + row[ranges(first, last)])
+    return np.divmod(pairs, max(len(row), 1))
+
+
+def _rows(index: ScopeIndex, alike: SameShape, which: np.ndarray, rows: np.ndarray, image: Image) -> Violation | None:
+    """Check the factors alike.factors[rows] against their images under the generators `which`."""
+    model = index.model
+    to = model.variable_of[image(which[:, None], model.literal_start[alike.scopes[rows]])]
+    other, found = index.factors_over(to)
     lost = (np.sort(found, axis=1) != np.sort(to, axis=1)).any(axis=1)
     if lost.any():
         r = int(lost.argmax())
-        name = factor_name(model, int(block.factors[rows[r]]))
+        name = factor_name(model, int(alike.factors[rows[r]]))
         names = ", ".join(model.names[i] for i in to[r, :8])
         reason = f"it takes {name} to ({names}), where there is no factor"
-        return Violation(int(which[r]), int(block.factors[rows[r]]), reason)
-    entry = _entries(layout, block, which, rows, image, to, found)
-    here = model.tables[model.table_start[block.tables[rows]][:, None] + np.arange(entry.shape[1])]
+        return Violation(int(which[r]), int(alike.factors[rows[r]]), reason)
+    entry = _entries(model, alike, which, rows, image, to, found)
+    here = model.tables[model.table_start[alike.tables[rows]][:, None] + np.arange(entry.shape[1])]
     there = model.tables[model.table_start[model.table_of[other]][:, None] + entry]
     unequal = (here != there).any(axis=1)
     if not unequal.any():
         return None
     r = int(unequal.argmax())
-    mine, theirs = int(block.factors[rows[r]]), int(other[r])
+    mine, theirs = int(alike.factors[rows[r]]), int(other[r])
     reason = f"it changes the table of {factor_name(model, mine)}"
     if mine != theirs:
         reason = f"it takes {factor_name(model, mine)} to {factor_name(model, theirs)}, whose table differs"
     return Violation(int(which[r]), mine, reason)
 
 
-def _factors_over(layout: Layout, scopes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """For each row of variables the factor over them, in any order, with its scope; a wrong one where there is none."""
-    model = layout.model
-    at = np.minimum(np.searchsorted(layout.scope_keys, scope_key(scopes)), len(layout.scope_keys) - 1)
-    factor = layout.by_key[at]
-    place = model.scope_start[factor][:, None] + np.arange(scopes.shape[1])
-    return factor, model.scope[np.minimum(place, len(model.scope) - 1)].astype(np.int64)
-
-
 def _entries(
-    layout: Layout,
-    block: Block,
+    model: FactorGraph,
+    alike: SameShape,
     which: np.ndarray,
     rows: np.ndarray,
     image: Image,
@@ -156,7 +203,6 @@ def _entries(
     found: np.ndarray,
 ) -> np.ndarray:
     """int64[rows, entries]: where each entry of a factor's table goes in the table of its image."""
-    model = layout.model
     rank = np.argsort(np.argsort(to, axis=1), axis=1)
     axis = np.take_along_axis(np.argsort(found, axis=1), rank, axis=1)  # to[r, j] is found[r, axis[r, j]]
     cards = model.cards[found].astype(np.int64)
@@ -164,8 +210,8 @@ def _entries(
     strides[:, :-1] = np.cumprod(cards[:, :0:-1], axis=1)[:, ::-1]
     step = np.take_along_axis(strides, axis, axis=1)
     entry = np.zeros((len(rows), 1), dtype=np.int64)
-    for j, card in enumerate(block.shape):
-        first = model.literal_start[block.scopes[rows, j]][:, None]
+    for j, card in enumerate(alike.shape):
+        first = model.literal_start[alike.scopes[rows, j]][:, None]
         value = image(which[:, None], first + np.arange(card)) - model.literal_start[to[:, j]][:, None]
         entry = (entry[:, :, None] + (value * step[:, j : j + 1])[:, None, :]).reshape(len(rows), -1)
     return entry

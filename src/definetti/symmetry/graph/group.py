@@ -7,42 +7,29 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
-from numbers import Real
 from typing import Any
 
 import numpy as np
 
 from definetti import groups, show
-from definetti.errors import ModelError, Notice, SymmetryError
+from definetti.errors import Notice, SymmetryError
 from definetti.groups import Generator, PermutationGroup
 from definetti.model.graph.factors import FactorGraph, frozen
-from definetti.model.logic.theory import MarkovLogic
-from definetti.symmetry.graph import bliss
-from definetti.symmetry.graph.check import violation
-from definetti.symmetry.graph.coloured_graph import ColouredGraph, literal_graph
-from definetti.symmetry.graph.factors_by_shape import Layout, layout
+from definetti.symmetry import bliss
+from definetti.symmetry.graph.check import ScopeIndex, scope_index, violation
+from definetti.symmetry.graph.coloured_graph import ColouredGraph, literal_graph, variable_graph
 from definetti.symmetry.graph.generator_text import read_generators
 from definetti.symmetry.graph.twins import Twins, twins
-from definetti.symmetry.graph.variable_graph import variable_graph
+from definetti.symmetry.protocol import Orbit
 
 MOST_NODES = 4_000_000  # of the graph over literals
 TUPLE_CAP = 2_000_000  # members of a tuple's orbit
-KINDS = ("auto", "literals", "variables", "renaming", "none")
-Model = FactorGraph | MarkovLogic
-
-
-@dataclass(frozen=True)
-class Orbit:
-    """A set of variables with equal marginals: a name that stands for them, and how many they are."""
-
-    representative: str
-    size: int
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Symmetries:
+class GraphSymmetries:
     """A group of symmetries of `model`, acting on literals. `order` is None where it is not known."""
 
     model: FactorGraph
@@ -95,8 +82,16 @@ class Symmetries:
         return tuple(Orbit(names[i], size) for i, size in pairs)
 
     @property
+    def generators(self) -> tuple[Generator, ...]:
+        return self.group.generators
+
+    @property
     def generator_count(self) -> int:
         return len(self.group.generators)
+
+    def row_number(self, name: str) -> int:
+        """The row of a variable, -1 for an observed one."""
+        return int(self.row_of[self.model.index(name)])
 
     def orbit_of(self, name: str) -> list[str]:
         """The variables that share a row with this one; an observed variable is alone."""
@@ -120,63 +115,27 @@ class Symmetries:
         order = "unknown" if self.order is None else show.large(self.order)
         orbits = f"{len(self.row_size)} orbits of {len(self.model.free)} variables"
         doubt = "".join(f", {notice.kind}" for notice in self.notices)
-        return f"Symmetries(order {order}, {orbits}, {self.kind}{doubt})"
+        return f"GraphSymmetries(order {order}, {orbits}, {self.kind}{doubt})"
 
 
 # --- verbs -------------------------------------------------------------------------------------------------------
 
 
-def symmetries(model: Model, kind: str = "auto", generators: Any = None, time_limit: float = 10.0) -> Any:
-    """The symmetries of a model after evidence and simplification: found (`kind`), or given by `generators`.
-
-    Of a factor graph `Symmetries`; of a Markov logic network `RenamingSymmetries`, unless `kind` is `variables` or
-    `literals`, which ground it and ask for the symmetries of the ground model.
-    """
-    from definetti.model.graph.simplify import simplify
-
-    if kind not in KINDS:
-        raise ModelError(f"symmetries of kind {kind!r} are not known; choose one of {', '.join(KINDS)}")
-    if not isinstance(model, FactorGraph | MarkovLogic):
-        raise ModelError(f"symmetries are of a model, got a {type(model).__name__}; dft.read makes one")
-    if not (isinstance(time_limit, Real) and time_limit > 0):
-        raise ModelError(f"time_limit must be a positive number of seconds, got {time_limit!r}")
-    if isinstance(model, MarkovLogic):
-        if generators is None and kind in ("auto", "renaming", "none"):
-            from definetti.constraints.logic.forced_atoms import settled
-            from definetti.symmetry.logic.renaming import renaming, trivial
-
-            more = settled(model)
-            return replace(trivial(more) if kind == "none" else renaming(more, time_limit), source=model)
-        from definetti.constraints.logic.forced_atoms import told_in_formulas
-        from definetti.model.logic.ground import ground
-
-        with told_in_formulas(model):
-            return symmetries(ground(model), kind, generators, time_limit)
-    if kind == "renaming":
-        raise ModelError("renaming is for Markov logic; a factor graph has symmetries of literals or of variables")
-    simple = simplify(model)
-    if generators is not None:
-        return given(simple, generators)
-    if kind == "none":
-        return none(simple)
-    return find(simple, "variables" if kind == "variables" else "literals", time_limit)
-
-
-def none(model: FactorGraph) -> Symmetries:
+def none(model: FactorGraph) -> GraphSymmetries:
     """No symmetry: every orbit has size one."""
-    return Symmetries(model, PermutationGroup(int(model.literal_start[-1])), 1, "none")
+    return GraphSymmetries(model, PermutationGroup(int(model.literal_start[-1])), 1, "none")
 
 
-def given(model: FactorGraph, generators: Any) -> Symmetries:
+def given(model: FactorGraph, generators: Any) -> GraphSymmetries:
     """The group that the given generators generate; `SymmetryError` names the factor that one of them breaks."""
     started = time.monotonic()
     read = read_generators(model, generators)
-    wrong = violation(layout(model), read)
+    wrong = violation(scope_index(model), read)
     if wrong is not None:
         which = f"generator {wrong.generator + 1} of {len(read)}"
         raise SymmetryError(f"{which} is no symmetry of the model: {wrong.reason}")
     group = PermutationGroup(int(model.literal_start[-1]), tuple(read))
-    return Symmetries(model, group, _order(model, group), "given", (), time.monotonic() - started)
+    return GraphSymmetries(model, group, _order(model, group), "given", (), time.monotonic() - started)
 
 
 def _order(model: FactorGraph, group: PermutationGroup) -> int | None:
@@ -196,37 +155,37 @@ def _order(model: FactorGraph, group: PermutationGroup) -> int | None:
 
 def find(
     model: FactorGraph, over: str = "literals", time_limit: float = 10.0, most_nodes: int = MOST_NODES
-) -> Symmetries:
+) -> GraphSymmetries:
     """The symmetries of a *simplified* model by graph automorphism, over literals or only over variables.
 
     When the time limit ends the search, what is known by then is returned (the twins), with a notice. Where the graph
     over literals would have more than `most_nodes` nodes, only symmetries of variables are sought, with a notice.
     """
     started = time.monotonic()
-    sorted_factors = layout(model)
-    over, merged, graph, notices = _graph(sorted_factors, over, most_nodes)
+    index = scope_index(model)
+    over, merged, graph, notices = _graph(model, over, most_nodes)
     found = bliss.search(graph.edges, graph.colours, time_limit - (time.monotonic() - started))
     if not found.complete:
         notices += (_stopped(found, time_limit, merged),)
     carried = [merged.extend(*graph.carry(generator)) for generator in found.generators]
     generators = [generator for generator in carried if len(generator[0])] + merged.generators()
-    _require_symmetries(sorted_factors, generators)
+    _require_symmetries(index, generators)
     group = PermutationGroup(int(model.literal_start[-1]), tuple(generators))
-    return Symmetries(model, group, found.order * merged.order, over, notices, time.monotonic() - started)
+    return GraphSymmetries(model, group, found.order * merged.order, over, notices, time.monotonic() - started)
 
 
-def _graph(sorted_factors: Layout, over: str, most_nodes: int) -> tuple[str, Twins, ColouredGraph, tuple[Notice, ...]]:
+def _graph(model: FactorGraph, over: str, most_nodes: int) -> tuple[str, Twins, ColouredGraph, tuple[Notice, ...]]:
     """What is sought, the twins that were merged for it, the graph of the others."""
-    merged = twins(sorted_factors, over)
-    graph = literal_graph(sorted_factors, merged, over, most_nodes)
+    merged = twins(model, over)
+    graph = literal_graph(model, merged, over, most_nodes)
     if isinstance(graph, ColouredGraph):
         return over, merged, graph, ()
     notices: tuple[Notice, ...] = ()
     if over == "literals":
         size = f"the graph over literals would have {show.count(graph)} nodes, the limit is {show.count(most_nodes)}"
         notices = (Notice("fallback", f"{size}; only symmetries of variables were sought"),)
-        merged = twins(sorted_factors, "variables")
-    return "variables", merged, variable_graph(sorted_factors, merged), notices
+        merged = twins(model, "variables")
+    return "variables", merged, variable_graph(model, merged), notices
 
 
 def _stopped(found: bliss.Found, time_limit: float, merged: Twins) -> Notice:
@@ -237,8 +196,8 @@ def _stopped(found: bliss.Found, time_limit: float, merged: Twins) -> Notice:
     return Notice("time-limit", f"the search for symmetries was stopped after {time_limit:g} s; {known}; {cure}")
 
 
-def _require_symmetries(sorted_factors: Layout, generators: list[Generator]) -> None:
+def _require_symmetries(index: ScopeIndex, generators: list[Generator]) -> None:
     """What the search found must pass the same check as what a user gives."""
-    wrong = violation(sorted_factors, generators)
+    wrong = violation(index, generators)
     if wrong is not None:
         raise AssertionError(f"a generator that was found is no symmetry: {wrong.reason}; please report this")

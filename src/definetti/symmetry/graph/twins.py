@@ -15,7 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from definetti.groups import Generator
-from definetti.symmetry.graph.factors_by_shape import Block, Layout, mix
+from definetti.integer_rows import mix
+from definetti.model.graph.factors import FactorGraph, SameShape
 
 _TAG = np.uint64(0xD1B54A32D192ED03)
 
@@ -103,10 +104,9 @@ def _swaps(here: np.ndarray, there: np.ndarray) -> list[Generator]:
     return list(zip(points, images, strict=True))
 
 
-def twins(layout: Layout, over: str) -> Twins:
-    model = layout.model
+def twins(model: FactorGraph, over: str) -> Twins:
     start = model.literal_start
-    signature = _signatures(layout, over)
+    signature = _signatures(model, over)
     slots, slot_of = np.arange(start[-1]), np.empty(start[-1], dtype=np.int64)
     ties = np.zeros(start[-1], dtype=np.int64)
     key = np.zeros(model.n, dtype=np.uint64)
@@ -138,37 +138,38 @@ def _tie_sizes(values: np.ndarray) -> np.ndarray:
     return out
 
 
-def _signatures(layout: Layout, over: str) -> np.ndarray:
+def _signatures(model: FactorGraph, over: str) -> np.ndarray:
     """uint64[L]: the signature of each literal; over variables the value itself is a part of it."""
-    model = layout.model
-    values = np.arange(len(layout.variable_of)) - model.literal_start[layout.variable_of]
+    values = np.arange(len(model.variable_of)) - model.literal_start[model.variable_of]
     signature = mix(values) if over == "variables" else np.zeros(len(values), dtype=np.uint64)
     numbers: dict[bytes, int] = {}
-    for block in layout.blocks:
-        for axis in range(block.arity):
-            slices, others = _slices(layout, block, axis, numbers)
+    for alike in model.by_shape:
+        for axis in range(alike.arity):
+            slices, others = _slices(model, alike, axis, numbers)
             term = mix(slices ^ others[:, None])
-            literal = model.literal_start[block.scopes[:, axis]][:, None] + np.arange(block.shape[axis])
+            literal = model.literal_start[alike.scopes[:, axis]][:, None] + np.arange(alike.shape[axis])
             np.add.at(signature, literal.ravel(), term.ravel())
-    return mix(signature + mix(model.cards[layout.variable_of]))
+    return mix(signature + mix(model.cards[model.variable_of]))
 
 
-def _slices(layout: Layout, block: Block, axis: int, numbers: dict[bytes, int]) -> tuple[np.ndarray, np.ndarray]:
+def _slices(
+    model: FactorGraph, alike: SameShape, axis: int, numbers: dict[bytes, int]
+) -> tuple[np.ndarray, np.ndarray]:
     """Hashes of each factor's slices along `axis` (uint64[m, card], other axes by variable), and of the others."""
-    rest = [a for a in range(block.arity) if a != axis]
-    others = block.scopes[:, rest]
+    rest = [a for a in range(alike.arity) if a != axis]
+    others = alike.scopes[:, rest]
     order = np.argsort(others, axis=1)
-    if block.arity <= 2:
-        tables, which = np.unique(block.tables, return_inverse=True)
+    if alike.arity <= 2:
+        tables, which = np.unique(alike.tables, return_inverse=True)
         kinds = np.zeros((len(tables), len(rest)), dtype=np.int64)
     else:
-        both = np.concatenate([block.tables[:, None], order], axis=1)
+        both = np.concatenate([alike.tables[:, None], order], axis=1)
         combined, which = np.unique(both, axis=0, return_inverse=True)
         tables, kinds = combined[:, 0], combined[:, 1:]
-    number = np.empty((len(tables), block.shape[axis]), dtype=np.int64)
+    number = np.empty((len(tables), alike.shape[axis]), dtype=np.int64)
     for row, (table, kind) in enumerate(zip(tables.tolist(), kinds.tolist(), strict=True)):
-        turned = layout.table(table, block.shape).transpose([axis, *(rest[a] for a in kind)])
-        for v in range(block.shape[axis]):
+        turned = model.log_values(table, alike.shape).transpose([axis, *(rest[a] for a in kind)])
+        for v in range(alike.shape[axis]):
             piece = repr(turned.shape[1:]).encode() + turned[v].tobytes()
             number[row, v] = numbers.setdefault(piece, len(numbers))
     return mix(number)[which.ravel()] * np.uint64(3), mix(others).sum(axis=1, dtype=np.uint64)

@@ -1,9 +1,8 @@
-"""Numbers for the orbits of ground atoms, cell by cell: core atoms by their constants, the others by what they hang
-on.
+"""Numbers for the orbits of ground atoms, cell by cell: core atoms by their constants, others by their residuals.
 
-Cells are made of the finest classes in play, those of constants that the evidence itself cannot tell apart; the
-group may be larger. Numbers: first the core, predicate by predicate, then loose atoms by field, then hanging atoms
-by residual and orbit of the constant they hang on.
+Cells are made of the finest classes in play, those of constants between which the evidence itself makes no difference;
+the group may be larger. Numbers: first the core, predicate by predicate, then isolated atoms by field, then pendant
+atoms by residual and orbit of the constant they are pendant on.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from definetti.model.logic.evidence import UNKNOWN, Relation
 from definetti.model.logic.interchangeable import cells_of
 from definetti.model.logic.theory import MarkovLogic, Predicate
 from definetti.symmetry.logic.constants import ConstantGroup, cell_orbits
-from definetti.symmetry.logic.independent_atoms import Hanging
+from definetti.symmetry.logic.independent_atoms import IndependentAtoms
 
 MOST_CELLS = 150_000_000  #: of one predicate's lookup: 600 MB
 
@@ -35,9 +34,9 @@ MOST_CELLS = 150_000_000  #: of one predicate's lookup: 600 MB
 @dataclass(frozen=True, eq=False)
 class AtomNumbers:
     orbits: Mapping[str, AtomOrbits]  # a predicate with too many kinds of atoms to number is missing
-    deferred: Mapping[str, np.ndarray]  # bool, indexed like `lookup`: hanging and loose atoms
+    deferred: Mapping[str, np.ndarray]  # bool, indexed like `lookup`: pendant and isolated atoms
     sizes: np.ndarray  # int64, by orbit
-    loose: range = range(0)  # the orbits of loose atoms: their conditionals depend on nothing
+    isolated: range = range(0)  # the orbits of isolated atoms: their conditionals depend on nothing
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +46,7 @@ class Cells:
     group: ConstantGroup
     fine: ConstantGroup
     known: Mapping[str, Relation]
-    hanging: Hanging | None
+    independent: IndependentAtoms | None
 
     def first(self, sort: str) -> np.ndarray:
         """A constant of each class."""
@@ -58,7 +57,7 @@ def number_atoms(model: MarkovLogic, cells: Cells, most_cells: int = MOST_CELLS)
     """Lookups hold core numbers first and, below -1, the keys of other atoms, which get their numbers at the end."""
     lookups, masks, count = {}, {}, 0
     for name, predicate in model.predicates.items():
-        if prod(_lookup_shape(predicate, cells)) > most_cells:
+        if prod(lookup_shape(predicate, cells.fine)) > most_cells:
             continue
         lookups[name], count = _core_numbers(predicate, cells, count)
         masks[name] = lookups[name] < -1
@@ -73,19 +72,20 @@ def number_atoms(model: MarkovLogic, cells: Cells, most_cells: int = MOST_CELLS)
         name: AtomOrbits(tuple(cells.fine.of_sort(s) for s in model.predicates[name].sorts), lookup)
         for name, lookup in lookups.items()
     }
-    fields = 0 if cells.hanging is None else cells.hanging.field_count  # their keys come first
-    loose = range(count, count + int(used[:fields].sum()))
-    return AtomNumbers(orbits, masks, _sizes(model, cells, lookups, total), loose)
+    fields = 0 if cells.independent is None else cells.independent.field_count  # their keys come first
+    isolated = range(count, count + int(used[:fields].sum()))
+    return AtomNumbers(orbits, masks, _sizes(model, cells, lookups, total), isolated)
 
 
-def _lookup_shape(predicate: Predicate, cells: Cells) -> tuple[int, ...]:
+def lookup_shape(predicate: Predicate, fine: ConstantGroup) -> tuple[int, ...]:
+    """The kinds of a predicate's atoms: classes of their constants, and which of them are equal."""
     patterns = 1 << len(pattern_pairs(predicate.sorts))
-    return (*(len(cells.fine.sizes[s]) for s in predicate.sorts), patterns)
+    return (*(len(fine.sizes[s]) for s in predicate.sorts), patterns)
 
 
 def _core_numbers(predicate: Predicate, cells: Cells, offset: int) -> tuple[np.ndarray, int]:
     sorts = predicate.sorts
-    lookup = np.full(_lookup_shape(predicate, cells), -1, dtype=np.int32)
+    lookup = np.full(lookup_shape(predicate, cells.fine), -1, dtype=np.int32)
     for pattern in possible_patterns(sorts):
         leaders = leaders_of(sorts, pattern)
         places = [j for j, leader in enumerate(leaders) if leader == j]
@@ -174,24 +174,24 @@ def _decided(
     return decided
 
 
-# --- hanging and loose atoms ---------------------------------------------------------------------------------
+# --- pendant and isolated atoms ---------------------------------------------------------------------------------
 
 
 def _key_count(cells: Cells) -> int:
-    found = cells.hanging
+    found = cells.independent
     return 0 if found is None else found.field_count + cells.group.quotient.count * found.residual_count
 
 
 def _keys(predicate: Predicate, cells: Cells, pattern: int) -> np.ndarray | None:
     """What a cell's atoms are if not core (-1): a field's number, or beyond those a residual at an orbit of classes."""
-    found, sorts = cells.hanging, predicate.sorts
+    found, sorts = cells.independent, predicate.sorts
     if found is None or not 1 <= len(sorts) <= 2:
         return None
     if len(sorts) == 1 or pattern == 1:
         own, first = found.own[sorts[0]], cells.first(sorts[0])
-        hung = own.hung[predicate.name][first]
-        keys = found.field_count + _class_orbits(cells, sorts[0]) * found.residual_count + hung
-        return np.where(hung >= 0, keys, own.loose[predicate.name][first]).astype(np.int32)
+        pendant = own.pendant[predicate.name][first]
+        keys = found.field_count + _class_orbits(cells, sorts[0]) * found.residual_count + pendant
+        return np.where(pendant >= 0, keys, own.isolated[predicate.name][first]).astype(np.int32)
     s, t = sorts
     status = found.pairs[s, t]
     pairs = status.kinds
@@ -199,8 +199,8 @@ def _keys(predicate: Predicate, cells: Cells, pattern: int) -> np.ndarray | None
     a, b, special = pairs.rows.T
     kind[cells.fine.of_sort(s)[a], cells.fine.of_sort(t)[b]] = special
     keys = np.full(kind.shape, -1, dtype=np.int32)
-    if (loose := status.loose.get(predicate.name)) is not None:
-        keys = loose[kind]
+    if (isolated := status.isolated.get(predicate.name)) is not None:
+        keys = isolated[kind]
     for table, orbit in (
         (status.on_a.get(predicate.name), _class_orbits(cells, s)[:, None]),
         (status.on_b.get(predicate.name), _class_orbits(cells, t)[None, :]),

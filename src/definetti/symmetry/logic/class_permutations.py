@@ -18,7 +18,7 @@ from definetti.errors import Notice
 from definetti.integer_rows import distinct
 from definetti.model.logic.evidence import Relation
 from definetti.model.logic.interchangeable import Nodes, add_by, cells_of, class_sizes, mix, row_views
-from definetti.symmetry.graph.bliss import search
+from definetti.symmetry.bliss import search
 
 
 @dataclass(frozen=True, eq=False)

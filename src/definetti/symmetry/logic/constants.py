@@ -57,12 +57,16 @@ def constant_group(nodes: Nodes, relations: Sequence[Relation], time_limit: floa
     return ConstantGroup(nodes, classes, quotient(nodes, relations, classes, time_limit))
 
 
+def _members(group: ConstantGroup) -> list[np.ndarray]:
+    """The constants (nodes) of each class of all sorts, in order."""
+    numbers = np.concatenate([group.of_sort(s) + group.quotient.start[s] for s in group.nodes.start])
+    ends = np.cumsum(np.bincount(numbers, minlength=group.quotient.count))[:-1]
+    return np.split(np.argsort(numbers, kind="stable"), ends)
+
+
 def node_generators(group: ConstantGroup) -> Iterator[np.ndarray]:
     """Generators as permutations of the nodes: swaps of neighbours in a class, then maps of whole classes in order."""
-    numbers = np.concatenate([group.of_sort(s) + group.quotient.start[s] for s in group.nodes.start])
-    lists = np.split(
-        np.argsort(numbers, kind="stable"), np.cumsum(np.bincount(numbers, minlength=group.quotient.count))[:-1]
-    )
+    lists = _members(group)
     for members in lists:
         for a, b in pairwise(members.tolist()):
             swap = np.arange(group.nodes.count)
@@ -73,6 +77,15 @@ def node_generators(group: ConstantGroup) -> Iterator[np.ndarray]:
         for number, members in enumerate(lists):
             image[members] = lists[generator[number]]
         yield image
+
+
+def random_renaming(group: ConstantGroup, rng: np.random.Generator) -> np.ndarray:
+    """A nearly uniform element as a permutation of the nodes: whole classes, then the constants within each."""
+    lists, image = _members(group), np.arange(group.nodes.count)
+    classes = groups.random_element(group.quotient.group, rng) if group.quotient.generators else range(len(lists))
+    for number, members in enumerate(lists):
+        image[members] = rng.permutation(lists[classes[number]])
+    return image
 
 
 def cell_orbits(group: ConstantGroup, sorts: Sequence[str]) -> np.ndarray:

@@ -1,13 +1,13 @@
-"""Atoms that evidence has cut loose: which they are, and what is left for a renaming of constants to preserve.
+"""Atoms that are independent given the evidence and the other atoms, and what a renaming of constants has to preserve.
 
-After evidence, R(a,b) *hangs on b* if each grounding that contains it holds no other free atoms than those over b
-alone, and an atom is *loose* if no grounding ties it to another free atom. Given the other atoms they are
-independent. Hanging atoms on b with equal residuals may be permuted freely, so may loose ones with equal fields,
-whatever their constants; so all they and the known atoms ask of a renaming is a colour of b: how many hang on it of
-each residual. That group is larger than the one that preserves the evidence itself. Proof: the density is a product
-over groundings; a map of constants that keeps colours, the residuals of pairs and all that other formulas mention
-maps the groundings of the remaining (core) atoms onto each other, and sends what hangs on b to as many alike things
-on the image of b.
+After evidence, R(a,b) is *pendant on b* if each grounding that contains it holds no other free atoms than those over b
+alone, and an atom is *isolated* if no grounding holds another free atom beside it. Given the other (core) atoms these
+are independent. Pendant atoms on b with equal residuals may be permuted freely, so may isolated ones with equal fields,
+whatever their constants; so all they and the known atoms ask of a renaming is a colour of b: how many atoms of each
+residual are pendant on it. That group is larger than the one that preserves the evidence itself. Proof: the density is
+a product over groundings; a map of constants that keeps colours, the residuals of pairs and all that other formulas
+mention maps the groundings of the core atoms onto each other, and sends what is pendant on b to as many alike atoms on
+the image of b.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class PairStatus:
     """What the atoms R(a,b) are, by kind of pair: -1 where they are not that."""
 
     kinds: PairKinds
-    loose: Mapping[str, np.ndarray]  # predicate → the number of its field
-    on_a: Mapping[str, np.ndarray]  # predicate → the number of its residual where it hangs on a
+    isolated: Mapping[str, np.ndarray]  # predicate → the number of its field
+    on_a: Mapping[str, np.ndarray]  # predicate → the number of its residual where it is pendant on a
     on_b: Mapping[str, np.ndarray]
 
 
@@ -49,12 +49,12 @@ class PairStatus:
 class OwnStatus:
     """What the atoms R(a) or R(a,a) are, by constant: -1 where they are not that."""
 
-    loose: Mapping[str, np.ndarray]  # predicate → the number of its field
-    hung: Mapping[str, np.ndarray]  # predicate → the number of its residual
+    isolated: Mapping[str, np.ndarray]  # predicate → the number of its field
+    pendant: Mapping[str, np.ndarray]  # predicate → the number of its residual
 
 
 @dataclass(frozen=True, eq=False)
-class Hanging:
+class IndependentAtoms:
     relations: tuple[Relation, ...]  # what renamings of the core must preserve
     own: Mapping[str, OwnStatus]  # by sort
     pairs: Mapping[tuple[str, str], PairStatus]
@@ -75,7 +75,7 @@ class _Numbers:
 class _Sorted:
     """What one kind of pair (a, b) holds."""
 
-    loose: dict[str, Hashable]  # R → field, for R(a,b)
+    isolated: dict[str, Hashable]  # R → field, for R(a,b)
     on_a: dict[str, Hashable]
     on_b: dict[str, Hashable]
     features: Counter[Hashable]  # what it adds to b's colour
@@ -86,13 +86,13 @@ class _Sorted:
 class _Single:
     """What one kind of constant holds."""
 
-    loose: dict[str, Hashable]
-    hung: dict[str, Hashable]
+    isolated: dict[str, Hashable]
+    pendant: dict[str, Hashable]
     colour: Hashable
 
 
-def hanging(model: MarkovLogic) -> Hanging | None:
-    """The hanging and loose atoms of a model, or None where there are too many kinds of pairs to look at."""
+def independent_atoms(model: MarkovLogic) -> IndependentAtoms | None:
+    """The pendant and isolated atoms of a model, or None where there are too many kinds of pairs to look at."""
     kinds, numbers = find_kinds(model), _Numbers(Names(), Names(), Names())
     features: dict[str, list[tuple[Names, np.ndarray]]] = {s: [] for s in model.sorts}
     pairs: dict[tuple[str, str], PairStatus] = {}
@@ -112,7 +112,7 @@ def hanging(model: MarkovLogic) -> Hanging | None:
         relations.append(colours)
     relations += [kinds.known[name] for name in sorted(kinds.tied)]
     needed = tuple(r for r in relations if len(r.tuples) and r.sorts)
-    return Hanging(needed, own, pairs, len(numbers.fields), len(numbers.residuals))
+    return IndependentAtoms(needed, own, pairs, len(numbers.fields), len(numbers.residuals))
 
 
 # --- pairs ---------------------------------------------------------------------------------------------------
@@ -130,7 +130,7 @@ def _status(found: PairKinds, parts: Sequence[_Sorted], numbers: _Numbers) -> Pa
 
     return PairStatus(
         found,
-        by_kind([part.loose for part in parts], numbers.fields),
+        by_kind([part.isolated for part in parts], numbers.fields),
         by_kind([part.on_a for part in parts], numbers.residuals),
         by_kind([part.on_b for part in parts], numbers.residuals),
     )
@@ -145,7 +145,7 @@ def _rest_relation(s: str, t: str, parts: Sequence[_Sorted], pairs: PairKinds, r
 
 
 def _sort_out(functions: tuple[Function, ...], free: Sequence[Slot], tied: frozenset[str]) -> _Sorted:
-    """Which atoms over both constants are loose or hang, what falls on b, and what is left to tie a and b."""
+    """Which atoms over both constants are isolated or pendant, what falls on b, and what is left to tie a and b."""
     kind = _Sorted({}, {}, {}, Counter(), None)
     taken: set[Slot] = set()
     for slot in free:
@@ -156,14 +156,14 @@ def _sort_out(functions: tuple[Function, ...], free: Sequence[Slot], tied: froze
         taken.add(slot)
         if not others:
             if slot[0] == "ab":
-                kind.loose[slot[1]] = field_of([(f, 1) for f in about])
+                kind.isolated[slot[1]] = field_of([(f, 1) for f in about])
             continue
         table = _table(about, slot)
         side = others.pop()
         if slot[0] == "ab":
             (kind.on_a if side == "a" else kind.on_b)[slot[1]] = table
         if side == "b":
-            kind.features["hang", table] += 1
+            kind.features["pendant", table] += 1
     rest = []
     for f in functions:
         sides = {slot[0] for slot in f.support}
@@ -179,7 +179,7 @@ def _sort_out(functions: tuple[Function, ...], free: Sequence[Slot], tied: froze
 
 
 def _table(about: Iterable[Function], slot: Slot) -> Hashable:
-    """The residual of a hanging atom: its functions with itself first, then the atoms over the one constant by name."""
+    """The residual of a pendant atom: its functions with itself first, then the atoms over the one constant by name."""
     return tuple(sorted(_relative(f, slot) for f in about))
 
 
@@ -193,7 +193,7 @@ def _relative(f: Function, slot: Slot) -> tuple[tuple[str, ...], int, float, boo
 
 
 def field_of(units: Iterable[tuple[Function, int]]) -> Hashable:
-    """The log-odds of a loose atom, to twelve digits; with a hard condition the value it must have."""
+    """The log-odds of a isolated atom, to twelve digits; with a hard condition the value it must have."""
     units = list(units)
     forced = sorted({f.bits for f, _ in units if f.hard})  # bit 0: may be false, bit 1: may be true
     if forced:
@@ -207,7 +207,7 @@ def field_of(units: Iterable[tuple[Function, int]]) -> Hashable:
 def _singles(
     kinds: Kinds, sort: str, features: Sequence[tuple[Names, np.ndarray]], numbers: _Numbers
 ) -> tuple[OwnStatus, Relation]:
-    """Atoms over one constant that are loose or hang on it, and the constants' colours."""
+    """Atoms over one constant that are isolated or pendant on it, and the constants' colours."""
     own = kinds.own[sort]
     diagonal = frozenset(p for p in own.predicates if len(kinds.model.predicates[p].sorts) == 2)
     names, counts = _joined(features, len(own.of))
@@ -221,8 +221,8 @@ def _singles(
         parts.append(_single(codes, functions, seen, kinds.tied, diagonal))
         parts[-1].colour = colours.of((profile, parts[-1].colour))
     status = OwnStatus(
-        _numbered([part.loose for part in parts], own.predicates, numbers.fields, type_of),
-        _numbered([part.hung for part in parts], own.predicates, numbers.residuals, type_of),
+        _numbered([part.isolated for part in parts], own.predicates, numbers.fields, type_of),
+        _numbered([part.pendant for part in parts], own.predicates, numbers.residuals, type_of),
     )
     tuples = np.arange(len(type_of), dtype=np.int32)[:, None]
     colour = np.array([part.colour for part in parts], dtype=np.int32)[type_of]
@@ -242,25 +242,25 @@ def _single(
     elsewhere: frozenset[str],
     diagonal: frozenset[str],
 ) -> _Single:
-    """What one kind of constant holds. R(a,a) hangs on a like R(b,a) if only other atoms over a are tied to it."""
+    """What one kind of constant holds. R(a,a) is pendant on a like R(b,a) if only other atoms over a are tied to it."""
     bound = {feature[1] for feature in features if feature[0] == "tie"} | elsewhere
     tied = {slot[1] for f in functions if len(f.support) > 1 for slot in f.support}
     free = {slot[1] for slot, code in codes.items() if code == UNKNOWN}
-    loose = {name: field_of(_units(name, functions, features)) for name in free - tied - bound}
-    may_hang = (free & diagonal & tied) - bound
-    hung: dict[str, Hashable] = {}
-    for name in sorted(may_hang):
+    isolated = {name: field_of(_units(name, functions, features)) for name in free - tied - bound}
+    may_be_pendant = (free & diagonal & tied) - bound
+    pendant: dict[str, Hashable] = {}
+    for name in sorted(may_be_pendant):
         about = [f for f in functions if ("a", name) in f.support]
-        if all(slot[1] == name or slot[1] not in may_hang for f in about for slot in f.support):
+        if all(slot[1] == name or slot[1] not in may_be_pendant for f in about for slot in f.support):
             fields = [(f, n) for f, n in _units(name, (), features)]
             weights = [Function((("a", name),), f.bits, f.weight * n, f.hard) for f, n in fields]
-            hung[name] = _table(gathered([*about, *weights]), ("a", name))
-    gone = {*loose, *hung}
+            pendant[name] = _table(gathered([*about, *weights]), ("a", name))
+    gone = {*isolated, *pendant}
     kept = tuple(f for f in functions if not any(slot[1] in gone for slot in f.support))
-    seen = Counter({k: n for k, n in features.items() if k[0] == "hang"})
-    seen.update(("hang", table) for table in hung.values())
+    seen = Counter({k: n for k, n in features.items() if k[0] == "pendant"})
+    seen.update(("pendant", table) for table in pendant.values())
     seen.update({k: n for k, n in features.items() if k[0] == "field" and k[1].support[0][1] not in gone})
-    return _Single(loose, hung, (tuple(sorted(free - gone)), kept, frozenset(seen.items())))
+    return _Single(isolated, pendant, (tuple(sorted(free - gone)), kept, frozenset(seen.items())))
 
 
 def _units(name: str, functions: Iterable[Function], features: Mapping[Any, int]) -> list[tuple[Function, int]]:

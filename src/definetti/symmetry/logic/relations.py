@@ -16,14 +16,14 @@ import numpy as np
 
 from definetti.integer_rows import distinct
 from definetti.model.logic import theory
-from definetti.model.logic.evidence import Relation, evidence_relations
+from definetti.model.logic.evidence import Relation
 from definetti.model.logic.formulas import parts, rebuild
 from definetti.model.logic.theory import Constant, Formula, MarkovLogic, Term, Variable, WeightedFormula
 
 
 def relations(model: MarkovLogic) -> tuple[Relation, ...]:
     """All that a renaming must preserve."""
-    found = [*evidence_relations(model).values(), *formula_relations(model)]
+    found = [*model.knowledge.relations.values(), *formula_relations(model)]
     return tuple(r for r in found if len(r.tuples) and r.sorts)
 
 

@@ -2,7 +2,7 @@
 
 Nothing is grounded: atoms are numbered by the classes of their constants (`AtomOrbits`), orbits counted, named and
 tested for membership from those. Constants' relations: `relations.py`, interchangeable ones: `interchangeable.py`,
-the rest: `quotient.py`.
+the rest: `class_permutations.py`.
 """
 
 from __future__ import annotations
@@ -10,23 +10,32 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
 from time import perf_counter
 from typing import overload
 
 import numpy as np
 
+from definetti import groups
 from definetti.errors import Notice, UnknownName
 from definetti.model.logic.atom_names import atom_text, find_atom
 from definetti.model.logic.atom_orbits import AtomOrbits, box, leaders_of, pattern_pairs, patterns_of
-from definetti.model.logic.evidence import evidence_relations
 from definetti.model.logic.interchangeable import nodes_of, number_classes, twins
 from definetti.model.logic.theory import MarkovLogic
-from definetti.symmetry.graph.group import Orbit
 from definetti.symmetry.logic.atom_numbers import MOST_CELLS, AtomNumbers, Cells, number_atoms
 from definetti.symmetry.logic.class_permutations import Quotient
-from definetti.symmetry.logic.constants import ConstantGroup, TupleOrbit, cell_members, constant_group, tuple_orbit
-from definetti.symmetry.logic.independent_atoms import Hanging, hanging
+from definetti.symmetry.logic.constants import (
+    ConstantGroup,
+    TupleOrbit,
+    cell_members,
+    constant_group,
+    node_generators,
+    random_renaming,
+    tuple_orbit,
+)
+from definetti.symmetry.logic.independent_atoms import IndependentAtoms, independent_atoms
 from definetti.symmetry.logic.relations import relations
+from definetti.symmetry.protocol import Orbit
 
 CHUNK = 1 << 16  #: atoms whose orbits are looked up at once when they are listed
 
@@ -40,9 +49,9 @@ class RenamingSymmetries:
 
     model: MarkovLogic
     constants: ConstantGroup  # the group
-    fine: ConstantGroup  # classes of constants that the evidence itself cannot tell apart: lookups are by these
+    fine: ConstantGroup  # classes of constants that evidence does not distinguish: lookups are by these
     numbers: AtomNumbers
-    hanging: Hanging | None = None
+    independent: IndependentAtoms | None = None
     notices: tuple[Notice, ...] = ()
     seconds: float = 0.0
     time_limit: float = 10.0
@@ -51,7 +60,7 @@ class RenamingSymmetries:
 
     @property
     def order(self) -> int | None:
-        """The exact number of permutations of constants in the group (free permutations of hanging and loose atoms
+        """The exact number of permutations of constants in the group (free permutations of pendant and isolated atoms
         are not counted); None where the time was up."""
         return self.constants.order
 
@@ -67,12 +76,21 @@ class RenamingSymmetries:
         return swaps + len(self.constants.quotient.generators)
 
     @property
+    def generators(self) -> Iterator[groups.Generator]:
+        """Renamings that generate the group, one at a time; constants are numbered by `constants.nodes`."""
+        return map(groups.sparse, node_generators(self.constants))
+
+    def random_element(self, rng: np.random.Generator) -> np.ndarray:
+        """int64[constants]: a nearly uniform renaming."""
+        return random_renaming(self.constants, rng)
+
+    @property
     def atom_orbits(self) -> Mapping[str, AtomOrbits]:
         return self.numbers.orbits
 
     @property
     def deferred(self) -> Mapping[str, np.ndarray]:
-        """For each predicate, indexed like its lookup: True for hanging and loose atoms, to be updated after the
+        """For each predicate, indexed like its lookup: True for pendant and isolated atoms, to be updated after the
         others in each sweep. They are independent given the others, so that the sweep commutes with the group."""
         return self.numbers.deferred
 
@@ -123,6 +141,10 @@ class RenamingSymmetries:
         predicate, constants = find_atom(self.model, atom)
         return AtomOrbit(self, self.orbit_number(predicate, constants), (predicate, constants))
 
+    def row_number(self, name: str) -> int:
+        """The orbit of a ground atom given as text, -1 for an observed one."""
+        return self.orbit_number(*find_atom(self.model, name))
+
     def orbit_number(self, predicate: str, constants: Sequence[int]) -> int:
         return int(self.orbit_numbers(predicate, np.array([constants], dtype=np.int64).reshape(1, -1))[0])
 
@@ -155,11 +177,11 @@ class RenamingSymmetries:
     def orbit_grid(self, predicate: str) -> np.ndarray:
         """The orbits of all atoms of a predicate, a tensor of its shape: for predicates that fit into memory."""
         shape = self.model.shape(predicate)
-        tuples = np.indices(shape).reshape(len(shape), -1).T
+        tuples = np.indices(shape).reshape(len(shape), prod(shape)).T
         return self.orbit_numbers(predicate, tuples).reshape(shape)
 
     def is_core(self, predicate: str, constants: Sequence[int]) -> bool:
-        """Whether an atom is free and neither hanging nor loose: then the group moves it as it moves its constants."""
+        """Whether an atom is free and neither pendant nor isolated: then the group moves it as its constants."""
         if predicate not in self.atom_orbits:
             return False
         orbits, row = self.atom_orbits[predicate], np.array([constants], dtype=np.int64).reshape(1, -1)
@@ -183,7 +205,7 @@ class RenamingSymmetries:
         """The orbit of a tuple of (sort, constant), for queries that name several atoms.
 
         Where all free `atoms` of the query are core the whole group is used, else the renamings that preserve the
-        evidence itself: hanging and loose atoms do not move with their constants.
+        evidence itself: pendant and isolated atoms do not move with their constants.
         """
         core = atoms is not None and all(self.is_core(*atom) for atom in atoms)
         return tuple_orbit(self.constants if core else self.strict, constants, cap)
@@ -285,17 +307,17 @@ def renaming(
 ) -> RenamingSymmetries:
     """The renamings of constants that preserve the model, with the orbits of atoms under them.
 
-    With `simplify`, evidence is put into the formulas first: hanging and loose atoms (`hanging.py`) ask less of a
-    renaming, so that the group and the orbits are larger. Without, renamings preserve the evidence itself. A predicate
-    whose atoms are of more than `most_cells` kinds gets no orbits.
+    With `simplify`, evidence is put into the formulas first: pendant and isolated atoms (`independent_atoms.py`) ask
+    less of a renaming, so that the group and the orbits are larger. Without, renamings preserve the evidence itself. A
+    predicate whose atoms are of more than `most_cells` kinds gets no orbits.
     """
     start = perf_counter()
     nodes = nodes_of({s.name: s.size for s in model.sorts.values()})
     strict = relations(model)
-    found = hanging(model) if simplify else None
+    found = independent_atoms(model) if simplify else None
     group = constant_group(nodes, strict if found is None else found.relations, time_limit)
     fine = group if found is None else _refined(group, twins(nodes, strict))
-    numbers = number_atoms(model, Cells(group, fine, evidence_relations(model), found), most_cells)
+    numbers = number_atoms(model, Cells(group, fine, model.knowledge.relations, found), most_cells)
     notices = [*group.quotient.notices, *_notices(model, numbers, simplify and found is None)]
     return RenamingSymmetries(model, group, fine, numbers, found, tuple(notices), perf_counter() - start, time_limit)
 
@@ -306,7 +328,7 @@ def trivial(model: MarkovLogic) -> RenamingSymmetries:
     nodes = nodes_of({s.name: s.size for s in model.sorts.values()})
     each = np.concatenate([np.zeros(0, np.int64), *(np.arange(size) for size in nodes.size.values())])
     alone = ConstantGroup(nodes, each, Quotient(dict(nodes.start), nodes.count, (), 1))
-    numbers = number_atoms(model, Cells(alone, alone, evidence_relations(model), None))
+    numbers = number_atoms(model, Cells(alone, alone, model.knowledge.relations, None))
     notices = tuple(_notices(model, numbers, False))
     return RenamingSymmetries(model, alone, alone, numbers, None, notices, perf_counter() - start, kind="none")
 

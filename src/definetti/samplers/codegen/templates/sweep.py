@@ -1,7 +1,7 @@
 """The part of every relational kernel around its generated updates: what they call, and the loop that calls them.
 
-Never imported: this text stands at the top of each generated file. What stands above the line `# --- text ---` is
-replaced when the same text is to run as plain Python (see `codegen/module.py`).
+Never imported: this text stands at the top of each generated file. Tests replace what stands above the line
+`# --- text ---` to run the rest as plain Python.
 `choose` picks a chunk of sites, `update_*` (generated) draws them, `gather` adds up (`kernels/relational.py`).
 """
 # ruff: noqa: E741, F401, F821
@@ -10,8 +10,8 @@ replaced when the same text is to run as plain Python (see `codegen/module.py`).
 import math
 
 import numpy as np
-from numba import njit
 
+from definetti.samplers.kernels.compiling import njit
 from definetti.samplers.kernels.relational import (
     BARE,
     FAILED,

@@ -19,7 +19,7 @@ import numpy as np
 
 from definetti.groups import Generator, PermutationGroup, components, orbits
 from definetti.groups import order as group_order
-from definetti.symmetry.graph.factors_by_shape import mix
+from definetti.integer_rows import mix
 
 ROUNDS = 16  # of refinement; any number is correct
 LARGE = 500  # nodes: a component worth splitting by singling out a node

@@ -1,7 +1,7 @@
 """igraph's BLISS behind a guard: a process of its own with a time limit that really ends it, and sparse generators.
 
 igraph holds the interpreter lock while it searches and cannot be stopped from Python, so all but small graphs go to
-`python -m definetti.symmetry.graph.bliss`, which reads arrays on stdin and writes arrays on stdout (the .npy format,
+`python -m definetti.symmetry.bliss`, which reads arrays on stdin and writes arrays on stdout (the .npy format,
 never pickle). The child also sets itself an alarm, so that it ends even if the parent was killed.
 """
 
@@ -19,7 +19,7 @@ import numpy as np
 
 from definetti.groups import Generator
 from definetti.memory import available_memory
-from definetti.symmetry.graph.components import Graph, automorphisms
+from definetti.symmetry.components import Graph, automorphisms
 
 IN_PROCESS = 200  # nodes: below this a search takes no noticeable time
 LIBRARIES = 1 << 30  # bytes of address space of the interpreter and what it has loaded
@@ -55,7 +55,7 @@ def _run(request: bytes, time_limit: float) -> tuple[bytes, int | None]:
     """What the child wrote and how it ended; None if time was up. No child is left behind, whatever happens here."""
     package_root = str(Path(__file__).resolve().parents[2])
     path = os.pathsep.join([package_root, *filter(None, [os.environ.get("PYTHONPATH")])])
-    command = [sys.executable, "-P", "-m", "definetti.symmetry.graph.bliss", repr(float(time_limit))]
+    command = [sys.executable, "-P", "-m", "definetti.symmetry.bliss", repr(float(time_limit))]
     child = subprocess.Popen(
         command,
         stdin=subprocess.PIPE,
