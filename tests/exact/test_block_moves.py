@@ -27,7 +27,6 @@ from definetti.inference.question import UNDECIDED
 from definetti.model.graph.factors import FactorGraph, factor_graph
 from definetti.model.graph.simplify import simplify
 from definetti.samplers.gibbs import Gibbs
-from definetti.samplers.graph import block_arrays
 from definetti.samplers.graph import block_gibbs as joint
 from definetti.samplers.graph.block_gibbs import Blocks
 from definetti.samplers.graph.lanes import slots_of
@@ -353,7 +352,7 @@ def test_memory_is_known_before_it_is_taken(monkeypatch: pytest.MonkeyPatch) -> 
     assert isinstance(block, joint.JointBlock)
     taken = block.state.nbytes + sum(a.nbytes for a in block._work) + sum(a.nbytes for a in block._sums)
     assert taken <= engine.memory(16, True) + 8 * engine.slots.count + model.n < 1.1 * taken
-    monkeypatch.setattr(block_arrays, "available_memory", lambda: 1 << 10)
+    monkeypatch.setattr(joint, "available_memory", lambda: 1 << 10)
     with pytest.raises(TooLarge, match="the factors of blocks"):
         Blocks().engine(model, engine.slots)
 

@@ -163,4 +163,4 @@ def test_other_factors_are_refused(table: object) -> None:
     model = factor_graph(cards, [([0, 1], np.array(table, dtype=float))])
     with pytest.raises(ModelError, match="cluster flips need"):
         cluster.build(simplify(model), slots_of(simplify(model), none(simplify(model)).row_of))
-    assert cluster.applies(simplify(factor_graph([2, 2], [([0, 1], SAME)])))
+    assert applies(simplify(factor_graph([2, 2], [([0, 1], SAME)])))
