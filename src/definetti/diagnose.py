@@ -253,12 +253,11 @@ def diagnose(
     batches: np.ndarray, lengths: np.ndarray, f: np.ndarray, squares: np.ndarray, sizes: np.ndarray
 ) -> Diagnosis:
     """Of an estimate made from `batches`; R-hat always looks at the draws themselves, F."""
-    mcse, dof = standard_error(batches, lengths)
-    if f.size:
-        mcse = np.hypot(mcse, least_error(batches, lengths, f, mcse))
+    spread, dof = standard_error(batches, lengths)
+    mcse = np.hypot(spread, least_error(batches, lengths, f, spread)) if f.size else spread
     rhat, variance = split_rhat(f, lengths, squares, sizes)
     constant = (f == f[:1, :1]).all(axis=(0, 1)) if f.size else np.ones(f.shape[2], dtype=bool)
     with np.errstate(invalid="ignore", divide="ignore"):
         ess = variance / mcse**2
-    ess[~np.isfinite(ess)] = np.nan
+    ess[~np.isfinite(ess) | (mcse > 2.0 * spread)] = np.nan  # no spread to compare the error with
     return Diagnosis(mcse, rhat, ess, constant, np.zeros_like(constant), dof)
