@@ -83,12 +83,10 @@ def runs(case: Case, chains: int, sweeps: int, repetitions: int) -> dict[str, An
         rows = [(row.representative, row) for row in found.orbits]
         for name, row in [*rows, *found.queries.items()]:
             trusted = not doubts((), {name: row})
-            numbers = zip(
-                *(np.atleast_1d(x) for x in (row.probability, width(row), truth[name].probability)), strict=True
-            )
-            for k, (p, half, true) in enumerate(numbers):
-                known = half is not None and not np.isnan(float(half))
-                made.setdefault((name, k), []).append((abs(p - true), float(half) if known else 1.0, trusted and known))
+            values = [np.atleast_1d(np.array(x, float)) for x in (row.probability, width(row), truth[name].probability)]
+            for k, (p, half, true) in enumerate(np.broadcast(*values)):
+                known = bool(np.isfinite(half))
+                made.setdefault((name, k), []).append((abs(p - true), half if known else 1.0, trusted and known))
                 exact[name, k] = min(true, 1 - true)
     key = [k for k in made if exact[k] >= LEAST_CHANCE]
     x = np.array([made[k] for k in key], dtype=float)  # numbers × runs × (error, half-width, trusted)

@@ -26,8 +26,8 @@ enters in three ways:
   r·(c·p(1−p)/N)² more, where c (`UNMET`) counts the events that such a kind might well have had.
 
 A residual that vanishes in all batches, beside the spread of F (`EXACT`), has shown no event at all: the fit of few
-events by as many coefficients. Then only the events of F are known. With V of them, one in V could have been of
-another kind, and each moved the mean by p/V: the error is at least p/V = e²/p, with e the error of the mean of F.
+events by as many coefficients. Then only the events of F are known. With V of them each moved the mean by p/V = e²/p,
+with e the error of the mean of F, and half an event could have been of another kind: the error is at least half that.
 """
 
 from __future__ import annotations
@@ -201,7 +201,7 @@ def least_error(batches: np.ndarray, lengths: np.ndarray, f: np.ndarray, error: 
     exact = np.flatnonzero((error < EXACT * spread) & (scale > 0))
     if len(exact):
         of_f, _ = standard_error(f[:, :, exact], lengths)
-        least[exact] = np.fmax(of_f**2 / scale[exact], least[exact])
+        least[exact] = np.fmax(HALF * of_f**2 / scale[exact], least[exact])
     return np.nan_to_num(least)
 
 
@@ -253,12 +253,11 @@ def diagnose(
     batches: np.ndarray, lengths: np.ndarray, f: np.ndarray, squares: np.ndarray, sizes: np.ndarray
 ) -> Diagnosis:
     """Of an estimate made from `batches`; R-hat always looks at the draws themselves, F."""
-    mcse, dof = standard_error(batches, lengths)
-    if f.size:
-        mcse = np.hypot(mcse, least_error(batches, lengths, f, mcse))
+    spread, dof = standard_error(batches, lengths)
+    mcse = np.hypot(spread, least_error(batches, lengths, f, spread)) if f.size else spread
     rhat, variance = split_rhat(f, lengths, squares, sizes)
     constant = (f == f[:1, :1]).all(axis=(0, 1)) if f.size else np.ones(f.shape[2], dtype=bool)
     with np.errstate(invalid="ignore", divide="ignore"):
         ess = variance / mcse**2
-    ess[~np.isfinite(ess)] = np.nan
+    ess[~np.isfinite(ess) | (mcse > 2.0 * spread)] = np.nan  # no spread to compare the error with
     return Diagnosis(mcse, rhat, ess, constant, np.zeros_like(constant), dof)

@@ -24,8 +24,9 @@ def least_variance(model: FactorGraph, statistic_of: np.ndarray, value: np.ndarr
     value."""
     found = np.zeros(len(value))
     count = draws.sweeps * draws.chains
-    if not count or not model.n:
+    if not count or not len(found):
         return found
+    statistic_of = np.minimum(statistic_of, len(found) - 1)  # literals of observed variables may have none
     chance = np.clip(value[statistic_of], 0.0, 1.0)
     common, away = _common(model, chance)
     size = draws.sizes[statistic_of[model.literal_start[:-1]]]
