@@ -169,7 +169,7 @@ def test_an_answer_that_is_not_trusted_says_so_when_compared() -> None:
 
 def test_answers_with_errors_are_never_said_to_have_none() -> None:
     """A difference of 1,000 errors: the chance of Student's t is below any float, and the score stays finite."""
-    sampled = {"X0": Estimate(0.5, 1e-4, 1.0, 500.0, half_width=1.96e-4 * 1.05)}
+    sampled = {"X0": Estimate(0.5, 1e-4, 1.0, 500.0, half_width=1.96e-4 * 1.005)}
     found = compare(sampled, {"X0": Estimate(0.4)})
     assert not found.agrees and "both without error" not in found.verdict
     assert found.rows[0].z is not None and np.isfinite(found.rows[0].z)

@@ -118,8 +118,9 @@ def hidden() -> dft.FactorGraph:
 
 
 def test_a_fit_by_chance_does_not_hide_the_error() -> None:
-    """100 runs of 8 chains × 1,000 sweeps. The second bits alone are met once in 300 runs, and what is fitted to the
-    other events leaves nothing: without a bound, 37 errors of the joint event passed 6 standard errors."""
+    """100 runs of 8 chains × 1,000 sweeps. The second bits alone are met once in 280 runs, and what is fitted to the
+    other events leaves nothing: without a bound, 15 errors of the joint event passed 6 standard errors (13 with two
+    other seeds), up to 4 million of them. With it the largest of three seeds is 4.8."""
     model, text = hidden(), "X0=1 ^ X1=1"
     question = ask(dft.symmetries(model, "variables"), [text], "auto", 1)
     sampling = question.sampling(Gibbs(), Plan(800, 100, 1000, 3, 2), "auto")
@@ -134,17 +135,17 @@ def test_a_fit_by_chance_does_not_hide_the_error() -> None:
 
 
 def test_rare_neighbours_count_in_the_error() -> None:
-    """X0 leaves its value in 1 of 50,000 draws, with X1 then at 0: 12,800 draws hardly ever see it, and the mean of the
-    conditionals of X1 is quiet. The error says what X0 could have done."""
-    fields = [np.array([0.0, 11.0]), np.array([0.0, 2.0])]
-    tables = [np.array([[0.0, -9.0], [0.0, 0.0]]), *fields, np.array([[0.0, 0.0], [0.0, 0.3]])]
+    """X0 leaves its value in 1 of 51,000 draws, with X1 then at 0: most runs of 12,800 draws do not see it, and the
+    mean of the conditionals of X1 is quiet. Its error was 18 standard errors; now they say what X0 could have done."""
+    fields = [np.array([0.0, 8.7]), np.array([0.0, 2.0])]
+    tables = [np.array([[0.0, -9.0], [0.0, 0.0]]), *fields, np.array([[0.0, 0.0], [0.0, 0.02]])]
     scope, start = np.array([0, 1, 0, 1, 1, 2]), np.array([0, 2, 3, 4, 6])
     model = dft.FactorGraph.from_arrays(np.full(3, 2), start, scope, np.arange(4), tables)
     truth = dft.exact(model)
     away = 1 - truth["X0"].probability
     found = dft.marginals(model, sweeps=200, chains=64, seed=1, sampler="gibbs")
     least = np.sqrt(away / 12800) * truth["X1"].probability
-    assert found["X1"].mcse > 0.9 * least and found["X1"].mcse < 3 * least
+    assert 0.9 * least < found["X1"].mcse < 1.2 * least
     assert abs(found["X1"].probability - truth["X1"].probability) < found["X1"].half_width
 
 
