@@ -24,7 +24,7 @@ from definetti.model.marginals import Marginals
 from definetti.samplers.draws import Draws
 from definetti.samplers.protocol import Plan, Progress, Sampler, Sampling
 from definetti.samplers.registry import named
-from definetti.symmetry.fits import is_group, require_fit
+from definetti.symmetry.find import is_group, require_fit
 
 if TYPE_CHECKING:
     from definetti.model.graph.factors import FactorGraph

@@ -108,8 +108,7 @@ def exact(
 
 def _wanted(model: FactorGraph | MarkovLogic, symmetries: object) -> str | Symmetries:
     """What was asked for: a kind of symmetries, or a group that belongs to the model."""
-    from definetti.symmetry.find import KINDS
-    from definetti.symmetry.fits import is_group, require_fit
+    from definetti.symmetry.find import KINDS, is_group, require_fit
 
     if symmetries is None:
         return "none"
@@ -143,7 +142,7 @@ def _of_logic(
     wanted: str | Symmetries,
     time_limit: float,
 ) -> Marginals:
-    from definetti.symmetry.fits import require_fit
+    from definetti.symmetry.find import require_fit
     from definetti.symmetry.logic.members import by_atoms
 
     given = not isinstance(wanted, str) and wanted.model.kind == "graph"  # a group of the ground model

@@ -25,8 +25,8 @@ from definetti.inference.question import UNDECIDED, UNREACHED, Ready, Request
 from definetti.model.graph.factors import FactorGraph
 from definetti.samplers.gibbs import Gibbs
 from definetti.samplers.protocol import GraphSampler
+from definetti.symmetry.find import is_group
 from definetti.symmetry.find import symmetries as find_symmetries
-from definetti.symmetry.fits import is_group
 from definetti.symmetry.graph.group import GraphSymmetries
 
 CHAINS = 64

@@ -22,8 +22,8 @@ from definetti.model.logic.ground import ground, ground_size
 from definetti.model.logic.theory import MarkovLogic
 from definetti.samplers.gibbs import Gibbs
 from definetti.samplers.mcsat import MCSat
+from definetti.symmetry.find import is_group
 from definetti.symmetry.find import symmetries as find_symmetries
-from definetti.symmetry.fits import is_group
 from definetti.symmetry.logic.renaming import RenamingSymmetries
 
 CHAINS = 8
