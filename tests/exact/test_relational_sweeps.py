@@ -198,10 +198,11 @@ def assert_same_chain(one, other) -> None:
 
 def zoo_orbits(model) -> dict[str, AtomOrbits]:
     """Every atom of the small predicates its own orbit, the others by classes and patterns."""
-    z = np.arange(model.sorts["person"].size, dtype=np.int32) % 2
+    every = np.arange(model.sorts["person"].size, dtype=np.int32)
+    z = every % 2
     k = np.arange(model.sorts["kind"].size, dtype=np.int32)
     return {
-        "s": AtomOrbits((), np.zeros(0), np.arange(z.size, dtype=np.int32)),
+        "s": AtomOrbits((every,), every[:, None]),
         "e": AtomOrbits((z, z), (100 + np.arange(8, dtype=np.int32)).reshape(2, 2, 2)),
         "t": AtomOrbits((z, z, z), (200 + np.arange(64, dtype=np.int32)).reshape(2, 2, 2, 8)),
         "of": AtomOrbits((z, k), (300 + np.arange(2 * k.size, dtype=np.int32)).reshape(2, k.size, 1)),

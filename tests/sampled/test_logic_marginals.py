@@ -150,7 +150,7 @@ def test_command_line(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Non
     assert got["run"]["world"] == "open" and got["run"]["chains"] == 8
     asked = got["queries"]["Smokes(Person2)"]
     assert abs(asked["probability"] - 0.0665334667) < 5 * asked["mcse"]
-    assert len(file.read_text().splitlines()) == 1 + 24
+    assert len(file.read_text().splitlines()) == 1 + 5 + 24  # the queries, then every atom
     assert run(["symmetries", path, "--domain", "person=30", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["order"] == "265252859812191058636308480000000" and found["orbit_count"] == 4
