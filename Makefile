@@ -11,24 +11,39 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3.14 python3 p
 
 PACKAGE := pyproject.toml README.md LICENSE $(shell find src -type f -not -path '*/__pycache__/*')
 
-.PHONY: help demo test lint bench coverage check-slow clean
+# Every Python from 3.11 on that the machine has, one of each minor version: on the path, and pyenv's.
+PYTHONS = $(shell for p in python3.11 python3.12 python3.13 python3.14 $(HOME)/.pyenv/versions/3.*/bin/python; do \
+	$$p -c 'import sys; v = sys.version_info; v >= (3, 11) and print("%d.%d:%s" % (*v[:2], sys.executable))' 2>/dev/null; \
+	done | sort -t: -k1,1 -u -V)
+
+.PHONY: help demo test suite test-all lint bench coverage check-slow clean
 help:
 	@echo "make demo        the main job on a bundled model"
-	@echo "make test        build the wheel, install it, run the suite against it"
+	@echo "make test        the gate: lint, then build the wheel, install it, run the suite against it"
+	@echo "make test-all    the suite on every Python from 3.11 on that is found"
 	@echo "make lint        style, types, and who may import whom"
 	@echo "make bench       speed, as JSON; exits 1 below a target"
-	@echo "make coverage    whether 95 % intervals hold, 2,000 repetitions on each model (about an hour)"
+	@echo "make coverage    whether 95 % intervals hold, 2,000 repetitions on each model (about an hour; rare events first)"
 	@echo "make check-slow  fresh seeds and long runs"
 	@echo "make clean       remove everything that was made"
 
 demo: $(VENV)/demo.stamp
 	@PATH="$(CURDIR)/$(BIN):$$PATH" sh examples/demo.sh
 
-test: $(VENV)/test.stamp
-	DEFINETTI_INSTALLED=1 $(BIN)/python -P -m pytest -q -n 2
+test: lint
+	@$(MAKE) --no-print-directory suite
 
-check-slow: $(VENV)/test.stamp
-	DEFINETTI_INSTALLED=1 DEFINETTI_SEED=$${DEFINETTI_SEED:-fresh} $(BIN)/python -P -m pytest -q -n 2 -m slow -s
+suite: $(VENV)/dev.stamp
+	DEFINETTI_INSTALLED=1 $(BIN)/python -P -m pytest -q -n 2 --dist worksteal
+
+# Each in a place of its own: .venv-3.12 and so on. Fails if one fails, after all have run.
+test-all:
+	@failed=; for found in $(PYTHONS); do version=$${found%%:*}; echo "--- Python $$version ($${found#*:})"; \
+	$(MAKE) --no-print-directory suite VENV=.venv-$$version PYTHON=$${found#*:} || failed="$$failed $$version"; done; \
+	test -z "$$failed" || { echo "failed on Python$$failed" >&2; exit 1; }
+
+check-slow: $(VENV)/dev.stamp
+	DEFINETTI_INSTALLED=1 DEFINETTI_SEED=$${DEFINETTI_SEED:-fresh} $(BIN)/python -P -m pytest -q -n 2 --dist worksteal -m "slow or timed" -s
 
 lint: $(VENV)/dev.stamp
 	$(BIN)/ruff check .
@@ -45,7 +60,7 @@ coverage: .venv-bench/bench.stamp
 	.venv-bench/bin/python benchmarks/intervals.py $(COVERAGE)
 
 clean:
-	rm -rf $(VENV) .venv-bench build dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .venv-* build dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # --- set-up: one stamp per step, so that a second run is quick -----------------------------------------------------
@@ -64,11 +79,7 @@ $(VENV)/demo.stamp: $(VENV)/base.stamp $(PACKAGE)
 	$(INSTALL) dist/*.whl
 	@touch $@
 
-$(VENV)/test.stamp: $(VENV)/demo.stamp
-	wheel=$$(echo dist/*.whl) && $(INSTALL) "$$wheel[test]"
-	@touch $@
-
-$(VENV)/dev.stamp: $(VENV)/test.stamp
+$(VENV)/dev.stamp: $(VENV)/demo.stamp
 	wheel=$$(echo dist/*.whl) && $(INSTALL) "$$wheel[dev]"
 	@touch $@
 

@@ -124,3 +124,34 @@ def grid_truth(model: dft.FactorGraph) -> dict[str, float]:
         found[r] = joint @ bits / joint.sum()
         below = pass_on(below * rows[r])
     return dict(zip(model.names, found.ravel().tolist(), strict=True))
+
+
+def joined(edges: np.ndarray, tables: list[np.ndarray], fields: np.ndarray) -> dft.FactorGraph:
+    """Binary variables with a table on each edge and a field on each variable."""
+    scope = np.concatenate([edges.ravel(), np.arange(len(fields))])
+    start = np.concatenate([2 * np.arange(len(edges) + 1), 2 * len(edges) + np.arange(1, len(fields) + 1)])
+    every = [*tables, *(np.array([0.0, h]) for h in fields)]
+    return dft.FactorGraph.from_arrays(np.full(len(fields), 2), start, scope, np.arange(len(every)), every)
+
+
+def rare(n: int = 12) -> dft.FactorGraph:
+    """A chain of bits from P(1) = 0.0005 to 0.2, neighbours weakly joined."""
+    edges = np.column_stack([np.arange(n - 1), np.arange(1, n)])
+    return joined(edges, [np.array([[0.0, 0.0], [0.0, 0.8]])] * (n - 1), np.log(np.geomspace(0.0005, 0.2, n)))
+
+
+def hidden(n: int = 4) -> dft.FactorGraph:
+    """Pairs of rare bits, where the second is hardly ever 1 without the first."""
+    table = np.array([[0.0, -16.0], [-7.0, -7.0]])
+    start, which = 2 * np.arange(n + 1), np.zeros(n, np.int64)
+    return dft.FactorGraph.from_arrays(np.full(2 * n, 2), start, np.arange(2 * n), which, [table])
+
+
+def segments(side: int = 8, seed: int = 11) -> dft.FactorGraph:
+    """A grid like those that segment images: strong fields of both signs, many variables that hardly ever move."""
+    rng = np.random.default_rng(seed)
+    node = np.arange(side * side).reshape(side, side)
+    across, down = (node[:, :-1], node[:, 1:]), (node[:-1], node[1:])
+    edges = np.concatenate([np.column_stack([a.ravel(), b.ravel()]) for a, b in (across, down)])
+    fields = rng.normal(0, 6.0, node.size)
+    return joined(edges, [j * np.eye(2) for j in 4.0 * rng.random(len(edges))], fields)

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import json
-import resource
 import sys
 import tempfile
 import time
@@ -14,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 from error_models import people, truth
-from measuring import Row, cpu_seconds, in_process
+from measuring import Row, cpu_seconds, in_process, peak_megabytes
 
 import definetti as dft
 
@@ -67,8 +66,7 @@ def rate(n: int) -> dict[str, float]:
     spent = cpu_seconds(lambda: found.append(dft.marginals(model, **options)))
     run = found[0].run
     spent -= run["seconds"]["symmetries"] + run["seconds"]["compile"]
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    return {"rate": run["chains"] * (run["sweeps"] + run["burn_in"]) / spent, "mb": peak}
+    return {"rate": run["chains"] * (run["sweeps"] + run["burn_in"]) / spent, "mb": peak_megabytes()}
 
 
 def bias(n: int, samples: int) -> Row:

@@ -9,8 +9,8 @@ import numpy as np
 from measuring import Row, best_of, cpu_seconds
 
 import definetti as dft
-from definetti.model.logic import Evidence, MarkovLogic
-from definetti.readers.mln import read_mln_text
+from definetti.model.logic.theory import Evidence, MarkovLogic
+from definetti.readers.logic.mln import read_mln_text
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 SORTS = "P(a)\nQ(a)\nR(a,a)\n"

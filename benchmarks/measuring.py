@@ -72,6 +72,31 @@ def cpu_seconds_with_children(work: Callable[[], Any]) -> float:
     return sum(ended[:4]) - sum(began[:4])
 
 
+def peak_megabytes() -> float:
+    """The most memory that this process has had. `ru_maxrss` would count what the parent had before `exec`."""
+    try:
+        lines = Path("/proc/self/status").read_text().splitlines()
+        return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM:"))
+    except (OSError, StopIteration):  # not Linux
+        import resource
+
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1 << 20 if sys.platform == "darwin" else 1 << 10)
+
+
+def more_time(pairs: Mapping[str, tuple[Callable[[], float], Callable[[], float]]], rounds: int) -> dict[str, float]:
+    """Per cent that the second of each pair takes beyond the first: the median of rounds, in each of which the two run
+    one right after the other, in turns the first and the second first."""
+    found: dict[str, list[float]] = {name: [] for name in pairs}
+    for turn in range(rounds):
+        for name, (bare, more) in pairs.items():
+            if turn % 2:
+                b, a = more(), bare()
+            else:
+                a, b = bare(), more()
+            found[name].append(100.0 * (b / a - 1.0))
+    return {name: sorted(each)[len(each) // 2] for name, each in found.items()}
+
+
 def in_process(script: str, *arguments: str, limit: float = 600.0, **environment: str) -> dict[str, Any]:
     """Run benchmarks/<script> in a fresh Python; it prints one line of JSON last."""
     done = subprocess.run(

@@ -9,7 +9,7 @@ from measuring import Row, best_of, cpu_seconds
 from models import paper_grid
 
 import definetti as dft
-from definetti.readers.writing import write_uai
+from definetti.readers.writing import write
 
 LARGE = 316  # 10 times the variables of 100×100
 
@@ -18,7 +18,7 @@ def rows(quick: bool) -> list[Row]:
     with tempfile.TemporaryDirectory() as folder:
         paths = {side: Path(folder) / f"grid{side}.uai" for side in (100, LARGE)}
         for side, path in paths.items():
-            write_uai(paper_grid(side), path)
+            write(paper_grid(side), path)
         dft.read(paths[100])  # imports are not reading
         rivals = {str(side): (lambda path=path: cpu_seconds(lambda: dft.read(path))) for side, path in paths.items()}
         took = best_of(rivals, 3 if quick else 5)

@@ -6,15 +6,16 @@
 from __future__ import annotations
 
 import json
-import resource
 import subprocess
 import sys
 import time
 
 import numpy as np
-from measuring import Row
+from measuring import Row, peak_megabytes
 
-from definetti.model.logic import (
+from definetti.constraints.logic.forced_atoms import with_forced_atoms
+from definetti.model.logic.atom_orbits import AtomOrbits
+from definetti.model.logic.theory import (
     And,
     Atom,
     Constant,
@@ -28,9 +29,8 @@ from definetti.model.logic import (
     Variable,
     WeightedFormula,
 )
-from definetti.model.settle import settled
-from definetti.samplers.relational import advance, compile_model, start
-from definetti.symmetry.logic_orbits import AtomOrbits
+from definetti.samplers.logic.engine import advance, compile_model
+from definetti.samplers.logic.starts import first_state
 
 SORT = "person"
 
@@ -104,7 +104,7 @@ def graph(n: int) -> MarkovLogic:
         rule(-2.3, atom("e", "x", "y"), "x y"),
         rule(0.02, triangle, "x y z"),
     ]
-    return settled(network(n, {"e": 2}, rules))
+    return with_forced_atoms(network(n, {"e": 2}, rules))
 
 
 def repeated(n: int, count: int) -> MarkovLogic:
@@ -181,7 +181,7 @@ def measure(name: str) -> dict[str, float]:
     cpu = time.process_time()
     r = compile_model(model, orbits_of(model))
     compiled = time.process_time() - cpu
-    chain = start(r, 1)
+    chain = first_state(r, 1, 0, None)
     advance(r, chain, min(updates, 2 * r.free_sites))
     rate = 0.0
     for _ in range(3):
@@ -189,7 +189,7 @@ def measure(name: str) -> dict[str, float]:
         done = advance(r, chain, updates)
         rate = max(rate, done / (time.process_time() - cpu) / 1e6)
     true = sum(int(r.atoms(chain, name).sum()) for name in model.predicates) / model.atom_count
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    peak = peak_megabytes()
     return {"rate": rate, "compile": compiled, "memory": peak, "groundings": float(model.ground_count), "true": true}
 
 

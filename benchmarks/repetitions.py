@@ -16,18 +16,18 @@ from typing import Any
 import numpy as np
 
 import definetti as dft
-from definetti.estimators.ask import GraphQuestion, ask
-from definetti.estimators.logic_ask import LogicQuestion, logic_question, tied_orbits
-from definetti.estimators.run import available_cores, resolve
-from definetti.model.factors import FREE
-from definetti.samplers.chains import Plan
+from definetti.inference.graph.question import GraphQuestion, ask
+from definetti.inference.logic.question import LogicQuestion, logic_question, tied_orbits
+from definetti.inference.marginals import available_cores, resolve
+from definetti.model.graph.factors import FREE
+from definetti.model.logic.atom_names import find_atom
 from definetti.samplers.draws import Draws
 from definetti.samplers.gibbs import Gibbs
-from definetti.symmetry.atom_names import find_atom
-from definetti.symmetry.logic import RenamingSymmetries
+from definetti.samplers.protocol import Plan
+from definetti.symmetry.logic.renaming import RenamingSymmetries
 
 CHAINS, WARM = 4, 100
-Question = LogicQuestion | GraphQuestion
+GraphQuestion = LogicQuestion | GraphQuestion
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +36,7 @@ class Case:
     model: Any
     symmetries: str = "auto"
     truth: Callable[[Any], Mapping[str, Any]] = dft.exact
+    queries: tuple[str, ...] = ()
 
 
 # --- what is estimated ----------------------------------------------------------------------------------
@@ -45,7 +46,7 @@ class Case:
 class Statistics:
     """Those of a question that are answers: their columns, types and true values."""
 
-    question: Question
+    question: GraphQuestion
     columns: np.ndarray
     names: list[str]
     kinds: np.ndarray
@@ -67,7 +68,7 @@ class Statistics:
 def statistics(case: Case, method: str) -> Statistics:
     """For `standard` of single variables, else of orbits. Of two values only the second is an answer."""
     group = resolve(case.model, case.symmetries, 20.0)
-    question: Question
+    question: GraphQuestion
     if isinstance(group, RenamingSymmetries):
         question = logic_question(group, (), method)
         columns = list(range(len(question.group.sizes)))
@@ -83,9 +84,9 @@ def statistics(case: Case, method: str) -> Statistics:
 
 def _literals(question: GraphQuestion) -> tuple[list[int], list[str], list[int]]:
     """Statistics of the variables that stand for the rows, their names, and the places of their values."""
-    model, of = question.group.model, question.names["statistic_of"]
+    model, of = question.group.model, question.columns.statistic_of
     columns, names, values = [], [], []
-    for i in question.names["row_representative"].tolist():
+    for i in question.columns.row_representative.tolist():
         found = of[model.literal_start[i] : model.literal_start[i + 1]].tolist()
         found = found[1:] if len(found) == 2 else found
         columns += found
@@ -118,15 +119,15 @@ def orbits_of(single: Statistics, orbit: Statistics) -> np.ndarray:
     assert isinstance(many, GraphQuestion)
     model = one.group.model
     free = np.repeat(model.evidence == FREE, model.cards)
-    of = np.zeros(one.names["singles"], dtype=np.int64)
-    of[one.names["statistic_of"][free]] = many.names["statistic_of"][free]
+    of = np.zeros(one.columns.singles, dtype=np.int64)
+    of[one.columns.statistic_of[free]] = many.columns.statistic_of[free]
     return of
 
 
 # --- draws ----------------------------------------------------------------------------------------------
 
 
-def run(question: Question, method: str, chains: int, sweeps: int, seed: int) -> Draws:
+def run(question: GraphQuestion, method: str, chains: int, sweeps: int, seed: int) -> Draws:
     plan = Plan(chains, WARM, sweeps, seed, available_cores())
     sampling = question.sampling(Gibbs(), plan, method)
     for _ in sampling.steps():
@@ -148,11 +149,11 @@ def folded(draws: Draws, of: np.ndarray, orbit: Statistics) -> Draws:
     return replace(draws, f=f, g=mean(draws.g), last=f, square=None, sizes=sizes, groups=orbit.groups)
 
 
-def fours(draws: Draws) -> Iterator[Draws]:
-    """Repetitions of four chains each."""
+def fours(draws: Draws, each: int = CHAINS) -> Iterator[Draws]:
+    """Repetitions of four chains each, or of so many."""
     parts = [name for name in ("f", "g", "last", "square") if getattr(draws, name) is not None]
-    for at in range(0, draws.chains, CHAINS):
-        yield replace(draws, **{name: getattr(draws, name)[:, at : at + CHAINS] for name in parts})
+    for at in range(0, draws.chains, each):
+        yield replace(draws, **{name: getattr(draws, name)[:, at : at + each] for name in parts})
 
 
 def check(single: Statistics, orbit: Statistics, of: np.ndarray) -> None:

@@ -1,6 +1,7 @@
 """`make bench`: every figure that the project promises, with its peer beside it in the same run.
 
-Prints a table, writes JSON, and exits with 1 if a figure misses its target.
+Prints a table, writes JSON, and exits with 1 if a figure misses its target. With `--against COMMIT` the present code is
+compared with that of a commit instead (`against.py`).
 """
 
 from __future__ import annotations
@@ -18,11 +19,18 @@ from typing import Any
 
 from measuring import HERE, Row
 
-FAMILIES = ("grid", "tables", "loading", "symmetries", "reading", "relational", "lifted", "hard", "errors", "intervals")
+FAMILIES = ("grid", "tables", "loading", "symmetries", "reading", "relational", "lifted", "hard", "errors", "intervals",
+            "traps")  # fmt: skip
 
 
 def main() -> int:
     options = _options()
+    if options.against:
+        from against import FAMILIES as compared
+        from against import compare
+
+        wanted = options.only or compared
+        return compare(options.against, tuple(family for family in compared if family in wanted), options.quick)
     rows: list[Row] = []
     for family in options.only or FAMILIES:
         began = time.perf_counter()
@@ -76,6 +84,7 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer and shorter rounds")
     parser.add_argument("--only", action="append", choices=FAMILIES, help="this family alone (may be given again)")
+    parser.add_argument("--against", metavar="COMMIT", help="compare with the sources of a commit instead")
     parser.add_argument("--output", type=Path, help="where to write the JSON")
     return parser.parse_args()
 

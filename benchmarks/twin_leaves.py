@@ -7,6 +7,7 @@ import resource
 import sys
 import time
 
+from measuring import peak_megabytes
 from models import twin_leaves
 
 import definetti as dft
@@ -19,8 +20,10 @@ def main() -> None:
     group.literal_orbit  # noqa: B018  (a user wants the orbits)
     seconds = time.perf_counter() - began
     # The search runs in a child: both peaks together bound the memory from above.
-    peak = sum(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    gigabytes = peak / (1 << 30 if sys.platform == "darwin" else 1 << 20)
+    children = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / (
+        1 << 20 if sys.platform == "darwin" else 1 << 10
+    )
+    gigabytes = (peak_megabytes() + children) / 1024
     digits = len(str(group.order)) - 1 if group.order is not None else None
     notices = "; ".join(notice.kind for notice in group.notices)
     print(json.dumps({"gigabytes": gigabytes, "seconds": seconds, "digits": digits, "notices": notices}))

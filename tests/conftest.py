@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import secrets
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
@@ -34,6 +36,27 @@ def pytest_report_header(config: pytest.Config) -> str | None:
 def fresh_seed() -> int:
     """For slow tests only: another seed in every run, printed in the head of the report."""
     return int(os.environ.get("DEFINETTI_SEED", "0"))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that state how long something takes have the mark `timed`: `make check-slow` runs them once more."""
+    for item in items:
+        if "cpu_limit" in getattr(item, "fixturenames", ()):
+            item.add_marker("timed")
+
+
+@pytest.fixture(scope="session")
+def cpu_limit() -> Callable[[float], AbstractContextManager[None]]:
+    """`with cpu_limit(5):` fails past 5 CPU seconds, children included. The gate does not look at the clock."""
+
+    @contextmanager
+    def limit(seconds: float) -> Iterator[None]:
+        began = sum(os.times()[:4])
+        yield
+        spent = sum(os.times()[:4]) - began
+        assert "DEFINETTI_SEED" not in os.environ or spent < seconds, f"{spent:.1f} CPU seconds, not {seconds:g}"
+
+    return limit
 
 
 @pytest.fixture(scope="session")

@@ -6,10 +6,10 @@ from itertools import pairwise
 
 import numpy as np
 
-from definetti.estimators.run import Question
-from definetti.estimators.samples import fold
-from definetti.model.factors import FactorGraph
-from definetti.samplers.chains import Sampling
+from definetti.inference.graph.question import GraphQuestion
+from definetti.inference.samples import fold
+from definetti.model.graph.factors import FactorGraph
+from definetti.samplers.graph.sampling import GraphSampling
 
 
 def values_of(block) -> np.ndarray:
@@ -26,12 +26,12 @@ def conditional(model: FactorGraph, states: np.ndarray, site: int) -> np.ndarray
     return weights / weights.sum(axis=1, keepdims=True)
 
 
-def indicators(question: Question, states: np.ndarray) -> np.ndarray:
+def indicators(question: GraphQuestion, states: np.ndarray) -> np.ndarray:
     """float64[lanes, K]: F of every statistic in every state, literal by literal and tuple by tuple."""
-    model, names = question.group.model, question.names
+    model, columns = question.group.model, question.columns
     out = []
-    for statistic in range(names["singles"]):
-        literals = [q for q in np.flatnonzero(names["statistic_of"] == statistic) if _free(model, q)]
+    for statistic in range(columns.singles):
+        literals = [q for q in np.flatnonzero(columns.statistic_of == statistic) if _free(model, q)]
         out.append(np.mean([_holds(model, states, q) for q in literals], axis=0))
     for event in question.events:
         for members in event.tuples:
@@ -48,22 +48,22 @@ def _holds(model: FactorGraph, states: np.ndarray, literal: int) -> np.ndarray:
     return states[:, variable] == literal - model.literal_start[variable]
 
 
-def folded(question: Question, states: np.ndarray) -> np.ndarray:
+def folded(question: GraphQuestion, states: np.ndarray) -> np.ndarray:
     """float64[states, K]: the code under test, every state a chain of one draw."""
     return fold(states[:, None], question, 0).f[0]
 
 
-def recomputed(question: Question, sampling: Sampling, sweeps: int) -> tuple[np.ndarray, np.ndarray]:
+def recomputed(question: GraphQuestion, sampling: GraphSampling, sweeps: int) -> tuple[np.ndarray, np.ndarray]:
     """F[sweep, chain, K] and G[chain, K]: a run driven site by site, its kernels asked for the next state alone."""
-    model, names = question.group.model, question.names
-    f, sums, visits = [], np.zeros((sampling.plan.chains, names["singles"])), np.zeros(names["singles"])
+    model, columns = question.group.model, question.columns
+    f, sums, visits = [], np.zeros((sampling.plan.chains, columns.singles)), np.zeros(columns.singles)
     for _ in range(sweeps):
         (order,) = sampling._orders.next(1)
         for q, site in enumerate(order.tolist()):
             states = np.concatenate([values_of(block) for block in sampling.blocks])
             given = conditional(model, states, site)
             for v in range(given.shape[1]):
-                statistic = names["statistic_of"][model.literal_start[site] + v]
+                statistic = columns.statistic_of[model.literal_start[site] + v]
                 sums[:, statistic] += given[:, v]
                 visits[statistic] += 1
             for block in sampling.blocks:
@@ -73,7 +73,7 @@ def recomputed(question: Question, sampling: Sampling, sweeps: int) -> tuple[np.
         return np.array(f), sums / visits
 
 
-def fold_error(question: Question, fast: Sampling, slow: Sampling, sweeps: int) -> float:
+def fold_error(question: GraphQuestion, fast: GraphSampling, slow: GraphSampling, sweeps: int) -> float:
     """The largest difference between what a run folded and the slow way (both runs begin alike)."""
     for _ in fast.steps():
         pass
@@ -84,7 +84,7 @@ def fold_error(question: Question, fast: Sampling, slow: Sampling, sweeps: int) 
     errors = [np.abs(draws.last - f[starts[1:] - 1]).max()]
     errors += [np.abs(draws.f[b] - f[a:z].mean(axis=0)).max() for b, (a, z) in enumerate(pairwise(starts))]
     if len(draws.lengths) == 1:
-        singles = question.names["singles"]
+        singles = question.columns.singles
         errors.append(np.nanmax(np.abs(draws.g[0, :, :singles] - g)))
         assert np.isnan(draws.g[0, :, singles:]).all()
     return float(max(errors))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from definetti.model.factors import FactorGraph, factor_graph
+from definetti.model.graph.factors import FactorGraph, factor_graph
 
 DIFFER = [[0.0, 1.0], [1.0, 0.0]]
 SAME = [[1.0, 0.0], [0.0, 1.0]]

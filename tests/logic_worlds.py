@@ -7,7 +7,7 @@ from itertools import product
 
 import numpy as np
 
-from definetti.model.logic import (
+from definetti.model.logic.theory import (
     And,
     Atom,
     Constant,
@@ -227,6 +227,6 @@ def marginals(model: MarkovLogic) -> dict[Ground, float]:
 
 
 def atoms_in(f: Formula) -> Iterator[Atom]:
-    from definetti.model.formulas import atoms as walk
+    from definetti.model.logic.formulas import atoms as walk
 
     return walk(f)

@@ -7,9 +7,9 @@ from itertools import product
 
 import numpy as np
 
-from definetti.model.factors import FactorGraph
-from definetti.model.formulas import holds
-from definetti.model.logic import MarkovLogic
+from definetti.model.graph.factors import FactorGraph
+from definetti.model.logic.formulas import holds
+from definetti.model.logic.theory import MarkovLogic
 
 State = dict[tuple[str, tuple[int, ...]], bool]
 

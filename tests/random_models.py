@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 from hypothesis import strategies as st
 
-from definetti.model.factors import FactorGraph, factor_graph
+from definetti.model.graph.factors import FactorGraph, factor_graph
 
 ENTRIES = [0.0, 0.25, 0.5, 1.0, 1.0, 1.0, 2.0, 3.0, 7.5]
 

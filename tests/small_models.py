@@ -7,8 +7,8 @@ import itertools
 import numpy as np
 from hypothesis import strategies as st
 
-from definetti.model.factors import FactorGraph, factor_graph
-from definetti.symmetry.factors import Symmetries
+from definetti.model.graph.factors import FactorGraph, factor_graph
+from definetti.symmetry.graph.group import GraphSymmetries
 
 
 @st.composite
@@ -85,7 +85,7 @@ def moved(states: np.ndarray, model: FactorGraph, element: np.ndarray) -> np.nda
     return out
 
 
-def dense(group: Symmetries) -> list[np.ndarray]:
+def dense(group: GraphSymmetries) -> list[np.ndarray]:
     """The generators as dense permutations of literals."""
     out = []
     for points, images in group.group.generators:
@@ -95,7 +95,7 @@ def dense(group: Symmetries) -> list[np.ndarray]:
     return out
 
 
-def all_elements(group: Symmetries) -> np.ndarray:
+def all_elements(group: GraphSymmetries) -> np.ndarray:
     """Every element of a small group, by closing its generators."""
     one = tuple(range(int(group.model.literal_start[-1])))
     found, frontier = {one}, [one]

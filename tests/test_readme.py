@@ -71,3 +71,10 @@ def test_console(folder: Path) -> None:
 def test_files_that_it_names_exist() -> None:
     for target in re.findall(r"\]\(([^)]+)\)", TEXT):
         assert (ROOT / target).exists(), target
+
+
+def test_every_example_is_listed() -> None:
+    """`examples/README.md` has a row for every file beside it, and no other."""
+    text = (ROOT / "examples" / "README.md").read_text(encoding="utf-8")
+    listed = set(re.findall(r"^\| `([^`]+)` \|", text, flags=re.MULTILINE))
+    assert listed == {file.name for file in (ROOT / "examples").iterdir() if file.is_file()} - {"README.md"}

@@ -14,15 +14,17 @@ from pathlib import Path
 from types import ModuleType
 
 import numpy as np
+from numba.core.dispatcher import Dispatcher
 from random_models import brute_force
 
-from definetti.model.factors import FactorGraph
-from definetti.model.simplify import simplify
-from definetti.samplers import fields, tables
-from definetti.samplers.blocks import slots_of
+from definetti.model.graph.factors import FactorGraph
+from definetti.model.graph.simplify import simplify
+from definetti.samplers.graph import fields, tables
+from definetti.samplers.graph.lanes import slots_of
 from definetti.samplers.kernels import fields as field_kernels
+from definetti.samplers.kernels import rng
 from definetti.samplers.kernels import tables as table_kernels
-from definetti.symmetry.factors import none
+from definetti.symmetry.graph.group import none
 
 WHOLE = 2**48
 KERNELS = ("narrow", "wide", "tables")
@@ -35,13 +37,14 @@ LOOPS = {
     "shuffled",
     "with_replacement",
 }
+NJIT = "from definetti.samplers.kernels.compiling import njit"
 PLAIN_NJIT = "def njit(**options):\n    return lambda function: function"
 
 
 def uncompiled(module: ModuleType, *changes: tuple[str, str]) -> ModuleType:
     """A fresh copy of a module as plain Python, with `changes` (old text, new text) made to its source."""
     assert module.__file__ is not None
-    text = Path(module.__file__).read_text(encoding="utf-8").replace("from numba import njit", PLAIN_NJIT)
+    text = Path(module.__file__).read_text(encoding="utf-8").replace(NJIT, PLAIN_NJIT)
     for old, new in changes:
         assert text.count(old) >= 1, f"the source of {module.__name__} no longer contains {old!r}"
         text = text.replace(old, new)
@@ -49,6 +52,9 @@ def uncompiled(module: ModuleType, *changes: tuple[str, str]) -> ModuleType:
     copy.__dict__["__file__"] = module.__file__
     sys.modules[copy.__name__] = copy  # dataclasses look there for their module
     exec(compile(text, module.__file__, "exec"), copy.__dict__)
+    for name, value in list(copy.__dict__.items()):  # what kernels share is imported compiled
+        if isinstance(value, Dispatcher):
+            setattr(copy, name, getattr(uncompiled(rng), value.__name__))
     for name in LOOPS & copy.__dict__.keys():  # integers overflow on purpose
         setattr(copy, name, np.errstate(over="ignore")(getattr(copy, name)))
     return copy
@@ -254,7 +260,7 @@ def wide_probability(kernels: ModuleType, threshold: int) -> int:
     most = 2**kernels.FURTHER - 1
     ones_at_tie = set()
     for further in {0, max(rest - 1, 0), min(rest, most), most}:
-        kernels.next_word = lambda stream, further=further: np.uint64(further << (64 - kernels.FURTHER))
+        kernels.stream_word = lambda stream, further=further: np.uint64(further << (64 - kernels.FURTHER))
         firsts = np.arange(2**kernels.BITS).reshape(-1, 64 * fields.WORDS)
         drawn = np.concatenate([_drawn(kernels, top, rest, first) for first in firsts])
         assert drawn[top] == (further < rest)

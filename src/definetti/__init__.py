@@ -14,21 +14,32 @@ __version__ = "0.1.0"
 #: replace the function.
 _HOMES = {
     "read": "definetti.readers.reading",
-    "symmetries": "definetti.symmetry.factors",
-    "marginals": "definetti.estimators.run",
-    "exact": "definetti.solvers.choose",
-    "count_distribution": "definetti.solvers.lifted_cardinality",
-    "ground": "definetti.model.ground",
-    "factor_graph": "definetti.model.factors",
-    "FactorGraph": "definetti.model.factors",
-    "MarkovLogic": "definetti.model.logic",
+    "markov_logic": "definetti.readers.reading",
+    "write": "definetti.readers.writing",
+    "symmetries": "definetti.symmetry.find",
+    "marginals": "definetti.inference.marginals",
+    "exact": "definetti.solvers.exact",
+    "count_distribution": "definetti.solvers.lifted.cardinality",
+    "save": "definetti.store",
+    "load": "definetti.store",
+    "ground": "definetti.model.logic.ground",
+    "factor_graph": "definetti.model.graph.factors",
+    "FactorGraph": "definetti.model.graph.factors",
+    "MarkovLogic": "definetti.model.logic.theory",
     "Marginals": "definetti.model.marginals",
     "Estimate": "definetti.model.marginals",
+    "OrbitRow": "definetti.model.marginals",
+    "Comparison": "definetti.model.compare",
+    "Symmetries": "definetti.symmetry.protocol",
+    "GraphSymmetries": "definetti.symmetry.graph.group",
+    "RenamingSymmetries": "definetti.symmetry.logic.renaming",
+    "Progress": "definetti.samplers.protocol",
     "Gibbs": "definetti.samplers.gibbs",
-    "Blocks": "definetti.samplers.joint",
-    "SwendsenWang": "definetti.samplers.cluster",
-    "Tempering": "definetti.samplers.tempering",
+    "Blocks": "definetti.samplers.graph.block_gibbs",
+    "SwendsenWang": "definetti.samplers.graph.swendsen_wang",
+    "Tempering": "definetti.samplers.graph.tempering",
     "MCSat": "definetti.samplers.mcsat",
+    "LiftedSampler": "definetti.samplers.logic.lifted",
     "DefinettiError": "definetti.errors",
     "ModelError": "definetti.errors",
     "Notice": "definetti.errors",
@@ -51,22 +62,33 @@ if TYPE_CHECKING:
     from definetti.errors import TooLarge as TooLarge
     from definetti.errors import UnknownName as UnknownName
     from definetti.errors import Unsatisfiable as Unsatisfiable
-    from definetti.estimators.run import marginals as marginals
-    from definetti.model.factors import FactorGraph as FactorGraph
-    from definetti.model.factors import factor_graph as factor_graph
-    from definetti.model.ground import ground as ground
-    from definetti.model.logic import MarkovLogic as MarkovLogic
+    from definetti.inference.marginals import marginals as marginals
+    from definetti.model.compare import Comparison as Comparison
+    from definetti.model.graph.factors import FactorGraph as FactorGraph
+    from definetti.model.graph.factors import factor_graph as factor_graph
+    from definetti.model.logic.ground import ground as ground
+    from definetti.model.logic.theory import MarkovLogic as MarkovLogic
     from definetti.model.marginals import Estimate as Estimate
     from definetti.model.marginals import Marginals as Marginals
+    from definetti.model.marginals import OrbitRow as OrbitRow
+    from definetti.readers.reading import markov_logic as markov_logic
     from definetti.readers.reading import read as read
-    from definetti.samplers.cluster import SwendsenWang as SwendsenWang
+    from definetti.readers.writing import write as write
     from definetti.samplers.gibbs import Gibbs as Gibbs
-    from definetti.samplers.joint import Blocks as Blocks
+    from definetti.samplers.graph.block_gibbs import Blocks as Blocks
+    from definetti.samplers.graph.swendsen_wang import SwendsenWang as SwendsenWang
+    from definetti.samplers.graph.tempering import Tempering as Tempering
+    from definetti.samplers.logic.lifted import LiftedSampler as LiftedSampler
     from definetti.samplers.mcsat import MCSat as MCSat
-    from definetti.samplers.tempering import Tempering as Tempering
-    from definetti.solvers.choose import exact as exact
-    from definetti.solvers.lifted_cardinality import count_distribution as count_distribution
-    from definetti.symmetry.factors import symmetries as symmetries
+    from definetti.samplers.protocol import Progress as Progress
+    from definetti.solvers.exact import exact as exact
+    from definetti.solvers.lifted.cardinality import count_distribution as count_distribution
+    from definetti.store import load as load
+    from definetti.store import save as save
+    from definetti.symmetry.find import symmetries as symmetries
+    from definetti.symmetry.graph.group import GraphSymmetries as GraphSymmetries
+    from definetti.symmetry.logic.renaming import RenamingSymmetries as RenamingSymmetries
+    from definetti.symmetry.protocol import Symmetries as Symmetries
 
 
 def __getattr__(name: str) -> Any:

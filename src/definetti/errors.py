@@ -7,8 +7,13 @@ What leaves an answer in doubt is not an error but a `Notice`, kept beside the a
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterable
 from dataclasses import dataclass
+from difflib import get_close_matches
+from itertools import islice
 from pathlib import Path
+
+from definetti import show
 
 #: Set by Ctrl-C on the command line. An exception raised in a callback of the compiler is lost: loops look here too.
 INTERRUPTED = threading.Event()
@@ -19,7 +24,21 @@ FAILURES = frozenset({"not-mixed", "divided", "frozen", "few-samples"})
 
 @dataclass(frozen=True)
 class Notice:
-    """A warning that belongs to a result: `kind` is one of the words of the JSON contract."""
+    """A warning that belongs to a result.
+
+    Attributes
+    ----------
+    kind : str
+        One word, such as "not-mixed" or "time-limit"; `fails` says whether the numbers cannot be trusted.
+    message : str
+        What happened, and what to do.
+
+    Examples
+    --------
+    >>> import definetti as dft
+    >>> dft.Notice("not-mixed", "the chains disagree").fails
+    True
+    """
 
     kind: str
     message: str
@@ -27,6 +46,22 @@ class Notice:
     @property
     def fails(self) -> bool:
         return self.kind in FAILURES
+
+
+MOST_COMPARED = 10_000  # names that are compared with one that is not known
+
+
+def suggestion(name: str, known: Iterable[str], otherwise: str | None = None) -> str:
+    """The end of a message about an unknown name: the names that were probably meant; else the first that there are,
+    or `otherwise`."""
+    names = list(islice(known, MOST_COMPARED))
+    same = [other for other in names if other.lower() == name.lower()]
+    close = list(dict.fromkeys([*same, *get_close_matches(name, names, 3, 0.6)]))[:3]
+    if close:
+        return f"; did you mean {' or '.join(close)}?"
+    if otherwise is not None:
+        return otherwise
+    return f"; known are {', '.join(names[:8])}" if names else ""
 
 
 class DefinettiError(Exception):
@@ -76,9 +111,40 @@ class SymmetryError(DefinettiError):
 
 
 class TooLarge(DefinettiError):
-    """The work was refused before memory was taken. `size` and `limit` are in the unit that `what` names."""
+    """The work was refused before memory was taken: one sentence with the size, the limit and the cure.
 
-    def __init__(self, what: str, size: float, limit: float, cure: str) -> None:
-        self.what, self.size, self.limit, self.cure = what, size, limit, cure
-        shown = min(size, 1e300)  # an exact integer may be larger than any float
-        super().__init__(f"too large: {what} is {shown:.4g}, the limit is {limit:.4g}; {cure}")
+    Parameters
+    ----------
+    what : str
+        What is too large: "the number of ground atoms", or, with a unit, what would need so much: "elimination".
+    size, limit : float
+        In the unit. A size may be infinite, or an integer beyond any float.
+    cure : str
+        What the user can do.
+    unit : str
+        "table entries", "conflicts"; sizes in "bytes" are shown as 3.2 GB.
+    at_least : bool
+        The size is a lower bound: counting stopped at the limit.
+    """
+
+    def __init__(
+        self, what: str, size: float, limit: float, cure: str, *, unit: str = "", at_least: bool = False
+    ) -> None:
+        self.what, self.size, self.limit, self.cure, self.unit, self.at_least = what, size, limit, cure, unit, at_least
+        super().__init__(
+            f"too large: {self.finding}, the limit is {show.amount(limit, unit if unit == 'bytes' else '')}; {cure}"
+        )
+
+    @property
+    def finding(self) -> str:
+        """What is too large and how large it is, without the limit: for messages that explain a choice."""
+        bound = "at least " if self.at_least else ""
+        return f"{self.what} {'needs' if self.unit else 'is'} {bound}{show.amount(self.size, self.unit)}"
+
+
+class Undecided(TooLarge):
+    """A search used up its budget without an answer."""
+
+    def __init__(self, what: str, limit: int, unit: str, cure: str) -> None:
+        super().__init__(what, limit, limit, cure, unit=unit, at_least=True)
+        self.args = (f"undecided: {what} had no answer after {show.amount(limit, unit)}, the limit; {cure}",)

@@ -64,6 +64,26 @@ def large(value: int) -> str:
     return f"{'-' if value < 0 else ''}{text[0]}.{text[1:4]}e+{len(text) - 1}"
 
 
+def amount(value: float, unit: str = "") -> str:
+    """A count with its unit, in plain words: 12,000 states, 3.2 GB, about 10^20 table entries."""
+    if unit == "bytes":
+        return size(value)
+    if value == math.inf:
+        text = "more than 10^300"
+    elif value >= 10**15:
+        text = f"about 10^{math.floor(math.log10(value) + 1e-9)}"
+    else:
+        text = f"{math.ceil(value):,}"
+    return f"{text} {unit}".rstrip()
+
+
+def power_of_two(bits: float) -> str:
+    """2^bits, readable at any size: 4,096, 2^40, 10^782."""
+    if bits < 20:
+        return f"{round(2**bits):,}"
+    return f"2^{bits:.0f}" if bits < 64 and bits == int(bits) else f"10^{math.floor(bits * math.log10(2))}"
+
+
 def digits(value: int) -> str:
     """All digits of an integer. Python's own `str` refuses past 4,300 of them, and the order of a group has more."""
     if value < 0:

@@ -1,8 +1,8 @@
 """Result files: written by suffix (.json, .csv, .parquet), and read back with those that other programs write.
 
-A `.json` is the object of the command line's `--json` with every orbit; `.csv` and `.parquet` have one row per
-variable, and one per value for variables with more than two. An answer that failed a diagnostic has a last column
-that says which, beside every number. Files appear whole or not at all.
+A `.json` is the object of the command line's `--json` with every orbit; `.csv` and `.parquet` have one row per query
+and one per variable (the column `kind` says which), and one per value for variables with more than two. An answer
+that failed a diagnostic has a last column that says which, beside every number. Files appear whole or not at all.
 """
 
 from __future__ import annotations
@@ -13,21 +13,47 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from definetti.errors import FAILURES, DefinettiError, ModelError, Notice, ParseError
-from definetti.files import write_atomically
-from definetti.model.marginals import Estimate, Marginals, Saved
+from definetti.files import read_text, write_atomically
+from definetti.model.marginals import FIELDS, Estimate, Marginals, Saved, fields
 
-COLUMNS = ("variable", "value", "probability", "mcse", "rhat", "ess", "orbit_size")
+COLUMNS = ("kind", "variable", "value", "probability", "mcse", "half_width", "rhat", "ess", "orbit_size", "trusted")
 DOUBTFUL = (*COLUMNS, "warnings")  # where a diagnostic failed: numbers go nowhere without their warning
-FIELDS = ("probability", "mcse", "rhat", "ess")
 SUFFIXES = (".json", ".csv", ".parquet")
 
 
 def save(marginals: Marginals, path: str | Path) -> Path:
-    """Write the answer in the format that the suffix names."""
+    """Write an answer in the format that the suffix names. The file appears whole or not at all.
+
+    Parameters
+    ----------
+    marginals : Marginals
+        The answer.
+    path : path
+        A .json (every orbit and query), .csv or .parquet file (every variable and query).
+
+    Returns
+    -------
+    Path
+        The file.
+
+    Raises
+    ------
+    ModelError
+        For another suffix, or a place that cannot be written to.
+
+    Examples
+    --------
+    >>> import tempfile, definetti as dft
+    >>> p = dft.exact(dft.factor_graph([2, 2], [([0, 1], [[3, 1], [1, 2]])]))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     print(dft.save(p, f"{folder}/p.csv").read_text().splitlines()[0])
+    kind,variable,value,probability,mcse,half_width,rhat,ess,orbit_size,trusted
+    """
     path = Path(path)
     check_suffix(path)
     if path.suffix == ".json":
@@ -49,11 +75,11 @@ def check_suffix(path: str | Path) -> None:
 
 
 def write_csv(marginals: Marginals, path: str | Path) -> None:
-    """Columns variable, value, probability, mcse, rhat, ess, orbit_size; empty where there is no number."""
-    text = io.StringIO()
+    """The `COLUMNS`; empty where there is no number."""
+    text, at = io.StringIO(), COLUMNS.index("trusted")
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(_columns(marginals))
-    writer.writerows(_rows(marginals))
+    writer.writerows([*row[:at], str(row[at]).lower(), *row[at + 1 :]] for row in _rows(marginals))
     write_atomically(path, text.getvalue())
 
 
@@ -62,8 +88,9 @@ def write_parquet(marginals: Marginals, path: str | Path) -> None:
     pyarrow, parquet = _pyarrow()
     heads = _columns(marginals)
     columns = list(zip(*_rows(marginals), strict=True)) or [()] * len(heads)
-    kinds = [pyarrow.string(), pyarrow.int32(), *[pyarrow.float64()] * 4, pyarrow.int64(), pyarrow.string()]
-    arrays = [pyarrow.array(column, type=kind) for column, kind in zip(columns, kinds[: len(heads)], strict=True)]
+    text, numbers = pyarrow.string(), [pyarrow.float64()] * len(FIELDS)
+    types = [text, text, pyarrow.int32(), *numbers, pyarrow.int64(), pyarrow.bool_(), text]
+    arrays = [pyarrow.array(column, type=kind) for column, kind in zip(columns, types[: len(heads)], strict=True)]
     table = pyarrow.table(dict(zip(heads, arrays, strict=True)))
     sink = io.BytesIO()
     parquet.write_table(table, sink)
@@ -75,23 +102,22 @@ def _columns(marginals: Marginals) -> tuple[str, ...]:
 
 
 def _rows(marginals: Marginals) -> Iterator[tuple[Any, ...]]:
+    """Queries first, as the terminal shows them."""
     kinds = " ".join(sorted({notice.kind for notice in marginals.notices if notice.fails}))
-    doubt = (kinds,) if kinds else ()
-    for name, estimate in marginals.variables():
+    doubt = (False, kinds) if kinds else (True,)
+    asked = (("query", text, estimate) for text, estimate in marginals.queries.items())
+    every = (("variable", name, estimate) for name, estimate in marginals.variables())
+    for kind, name, estimate in chain(asked, every):
+        numbers = fields(estimate).values()
         if isinstance(estimate.probability, list):
-            for value, probability in enumerate(estimate.probability):
-                rest = (_number(_at(getattr(estimate, field), value)) for field in FIELDS[1:])
-                yield name, value, probability, *rest, estimate.orbit_size, *doubt
+            for value in range(len(estimate.probability)):
+                yield kind, name, value, *(_at(number, value) for number in numbers), estimate.orbit_size, *doubt
         else:
-            yield name, None, *(_number(getattr(estimate, field)) for field in FIELDS), estimate.orbit_size, *doubt
+            yield kind, name, None, *numbers, estimate.orbit_size, *doubt
 
 
 def _at(value: Any, place: int) -> Any:
     return value[place] if isinstance(value, list) else value
-
-
-def _number(value: float | None) -> float | None:
-    return value if value is not None and math.isfinite(value) else None
 
 
 def _pyarrow() -> tuple[Any, Any]:
@@ -106,21 +132,39 @@ def _pyarrow() -> tuple[Any, Any]:
 # --- reading -------------------------------------------------------------------------------------------------
 
 
-def read_result(path: str | Path) -> Saved:
-    """Names → estimates, from our .json, .csv and .parquet, a UAI .MAR file, or an Alchemy result file.
+def load(path: str | Path) -> Saved:
+    """An answer from a file that `save` wrote, a UAI .MAR file, or an Alchemy result file.
 
     A .json gives its queries, and each orbit under the name of its representative. Files of other programs carry no
-    error bars: their mcse is None. The diagnostics that failed come with the answer.
+    error bars: their mcse is None.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+
+    Returns
+    -------
+    Saved
+        A mapping from names to estimates, with the diagnostics that failed.
+
+    Raises
+    ------
+    ParseError
+        For a file that is none of these, with its place.
+
+    Examples
+    --------
+    >>> import tempfile, definetti as dft
+    >>> p = dft.exact(dft.factor_graph([2, 2], [([0, 1], [[3, 1], [1, 2]])]))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     p.compare(dft.load(dft.save(p, f"{folder}/p.json"))).agrees
+    True
     """
     path = Path(path)
     if path.suffix == ".parquet":
         return _from_parquet(path)
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise ModelError(f"cannot read {path}: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise ParseError("not a text file (UTF-8)", path=path) from None
+    text = read_text(path)
     if path.suffix == ".json":
         found = _from_json(text, path)
     elif path.suffix == ".csv":
@@ -143,9 +187,8 @@ def _from_json(text: str, path: Path) -> Saved:
     except RecursionError:
         raise ParseError("nested too deeply", path=path) from None
     try:
-        times = _checked(dict(content.get("run") or {}).get("quantile"))
-        orbits = {row["representative"]: _estimate(row, row["size"], times) for row in content["orbits"]}
-        asked = {name: _estimate(row, row["orbit_size"], times) for name, row in content["queries"].items()}
+        orbits = {row["representative"]: _estimate(row, row["size"]) for row in content["orbits"]}
+        asked = {name: _estimate(row, row["orbit_size"]) for name, row in content["queries"].items()}
         notices = tuple(Notice(str(row["kind"]), str(row["message"])) for row in content.get("warnings") or ())
         return Saved(orbits | asked, _covered(orbits, asked), notices)
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
@@ -158,16 +201,18 @@ def _covered(orbits: Mapping[str, Estimate], asked: Mapping[str, Estimate]) -> d
     return {name: max(1, row.orbit_size - by_name[repr(row)]) for name, row in orbits.items()}
 
 
-def _estimate(row: Mapping[str, Any], size: Any, quantile: float | None = None) -> Estimate:
+def _estimate(row: Mapping[str, Any], size: Any) -> Estimate:
     probability, *rest = (_checked(row[field]) for field in FIELDS)
     values = probability if isinstance(probability, list) else [probability]
     if not all(p is not None and 0 <= p <= 1 for p in values):
         raise ValueError
-    mcse = rest[0]
-    width = None
-    if quantile is not None and mcse is not None:
-        width = [e and e * quantile for e in mcse] if isinstance(mcse, list) else mcse * quantile
-    return Estimate(probability, *rest, orbit_size=int(size), half_width=width)
+    return _made(probability, *rest, size=size)
+
+
+def _made(probability: Any, mcse: Any, half_width: Any, rhat: Any, ess: Any, size: Any) -> Estimate:
+    """Half-widths equal to the errors are those of an answer without error, or without error bars."""
+    width = None if half_width == mcse else half_width
+    return Estimate(probability, mcse, rhat, ess, orbit_size=int(size), half_width=width)
 
 
 def _checked(value: Any) -> Any:
@@ -186,17 +231,17 @@ def _from_csv(text: str, path: Path) -> Saved:
         head = next(reader, [])
         if tuple(head) not in (COLUMNS, DOUBTFUL):
             raise ParseError(f"expected the columns {','.join(COLUMNS)}", path=path, line=1)
-        rows, doubts = [], set()
+        rows, doubts, last = [], set(), COLUMNS.index("trusted")
         for row in reader:
             if len(row) != len(head):
                 message = f"expected {len(head)} fields, found {len(row)}"
                 raise ParseError(message, path=path, line=reader.line_num)
             doubts.update(row[len(COLUMNS) :])
             try:
-                value, *numbers = (None if field == "" else _checked(float(field)) for field in row[1 : len(COLUMNS)])
+                value, *numbers = (None if field == "" else _checked(float(field)) for field in row[2:last])
                 if numbers[0] is None or not 0 <= numbers[0] <= 1 or numbers[-1] is None:
                     raise ValueError
-                rows.append((row[0], value, *numbers))
+                rows.append((row[0], row[1], value, *numbers))
             except ValueError:
                 message = "expected numbers, with a probability between 0 and 1"
                 raise ParseError(message, path=path, line=reader.line_num, column=1, source=",".join(row)) from None
@@ -220,25 +265,25 @@ def _from_parquet(path: Path) -> Saved:
         raise
     except Exception as error:  # pyarrow has errors of its own kinds
         raise ModelError(f"cannot read {path}: {error}") from None
-    rows = zip(*(table[column] for column in COLUMNS), strict=True)
+    rows = zip(*(table[column] for column in COLUMNS[:-1]), strict=True)
     return Saved(_from_rows(rows), notices=_said(str(doubt) for doubt in table.get(DOUBTFUL[-1], ())))
 
 
 def _from_rows(rows: Iterable[tuple[Any, ...]]) -> dict[str, Estimate]:
-    """Rows with a value belong together, one list per variable."""
+    """Rows with a value belong together, one list per variable. A query that is a variable has its answer."""
     found: dict[str, Estimate] = {}
-    several: dict[str, list[tuple[Any, ...]]] = {}
-    for name, value, *numbers, size in rows:
+    several: dict[tuple[str, str], list[tuple[Any, ...]]] = {}
+    for kind, name, value, *numbers, size in rows:
         if value is None:
-            found[name] = Estimate(*numbers, orbit_size=int(size))
+            found[name] = _made(*numbers, size=size)
         else:
-            several.setdefault(name, []).append((value, *numbers, size))
+            several.setdefault((kind, name), []).append((value, *numbers, size))
             found.setdefault(name, Estimate(0.0))  # keeps the place
-    for name, parts in several.items():
+    for (_, name), parts in several.items():
         values, *lists, sizes = (list(column) for column in zip(*sorted(parts, key=lambda part: part[0]), strict=True))
         if values != list(range(len(values))):
             raise ModelError(f"{name} needs one row for each of its values 0, 1, …; found {values}")
-        found[name] = Estimate(*lists, orbit_size=int(sizes[0]))
+        found[name] = _made(*lists, size=sizes[0])
     return found
 
 

@@ -7,17 +7,17 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-import relational_theories as th
-from relational_worlds import chances
+from plain_kernels import plain_model, start
+from relational_worlds import chances, dense_log_density
 
+from definetti.constraints.logic.forced_atoms import with_forced_atoms
+from definetti.constraints.logic.ties import Image, ties
 from definetti.errors import Unsatisfiable
-from definetti.model.atom_ties import Image, ties
-from definetti.model.settle import settled
-from definetti.readers.mln import read_mln_text
-from definetti.samplers.kernels.relational_known import pack, unpack
-from definetti.samplers.relational import compile_model
-from definetti.samplers.relational_tied import spread
-from definetti.symmetry.logic import renaming
+from definetti.readers.logic.mln import read_mln_text
+from definetti.samplers.logic.engine import advance
+from definetti.samplers.logic.known_bits import pack, unpack
+from definetti.samplers.logic.tied_sites import spread
+from definetti.symmetry.logic.renaming import renaming
 
 GRAPH = "E(node,node)\nP(node)\nE(x,y) => E(y,x).\n"
 TRIANGLES = "-0.4 E(x,y)\n0.3 E(x,y) ^ E(y,z) ^ E(z,x)\n"
@@ -37,7 +37,8 @@ THEORIES = {
 
 
 def theory(name: str, n: int = 4):
-    return settled(read_mln_text("node = {" + ",".join(f"N{i + 1}" for i in range(n)) + "}\n" + THEORIES[name]))
+    nodes = ",".join(f"N{i + 1}" for i in range(n))
+    return with_forced_atoms(read_mln_text("node = {" + nodes + "}\n" + THEORIES[name]))
 
 
 def soft(model):
@@ -79,7 +80,7 @@ def test_what_is_tied():
 @pytest.mark.parametrize("short", [0, 4])
 def test_conditionals_of_classes(name, short):
     model = theory(name)
-    r = compile_model(model, {}, plain=True, short=short)
+    r = plain_model(model, {}, short=short)
     assert r.tied
     rng = np.random.default_rng(5)
     for _ in range(3):
@@ -90,15 +91,15 @@ def test_conditionals_of_classes(name, short):
             known = r.known[p].mask
             barred = np.zeros(model.shape(p), bool) if known is None else unpack(known, model.shape(p))
             for at in np.argwhere(~barred).tolist():
-                fields = [th.dense_log_density(soft(model), flipped(r, state, p, tuple(at), v)) for v in (False, True)]
+                fields = [dense_log_density(soft(model), flipped(r, state, p, tuple(at), v)) for v in (False, True)]
                 expected = 1 / (1 + np.exp(fields[0] - fields[1]))
                 assert chances(r, state, p, tuple(at))[0] == pytest.approx(expected, abs=1e-12)
 
 
 def test_equal_places_are_one():
-    r = compile_model(theory("graph"), {}, plain=True)
+    r = plain_model(theory("graph"), {})
     assert sorted(place.times for place in r.written.places[0]) == [2, 6]
-    r = compile_model(theory("unequal"), {}, plain=True)
+    r = plain_model(theory("unequal"), {})
     assert max(place.times for place in r.written.places[0]) == 6
 
 
@@ -107,9 +108,9 @@ def test_equal_places_are_one():
 def test_a_sweep_visits_each_class_once(name, scan):
     model = theory(name, 5)
     group = renaming(model)
-    r = compile_model(model, group.atom_orbits, plain=True, scan=scan)
-    chain = r.start(3)
-    assert r.advance(chain, 10**9, 1) == r.free_sites
+    r = plain_model(model, group.atom_orbits, scan=scan)
+    chain = start(r, 3)
+    assert advance(r, chain, 10**9, 1) == r.free_sites
     for p, images in r.tied.items():
         for image in images:
             expected = r.atoms(chain, p) == image.sign
@@ -121,7 +122,7 @@ def test_a_sweep_visits_each_class_once(name, scan):
 
 def test_marginals_match_enumeration():
     """Six nodes, 15 edges: all 2^15 graphs."""
-    from definetti.estimators.run import marginals
+    from definetti.inference.marginals import marginals
 
     text = (
         "node = {1,...,6}\n" + GRAPH.replace("P(node)\n", "") + "!E(x,x).\n-0.5 E(x,y)\n0.1 E(x,y) ^ E(y,z) ^ E(z,x)\n"
@@ -141,9 +142,9 @@ def test_marginals_match_enumeration():
 
 def test_a_given_start_must_respect_ties():
     model = theory("graph")
-    r = compile_model(model, {}, plain=True)
+    r = plain_model(model, {})
     wrong = np.zeros((4, 4), bool)
     wrong[0, 1] = True
     with pytest.raises(Unsatisfiable, match="given start"):
-        r.start(1, atoms={"E": wrong})
-    assert r.atoms(r.start(1, atoms={"E": wrong | wrong.T}), "E").sum() == 2
+        start(r, 1, atoms={"E": wrong})
+    assert r.atoms(start(r, 1, atoms={"E": wrong | wrong.T}), "E").sum() == 2

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from definetti.diagnose import half_width, lag_correlation, merged, standard_error, weighted_mean
+from definetti.diagnose import diagnose, half_width, lag_correlation, merged, rarity, standard_error, weighted_mean
 from definetti.estimators.auto import estimate as auto
 from definetti.estimators.control import estimate as control
-from definetti.estimators.folds import folds
+from definetti.estimators.control import folds
 from definetti.estimators.orbit import estimate as orbit
 from definetti.samplers.draws import Draws
 from definetti.samplers.tracking import Tracked, pick
@@ -75,6 +75,39 @@ def test_few_means_have_no_error() -> None:
     assert np.isnan(error).all()
     assert half_width(np.array([0.0, 1.0]), np.array([0.0, 3.0]))[0] == 0.0
     assert half_width(np.array([1.0]), np.array([3.0]))[0] == pytest.approx(3.182446)
+
+
+@pytest.mark.parametrize("chains", [1, 2, 8, 64])
+@pytest.mark.parametrize("events", [3, 6, 10, 30])
+def test_intervals_of_rare_events_cover(events: int, chains: int) -> None:
+    """Poisson counts of so many events in a run. Of those that saw any, 93 % of the intervals hold (2,000 counts: a
+    coverage of 95 % falls below 93 % once in 50,000); at 30 events they are no wider than 1.2 times the true ones."""
+    rng = np.random.default_rng(chains)
+    x = rng.poisson(events / (32 * chains), size=(32, chains, 2000)).astype(float)
+    found = diagnose(x, np.full(32, 10), x, x**2, np.ones(2000))
+    met = x.any(axis=(0, 1))
+    half = half_width(found.mcse, found.dof)[met] * 32 * chains
+    assert (np.abs(x.sum(axis=(0, 1))[met] - events) <= half).mean() >= 0.93
+    assert events < 30 or np.median(half) <= 1.2 * 1.96 * np.sqrt(events)
+
+
+def test_rarity_counts_events_and_vanishes_for_normal_means() -> None:
+    x = np.zeros((32, 8, 4))
+    x[:3, 0, 0], x[:10, 1, 1], x[5, 5, 2] = 1.0, 1.0, 1e-300
+    np.testing.assert_allclose(1 / rarity(x)[:3], [3, 10, 1], rtol=0.25)
+    assert rarity(x)[3] == 0.0
+    assert rarity(np.random.default_rng(1).normal(size=(256, 4000))).mean() < 0.2 / 85
+
+
+def test_a_fit_without_residual_has_the_error_of_its_events() -> None:
+    """20 events, all explained to rounding: half of one could have been of another kind."""
+    f = np.zeros((32, 8, 1))
+    f[::8, :5] = 1 / 40
+    left = np.full_like(f, 0.01) + 1e-16 * np.random.default_rng(1).normal(size=f.shape)
+    found = diagnose(left, np.full(32, 40), f, f, np.ones(1))
+    assert 0.6 < found.mcse[0] / (0.5 * f.mean() ** 2 / 20 / 0.01) < 1.7
+    plain = diagnose(f, np.full(32, 40), f, f, np.ones(1))
+    assert plain.mcse[0] == standard_error(f, np.full(32, 40))[0][0]  # draws as they are
 
 
 # --- fitted and chosen estimators -----------------------------------------------------------------------

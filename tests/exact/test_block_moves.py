@@ -20,21 +20,23 @@ from small_models import dense, moved
 from uncompiled import uncompiled
 
 import definetti as dft
+from definetti.constraints.graph.connectivity import regions, single_moves_connect
 from definetti.errors import ModelError, TooLarge, Unsatisfiable
-from definetti.model.factors import FactorGraph, factor_graph
-from definetti.model.simplify import simplify
-from definetti.samplers import chains, joint
-from definetti.samplers.blocks import slots_of
-from definetti.samplers.choose import UNDECIDED, choose
+from definetti.inference.graph.prepare import choose
+from definetti.inference.question import UNDECIDED
+from definetti.model.graph.factors import FactorGraph, factor_graph
+from definetti.model.graph.simplify import simplify
 from definetti.samplers.gibbs import Gibbs
-from definetti.samplers.joint import Blocks
-from definetti.samplers.kernels import joint as kernels
-from definetti.samplers.starts import starts
-from definetti.samplers.tables import Stuck
-from definetti.samplers.tempering import Tempering
-from definetti.solvers import join_tree
-from definetti.solvers.connectivity import regions, single_moves_connect
-from definetti.symmetry.factors import none, symmetries
+from definetti.samplers.graph import block_gibbs as joint
+from definetti.samplers.graph.block_gibbs import Blocks
+from definetti.samplers.graph.lanes import slots_of
+from definetti.samplers.graph.starts import starts
+from definetti.samplers.graph.tables import Stuck
+from definetti.samplers.graph.tempering import Tempering
+from definetti.samplers.kernels import block_gibbs as kernels
+from definetti.solvers.graph import join_tree
+from definetti.symmetry.find import symmetries
+from definetti.symmetry.graph.group import none
 
 TOLERANCE = 1e-12
 SOFT = [[1.0, 2.0], [3.0, 1.5]]
@@ -350,7 +352,7 @@ def test_memory_is_known_before_it_is_taken(monkeypatch: pytest.MonkeyPatch) -> 
     assert isinstance(block, joint.JointBlock)
     taken = block.state.nbytes + sum(a.nbytes for a in block._work) + sum(a.nbytes for a in block._sums)
     assert taken <= engine.memory(16, True) + 8 * engine.slots.count + model.n < 1.1 * taken
-    monkeypatch.setattr(chains, "available_memory", lambda: 1 << 10)
+    monkeypatch.setattr(joint, "available_memory", lambda: 1 << 10)
     with pytest.raises(TooLarge, match="the factors of blocks"):
         Blocks().engine(model, engine.slots)
 
@@ -389,7 +391,7 @@ def test_random_scan_is_refused() -> None:
 @pytest.mark.parametrize("seed", range(30))
 def test_auto_reaches_every_state_where_that_is_decided(seed: int) -> None:
     """On small random hard models auto's kernel is irreducible: Gibbs only where the legal states are connected."""
-    from definetti.model.ties import untie
+    from definetti.constraints.graph.contract import contract
 
     rng = np.random.default_rng(seed)
     cards = rng.integers(2, 4, size=5).tolist()
@@ -398,7 +400,7 @@ def test_auto_reaches_every_state_where_that_is_decided(seed: int) -> None:
         scope = rng.permutation(5)[: rng.integers(2, 4)].tolist()
         factors.append((scope, (rng.random([cards[i] for i in scope]) < 0.5).astype(float)))
     try:
-        core = untie(factor_graph(cards, factors)).core
+        core = contract(factor_graph(cards, factors)).core
     except Unsatisfiable:
         return
     weights = brute_force(core)[1]

@@ -13,9 +13,9 @@ import pytest
 
 from definetti.errors import ModelError, Notice
 from definetti.model.compare import compare
-from definetti.model.factors import factor_graph
+from definetti.model.graph.factors import factor_graph
 from definetti.model.marginals import Estimate, Marginals, OrbitRow, Variables
-from definetti.solvers.choose import exact
+from definetti.solvers.exact import exact
 
 
 def test_numbers_by_hand() -> None:
@@ -123,14 +123,14 @@ def test_few_degrees_of_freedom_make_a_difference_less_unlikely() -> None:
 
 def test_a_verdict_on_two_saved_runs_knows_their_degrees_of_freedom(tmp_path) -> None:
     import definetti as dft
-    from definetti.store import read_result, save
+    from definetti.store import load, save
 
     model = factor_graph({"a": 2, "b": 2}, [(("a", "b"), [[3.0, 1.0], [1.0, 2.0]])])
     paths = []
     for seed in (1, 2):
         run = dft.marginals(model, chains=4, sweeps=400, seed=seed, estimator="orbit")
         paths.append(save(run, tmp_path / f"{seed}.json"))
-    a, b = (read_result(path) for path in paths)
+    a, b = (load(path) for path in paths)
     e = next(iter(a.values()))
     assert e.half_width > 1.97 * e.mcse
     assert compare(a, b).agrees
@@ -140,7 +140,7 @@ def test_averages_over_saved_orbits_are_over_variables(tmp_path: Path) -> None:
     """A .json has one row per orbit: an orbit of 3 weighs three times one of 1, whichever file has it, and a variable
     that was asked for by name is not counted twice."""
     import definetti as dft
-    from definetti.store import read_result, save
+    from definetti.store import load, save
 
     weights, other = [[3.0, 1.0], [1.0, 2.0]], [[2.0, 1.0], [1.0, 2.0]]
     names = {"hub": 2, "a": 2, "b": 2, "c": 2}
@@ -151,7 +151,7 @@ def test_averages_over_saved_orbits_are_over_variables(tmp_path: Path) -> None:
             save(exact(model, queries, symmetries=dft.symmetries(model)), tmp_path / f"{k}.json")
             for k, model in enumerate((one, two))
         ]
-        found = compare(*(read_result(path) for path in paths))
+        found = compare(*(load(path) for path in paths))
         for figure in ("kl_ab", "kl_ba", "mse"):
             assert getattr(found, figure) == pytest.approx(getattr(whole, figure), rel=1e-12)
 
@@ -165,3 +165,11 @@ def test_an_answer_that_is_not_trusted_says_so_when_compared() -> None:
         assert found.agrees and "NOT TRUSTED: frozen" in repr(found) and "nothing moved" in repr(found)
         assert [w["kind"] for w in found.to_json()["warnings"]] == ["frozen"]
     assert "TRUSTED" not in repr(truth.compare(truth))
+
+
+def test_answers_with_errors_are_never_said_to_have_none() -> None:
+    """A difference of 1,000 errors: the chance of Student's t is below any float, and the score stays finite."""
+    sampled = {"X0": Estimate(0.5, 1e-4, 1.0, 500.0, half_width=1.96e-4 * 1.005)}
+    found = compare(sampled, {"X0": Estimate(0.4)})
+    assert not found.agrees and "both without error" not in found.verdict
+    assert found.rows[0].z is not None and np.isfinite(found.rows[0].z)

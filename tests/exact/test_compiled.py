@@ -7,18 +7,19 @@ import pytest
 from small_models import hard_pairs, hub, ising_ring, many_at_once, mean_field, potts_ring, triples
 from uncompiled import uncompiled
 
-from definetti.estimators.run import ask
-from definetti.model.factors import FactorGraph, factor_graph
-from definetti.samplers import chains as running
-from definetti.samplers.chains import Plan, Sampling
+from definetti.inference.graph.question import ask
+from definetti.model.graph.factors import FactorGraph, factor_graph
 from definetti.samplers.gibbs import Gibbs
+from definetti.samplers.graph import sampling as running
+from definetti.samplers.graph.sampling import GraphSampling
+from definetti.samplers.graph.tracking import BitFollower, Follower, Members
+from definetti.samplers.kernels import bit_counters as plane_kernels
 from definetti.samplers.kernels import fields as field_kernels
 from definetti.samplers.kernels import orders as order_kernels
-from definetti.samplers.kernels import planes as plane_kernels
 from definetti.samplers.kernels import tables as table_kernels
 from definetti.samplers.kernels import tuples as tuple_kernels
-from definetti.samplers.tracking import BitFollower, Follower, Members
-from definetti.symmetry.factors import symmetries
+from definetti.samplers.protocol import Plan
+from definetti.symmetry.find import symmetries
 
 PLAIN_PLANES = uncompiled(plane_kernels)
 PLAIN = {"fields": uncompiled(field_kernels), "tables": uncompiled(table_kernels)}
@@ -32,12 +33,12 @@ def deep() -> FactorGraph:
 
 def sampling(
     model: FactorGraph, scan: str, chains: int, queries: tuple[str, ...] = (), sweeps: int | None = 7, workers: int = 1
-) -> Sampling:
+) -> GraphSampling:
     question = ask(symmetries(model), queries, "orbit", 5)
     gibbs = Gibbs(scan)
     engine = gibbs.engine(question.group.model, question.slots)
     plan = Plan(chains, 2, sweeps, 5, workers)
-    return Sampling(question.group.model, gibbs, engine, question.statistics, plan)
+    return GraphSampling(question.group.model, gibbs, engine, question.statistics, plan)
 
 
 CASES = [
@@ -146,7 +147,7 @@ def test_compiled_tuples_equal_source() -> None:
     np.testing.assert_array_equal(hits[0][0], wanted)
 
 
-def finished(run: Sampling) -> list[np.ndarray]:
+def finished(run: GraphSampling) -> list[np.ndarray]:
     for _ in run.steps():
         pass
     draws = run.draws()

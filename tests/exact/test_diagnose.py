@@ -11,7 +11,7 @@ from small_models import mean_field
 import definetti as dft
 from definetti.diagnose import diagnose, split_rhat, standard_error, weighted_mean
 from definetti.errors import FAILURES
-from definetti.model.factors import factor_graph
+from definetti.model.graph.factors import factor_graph
 
 BATCHES, LENGTH = 32, 64
 

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from uncompiled import WHOLE, uncompiled, wide_probability
 
-from definetti.samplers.fields import _log_odds, _thresholds
-from definetti.samplers.gibbs import Orders
+from definetti.samplers.graph.fields import _log_odds, _thresholds
+from definetti.samplers.graph.lanes import Orders
 from definetti.samplers.kernels import fields as field_kernels
 from definetti.samplers.kernels import orders as order_kernels
 from definetti.samplers.kernels import tables as table_kernels

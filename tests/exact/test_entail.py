@@ -5,14 +5,14 @@ from __future__ import annotations
 import logic_worlds as lw
 import numpy as np
 import pytest
-from evidence_theories import theories
 from hypothesis import given, settings
 from logic_worlds import at
+from small_theories import evidence_theories
 
+from definetti.constraints.logic.forced_atoms import propagate_lifted
 from definetti.errors import Unsatisfiable
-from definetti.model.entail import entailed
-from definetti.model.logic import Not, Or, Predicate
-from definetti.symmetry.logic import renaming
+from definetti.model.logic.theory import Not, Or, Predicate
+from definetti.symmetry.logic.renaming import renaming
 
 ASTHMA = (Predicate("Asthma", ("person",)), *lw.SMOKERS)
 ASTHMA_FORMULAS = (
@@ -28,32 +28,32 @@ def asthma(n, known):
 
 def test_known_smokers_have_no_asthma_and_their_friends_neither():
     known = {"Smokes": [((0,), 1)], "Friends": [((1, 0), 1), ((0, 2), 1)]}
-    more = lw.observed(entailed(asthma(3, known)))
+    more = lw.observed(propagate_lifted(asthma(3, known)))
     assert more["Asthma", (0,)] == 0 and more["Cancer", (0,)] == 1 and more["Asthma", (1,)] == 0
     assert ("Asthma", (2,)) not in more and ("Smokes", (2,)) not in more
 
 
 def test_a_chain_of_facts_is_followed():
     known = {"Asthma": [((0,), 1)], "Friends": [((0, 1), 1)], "Cancer": [((2,), 0)]}
-    more = lw.observed(entailed(asthma(3, known)))
+    more = lw.observed(propagate_lifted(asthma(3, known)))
     assert more["Smokes", (0,)] == 0 and more["Smokes", (1,)] == 0 and more["Smokes", (2,)] == 0
     known["Smokes"] = [((1,), 1)]
     with pytest.raises(Unsatisfiable):
-        entailed(asthma(3, known))
+        propagate_lifted(asthma(3, known))
 
 
 def test_atoms_over_pairs():
-    more = lw.observed(entailed(asthma(3, {"Asthma": [((0,), 1)], "Smokes": [((1,), 1), ((2,), 1)]})))
+    more = lw.observed(propagate_lifted(asthma(3, {"Asthma": [((0,), 1)], "Smokes": [((1,), 1), ((2,), 1)]})))
     assert more["Friends", (0, 1)] == 0 == more["Friends", (0, 2)] and ("Friends", (1, 0)) not in more
 
 
-@given(theories(hard=True))
+@given(evidence_theories(hard=True))
 @settings(max_examples=60, deadline=None, derandomize=True)
 def test_what_is_forced_is_forced(model):
     free, state, log = lw.worlds(model)
     possible = np.isfinite(log)
     try:
-        more = entailed(model)
+        more = propagate_lifted(model)
     except Unsatisfiable:
         assert not possible.any()
         return
@@ -70,7 +70,7 @@ def test_what_is_forced_is_forced(model):
 def test_large_models():
     n = 1000
     known = lw.paper_evidence(n, 20)
-    more = entailed(asthma(n, known))
+    more = propagate_lifted(asthma(n, known))
     assert len(more.evidence["Cancer"].values) == 20
     assert len(more.evidence["Asthma"].values) >= 20
 
@@ -81,7 +81,7 @@ def test_hard_asthma_by_enumeration():
     known["Cancer"] = [((c,), 1) for c in range(4)]
     model = asthma(4, known)
     answers = lw.marginals(model)
-    group, before = renaming(entailed(model)), renaming(model)
+    group, before = renaming(propagate_lifted(model)), renaming(model)
     assert group.orbit_count < before.orbit_count
     for found in (group, before):
         for number in range(found.orbit_count):

@@ -11,14 +11,15 @@ from small_models import all_elements, hard_pairs, ising_ring, mean_field, moved
 from uncompiled import target
 
 import definetti as dft
-from definetti.estimators.assemble import with_events
-from definetti.estimators.run import Question, ask
-from definetti.estimators.samples import fold
-from definetti.model.factors import FactorGraph, factor_graph
+from definetti.inference.graph.assemble import with_events
+from definetti.inference.graph.question import GraphQuestion, ask
+from definetti.inference.samples import fold
+from definetti.model.graph.factors import FactorGraph, factor_graph
 from definetti.model.queries import parse_query
-from definetti.samplers.chains import Plan, Sampling
 from definetti.samplers.gibbs import Gibbs
-from definetti.symmetry.factors import symmetries
+from definetti.samplers.graph.sampling import GraphSampling
+from definetti.samplers.protocol import Plan
+from definetti.symmetry.find import symmetries
 
 MODELS = {
     "ring with flips": (ising_ring(4), ("X0=1 ^ X1=1", "X0=1 ^ X2=0 ^ X1=1")),
@@ -30,14 +31,14 @@ MODELS = {
 }
 
 
-def questions(name: str) -> tuple[Question, Question]:
+def questions(name: str) -> tuple[GraphQuestion, GraphQuestion]:
     """Asked of the orbit estimator, and of the standard one."""
     model, queries = MODELS[name]
     group = symmetries(model)
     return ask(group, queries, "orbit", 0), ask(group, queries, "standard", 0)
 
 
-def truths(question: Question, states: np.ndarray, probability: np.ndarray) -> np.ndarray:
+def truths(question: GraphQuestion, states: np.ndarray, probability: np.ndarray) -> np.ndarray:
     return probability @ indicators(question, states)
 
 
@@ -56,10 +57,10 @@ def test_lemma_1(name: str) -> None:
     f = folded(question, aim.states)
     for i in model.free.tolist():
         for q in range(model.literal_start[i], model.literal_start[i + 1]):
-            single = over_group[:, alone.names["statistic_of"][q]]
-            np.testing.assert_allclose(f[:, question.names["statistic_of"][q]], single, atol=1e-12)
-    joint = f[:, question.names["singles"] :]
-    np.testing.assert_allclose(joint, over_group[:, alone.names["singles"] :], atol=1e-12)
+            single = over_group[:, alone.columns.statistic_of[q]]
+            np.testing.assert_allclose(f[:, question.columns.statistic_of[q]], single, atol=1e-12)
+    joint = f[:, question.columns.singles :]
+    np.testing.assert_allclose(joint, over_group[:, alone.columns.singles :], atol=1e-12)
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -78,7 +79,7 @@ def test_orbit_estimator_is_unbiased_with_less_variance(name: str) -> None:
     smaller = 0
     for i in model.free.tolist():
         for v in range(int(model.cards[i])):
-            k, s = (question.names["statistic_of"][model.literal_start[i] + v] for question in (orbit, standard))
+            k, s = (question.columns.statistic_of[model.literal_start[i] + v] for question in (orbit, standard))
             truth = p[aim.states[:, i] == v].sum()
             assert p @ f_orbit[:, k] == pytest.approx(truth, abs=1e-12)
             assert p @ f_standard[:, s] == pytest.approx(truth, abs=1e-12)
@@ -86,7 +87,7 @@ def test_orbit_estimator_is_unbiased_with_less_variance(name: str) -> None:
             assert after <= before + 1e-12
             smaller += after < before - 1e-3
     assert smaller > 0
-    joint = [f[:, question.names["singles"] :] for f, question in ((f_orbit, orbit), (f_standard, standard))]
+    joint = [f[:, question.columns.singles :] for f, question in ((f_orbit, orbit), (f_standard, standard))]
     np.testing.assert_allclose(p @ joint[0], p @ joint[1], atol=1e-12)
     assert (variance(joint[0]) <= variance(joint[1]) + 1e-12).all()
 
@@ -98,13 +99,13 @@ def test_events_are_sums_of_their_tuples(name: str) -> None:
     assert aim is not None
     truth = dft.exact(model, queries)
     for question in questions(name):
-        joined = with_events(fold(aim.states[:, None], question, 0), question.events, question.names["singles"])
+        joined = with_events(fold(aim.states[:, None], question, 0), question.events, question.columns.singles)
         for k, text in enumerate(queries):
             query = parse_query(text, model)
             rows = {tuple(row) for row in query.satisfying.tolist()}
             holds = np.array([tuple(s[list(query.variables)].tolist()) in rows for s in aim.states])
             assert truth[text].probability == pytest.approx(aim.probability @ holds, abs=1e-12)
-            estimate = aim.probability @ joined.f[0][:, question.names["singles"] + k]
+            estimate = aim.probability @ joined.f[0][:, question.columns.singles + k]
             assert estimate == pytest.approx(truth[text].probability, abs=1e-12)
 
 
@@ -125,7 +126,7 @@ def test_example_1() -> None:
     assert group.order == 2 and group.orbit_of("smokes(A)") == ["smokes(A)", "smokes(B)"]
     question = ask(group, (), "orbit", 0)
     state = np.array([[1, 0, 1, 0]])
-    (weight,) = folded(question, state)[:, question.names["statistic_of"][1]] * 2
+    (weight,) = folded(question, state)[:, question.columns.statistic_of[1]] * 2
     assert weight == 1
     assert dft.marginals(state, ["smokes(A)"], model=model)["smokes(A)"].probability == 0.5
 
@@ -169,14 +170,14 @@ def test_conditionals_are_unbiased(name: str, copies: int) -> None:
         g[model.literal_start[i] : model.literal_start[i + 1]] = total
     known = ~np.isnan(g)
     alone = truths(standard, aim.states, aim.probability)
-    np.testing.assert_allclose(g[known], alone[standard.names["statistic_of"][known]], atol=1e-12)
-    gathered = np.bincount(orbit.names["statistic_of"][known], weights=g[known]) / orbit.statistics.sizes
+    np.testing.assert_allclose(g[known], alone[standard.columns.statistic_of[known]], atol=1e-12)
+    gathered = np.bincount(orbit.columns.statistic_of[known], weights=g[known]) / orbit.statistics.sizes
     np.testing.assert_allclose(gathered, truths(orbit, aim.states, aim.probability)[: len(gathered)], atol=1e-12)
 
 
-def run(question: Question, scan: str, chains: int, sweeps: int) -> Sampling:
+def run(question: GraphQuestion, scan: str, chains: int, sweeps: int) -> GraphSampling:
     gibbs, model = Gibbs(scan), question.group.model
-    return Sampling(
+    return GraphSampling(
         model, gibbs, gibbs.engine(model, question.slots), question.statistics, Plan(chains, 0, sweeps, 7, 1)
     )
 
@@ -195,7 +196,7 @@ def test_folding_the_slow_way(name: str, scan: str, chains: int) -> None:
 @pytest.mark.parametrize("scan", ["symmetric", "random"])
 def test_folding_many_sweeps(scan: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """More visits to a cell than a byte can count."""
-    monkeypatch.setattr("definetti.samplers.chains.BATCHES", 4)
-    monkeypatch.setattr("definetti.samplers.chains._most_batches", lambda count, chains: 1)
+    monkeypatch.setattr("definetti.samplers.graph.sampling.BATCHES", 4)
+    monkeypatch.setattr("definetti.samplers.graph.sampling._most_batches", lambda count, chains: 1)
     question = ask(symmetries(mean_field(5, -0.2, 0.1)), ("X0=1 ^ X1=0",), "orbit", 0)
     assert fold_error(question, run(question, scan, 18, 120), run(question, scan, 18, 120), 120) < 1e-12

@@ -8,17 +8,17 @@ from small_models import mean_field
 
 import definetti as dft
 from definetti.errors import Notice
-from definetti.estimators.events import MOST_MEMBERS, RANDOM_IMAGES, Event, build_event
+from definetti.inference.graph.events import MOST_MEMBERS, RANDOM_IMAGES, Event, build_event
 from definetti.model.queries import parse_query
-from definetti.symmetry.factors import Symmetries
+from definetti.symmetry.graph.group import GraphSymmetries
 
 
-def complete(n: int) -> Symmetries:
+def complete(n: int) -> GraphSymmetries:
     """All n variables interchangeable."""
     return dft.symmetries(mean_field(n, 0.05, field=0.2))
 
 
-def event_of(group: Symmetries, text: str) -> tuple[Event, list[Notice]]:
+def event_of(group: GraphSymmetries, text: str) -> tuple[Event, list[Notice]]:
     return build_event(parse_query(text, group.model), group, True, np.random.default_rng(1))
 
 

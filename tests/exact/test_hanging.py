@@ -9,16 +9,16 @@ from itertools import combinations
 import logic_worlds as lw
 import numpy as np
 import pytest
-from evidence_theories import theories
-from hypothesis import given, settings
+from atom_generators import atom_generators
+from hypothesis import given, reject, settings
 from logic_worlds import at
+from small_theories import evidence_theories
 
 from definetti.errors import Unsatisfiable
-from definetti.model.ground import ground
-from definetti.model.logic import And, Iff, Implies, Or, Predicate
-from definetti.symmetry.atom_generators import atom_generators
-from definetti.symmetry.factors import symmetries
-from definetti.symmetry.logic import renaming
+from definetti.model.logic.ground import ground
+from definetti.model.logic.theory import And, Iff, Implies, Or, Predicate
+from definetti.symmetry.find import symmetries
+from definetti.symmetry.logic.renaming import renaming
 
 
 def check(model):
@@ -68,7 +68,7 @@ def connected(count, edges):
     return sum(find(i) == i for i in range(count))
 
 
-@given(theories())
+@given(evidence_theories())
 @settings(max_examples=150, deadline=None, derandomize=True)
 def test_random_theories(model):
     check(model)
@@ -141,7 +141,7 @@ def test_the_figures_of_the_papers_evidence():
 def test_late_atoms_are_marked_some_rows_at_a_time(monkeypatch):
     group = renaming(lw.smokers(50, lw.paper_evidence(50, 3)))
     whole = group.late()
-    monkeypatch.setattr("definetti.symmetry.logic.CHUNK", 128)  # two rows of fifty
+    monkeypatch.setattr("definetti.symmetry.logic.renaming.CHUNK", 128)  # two rows of fifty
     pieces = group.late()
     assert set(whole) == set(pieces) and all(np.array_equal(whole[name], pieces[name]) for name in whole)
     for name, marked in whole.items():
@@ -150,10 +150,11 @@ def test_late_atoms_are_marked_some_rows_at_a_time(monkeypatch):
         assert [not group.is_core(name, tuples[k].tolist()) for k in free] == marked.ravel()[free].tolist()
 
 
-def test_large_models_with_evidence_are_fast():
+def test_large_models_with_evidence_are_fast(cpu_limit):
     n = 1000
-    group = renaming(lw.smokers(n, lw.paper_evidence(n, 20)))
-    assert group.seconds < 1.0 and group.orbit_count < 60
+    with cpu_limit(1.0):
+        group = renaming(lw.smokers(n, lw.paper_evidence(n, 20)))
+    assert group.orbit_count < 60
     assert int(group.sizes.sum()) == n * (n + 2) - sum(len(e.values) for e in group.model.evidence.values())
 
 
@@ -168,14 +169,14 @@ def test_joint_queries_move_with_their_constants_only_where_core():
     assert group.tuple_orbit([("person", a), ("person", 13)], atoms=hanging).size < 45
 
 
-@given(theories(most_free=14))
+@given(evidence_theories(most_free=14))
 @settings(max_examples=40, deadline=None, derandomize=True)
 def test_orbits_refine_those_of_the_ground_model(model):
     group = renaming(model)
     try:
         whole = symmetries(ground(model))
     except Unsatisfiable:
-        return
+        reject()
     rows: dict[int, set[int]] = {}
     for k, name in enumerate(whole.model.names):
         number = group.orbit_of(name).number

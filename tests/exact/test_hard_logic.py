@@ -4,29 +4,30 @@ when they are stuck.
 
 from __future__ import annotations
 
-import time
 from itertools import product
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from plain_kernels import plain_model, start
 
+from definetti.constraints.logic.forced_atoms import with_forced_atoms
+from definetti.constraints.logic.legal_states import legal
+from definetti.constraints.logic.unsat_core import explain
 from definetti.errors import Unsatisfiable
-from definetti.estimators.run import marginals
-from definetti.model.clash import explain
-from definetti.model.formulas import holds
-from definetti.model.logic import MarkovLogic
-from definetti.model.satisfy import legal
-from definetti.model.settle import settled
-from definetti.readers.mln import read_mln_text
-from definetti.samplers.chains import Plan
-from definetti.samplers.kernels.relational_known import pack
-from definetti.samplers.movable import Illegal
-from definetti.samplers.relational import compile_model, violations
-from definetti.samplers.relational_sampling import RelationalSampling
-from definetti.samplers.relational_starts import first_states, put, tried_start, wishes
-from definetti.symmetry.factors import symmetries
+from definetti.inference.marginals import marginals
+from definetti.model.logic.formulas import holds
+from definetti.model.logic.theory import MarkovLogic
+from definetti.readers.logic.mln import read_mln_text
+from definetti.samplers.logic.engine import violations
+from definetti.samplers.logic.known_bits import pack
+from definetti.samplers.logic.queries import Asked
+from definetti.samplers.logic.sampling import RelationalSampling
+from definetti.samplers.logic.starts import first_states, put, tried_start, wishes
+from definetti.samplers.protocol import Plan
+from definetti.samplers.run import Illegal
+from definetti.symmetry.find import symmetries
 
 ASTHMA = """person={{{people}}}
 Smokes(person)
@@ -54,7 +55,7 @@ def test_a_hard_conjunction_gives_one():
 
 def test_propagation_sees_formulas_of_three_variables_and_constants():
     text = "n={A,B,C,D}\nF(n,n)\nP(n)\nF(x,y) ^ F(y,z) => F(x,z).\nF(A,x) => P(x).\nP(D) v P(B).\n!P(D).\n"
-    model = settled(read_mln_text(text, {"F(A,B)": True, "F(B,C)": True}))
+    model = with_forced_atoms(read_mln_text(text, {"F(A,B)": True, "F(B,C)": True}))
     known = {
         name: {tuple(row): int(v) for row, v in zip(e.tuples.tolist(), e.values, strict=True)}
         for name, e in model.evidence.items()
@@ -64,9 +65,9 @@ def test_propagation_sees_formulas_of_three_variables_and_constants():
 
 def test_chains_start_in_different_regions():
     group = symmetries(asthma(12))
-    r = compile_model(group.model, group.atom_orbits, plain=True)
+    r = plain_model(group.model, group.atom_orbits)
     assert [w for w in wishes(r) if w[1]] == [(p, True) for p in ("Smokes", "Cancer", "Asthma", "Friends")]
-    states = [r.start(3, k) for k in range(8)]
+    states = [start(r, 3, k) for k in range(8)]
     assert all(violations(r, chain) == 0 for chain in states)
     assert r.atoms(states[0], "Smokes").all() and not r.atoms(states[0], "Asthma").any()
     assert r.atoms(states[2], "Asthma").sum() == 11 and r.atoms(states[2], "Smokes").sum() == 1
@@ -79,10 +80,10 @@ def cycles() -> MarkovLogic:
 
 
 def test_a_solver_finds_what_repair_cannot():
-    r = compile_model(cycles(), {}, plain=True)
+    r = plain_model(cycles(), {})
     for k in range(3):
         assert tried_start(r, 1, k)[1] is not None
-        chain = r.start(1, k)
+        chain = start(r, 1, k)
         assert violations(r, chain) == 0 and (r.atoms(chain, "R").sum(axis=0) == 1).all()
 
 
@@ -90,7 +91,7 @@ def test_the_solver_is_asked_in_the_order_of_the_chains():
     """It learns on the way: tried in whatever order, by however many threads, chains start at the same states."""
     found = []
     for run in (map, lambda f, numbers: [f(k) for k in reversed(numbers)][::-1]):
-        r = compile_model(cycles(), {}, plain=True)
+        r = plain_model(cycles(), {})
         found.append([r.atoms(chain, "R") for chain in first_states(r, 1, 6, run)])
     np.testing.assert_array_equal(*found)
     assert len(np.unique(found[0], axis=0)) > 1
@@ -105,12 +106,10 @@ def test_clashes_are_named():
     assert "F(C,C)" not in message and "Q(x) v F(x,x) v P(x)" not in message
 
 
-def test_a_clash_at_a_hundred_constants_is_told_at_once():
+def test_a_clash_at_a_hundred_constants_is_told_at_once(cpu_limit):
     text = "n={1,...,100}\nP(n)\nQ(n)\nF(n,n)\nP(x) v Q(x).\n!P(x) v Q(x).\nP(x) v !Q(x).\n!P(x) v !Q(x).\n"
-    began = time.process_time()
-    with pytest.raises(Unsatisfiable, match="clash"):
+    with cpu_limit(10), pytest.raises(Unsatisfiable, match="clash"):
         marginals(read_mln_text(text + "F(x,y) ^ F(y,z) => F(x,z).\n"), seed=1)
-    assert time.process_time() - began < 10
 
 
 def test_existential_clashes():
@@ -141,7 +140,7 @@ def test_the_solver_agrees_with_enumeration(clauses):
     if not possible:
         assert "clash" in str(explain(model))
         return
-    more = settled(model)
+    more = with_forced_atoms(model)
     assert legal(more).solve() is not None
     for f in model.formulas:
         for at in product(range(2), repeat=len(f.free)):
@@ -202,13 +201,13 @@ def test_auto_crosses_however_the_run_is_limited(length):
 def test_in_debug_mode_an_illegal_state_is_seen_at_the_next_sweep(monkeypatch):
     """Planted where no move mends it: A smokes, so that asthma is forced to be false, and is put to true."""
     group = symmetries(asthma(4))
-    r = compile_model(group.model, group.atom_orbits, source=group.source, plain=True)
+    r = plain_model(group.model, group.atom_orbits, source=group.source)
     planted = {p: np.zeros(r.model.shape(p), bool) for p in r.model.predicates}
     for name in ("Smokes", "Cancer", "Asthma"):
         planted[name][0] = True
 
     def swept(plant: bool) -> int:
-        sampling = RelationalSampling(r, group, (), Plan(chains=2, burn_in=2, sweeps=6, seed=1, workers=1))
+        sampling = RelationalSampling(r, Asked(group, dict, (), ()), Plan(2, 2, 6, seed=1, workers=1))
         for k, _ in enumerate(sampling.steps()):
             if plant and k == 2:
                 put(r, sampling._chains[1], {p: pack(tensor) for p, tensor in planted.items()})

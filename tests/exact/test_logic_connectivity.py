@@ -7,22 +7,21 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
+from definetti.constraints.logic.connectivity import relational_moves_connect
+from definetti.constraints.logic.forced_atoms import with_forced_atoms
+from definetti.constraints.logic.ties import tied_classes
 from definetti.errors import Unsatisfiable
-from definetti.estimators.logic_prepare import prepare_logic
-from definetti.estimators.run import marginals
-from definetti.model.formulas import holds
-from definetti.model.logic import MarkovLogic
-from definetti.model.settle import settled
-from definetti.readers.mln import read_mln_text
+from definetti.inference.logic.prepare import prepare_logic
+from definetti.inference.marginals import marginals
+from definetti.model.logic.formulas import holds
+from definetti.model.logic.theory import MarkovLogic
+from definetti.readers.logic.mln import read_mln_text
 from definetti.readers.reading import read
 from definetti.samplers.gibbs import Gibbs
-from definetti.samplers.kernels.relational_known import known_of
-from definetti.samplers.logic_connectivity import relational_moves_connect
-from definetti.samplers.relational_tied import tied_classes
-from definetti.solvers.choose import exact
+from definetti.solvers.exact import exact
 
 State = tuple[bool, ...]
 
@@ -50,7 +49,7 @@ def legal_states(model: MarkovLogic, atoms: list[tuple]) -> list[State]:
 def sites(model: MarkovLogic, atoms: list[tuple]) -> list[set[int]]:
     """The places of the atoms that move together."""
     number = {a: k for k, a in enumerate(atoms)}
-    classes = tied_classes(model, {name: known_of(model, p) for name, p in model.predicates.items()})
+    classes = tied_classes(model)
     found, seen = [], set()
     for name, images in classes.items():
         for at in np.ndindex(model.shape(name)):
@@ -100,9 +99,9 @@ TIES = ["", "R(x,y) => R(y,x).\n", "P(x) <=> !Q(x).\n", "R(x,y) => R(y,x).\nP(x)
 def test_connectivity_agrees_with_enumeration(clauses, ties, facts):
     text = "n={A,B}\nP(n)\nQ(n)\nR(n,n)\n" + ties + "".join(" v ".join(c) + ".\n" for c in clauses)
     try:
-        model = settled(read_mln_text(text, facts))
+        model = with_forced_atoms(read_mln_text(text, facts))
     except Unsatisfiable:
-        return
+        reject()
     atoms = [(p, at) for p in model.predicates for at in np.ndindex(model.shape(p))]
     states = legal_states(model, atoms)
     if states:
@@ -123,14 +122,14 @@ PEOPLE = "person={1,...,1000}\nA(person)\nS(person)\nF(person,person)\n"
     ],
 )
 def test_a_thousand_constants_are_decided_by_the_formulas_alone(theory, facts, connected):
-    assert relational_moves_connect(settled(read_mln_text(PEOPLE + theory, facts))) is connected
+    assert relational_moves_connect(with_forced_atoms(read_mln_text(PEOPLE + theory, facts))) is connected
 
 
 def test_blocks_move_as_one():
     """Two of three values are always near, but with two values each the pair cannot turn."""
     text = "n={A,B}\nk={%s}\nC(n,k!)\nC(A,c) => !C(B,c).\n"
-    assert relational_moves_connect(settled(read_mln_text(text % "1,2,3"))) is True
-    assert relational_moves_connect(settled(read_mln_text(text % "1,2"))) is False
+    assert relational_moves_connect(with_forced_atoms(read_mln_text(text % "1,2,3"))) is True
+    assert relational_moves_connect(with_forced_atoms(read_mln_text(text % "1,2"))) is False
 
 
 # --- the choice ------------------------------------------------------------------------------------------------------

@@ -4,19 +4,19 @@ bias is measured.
 
 from __future__ import annotations
 
-import types
 from collections.abc import Callable
 from itertools import pairwise
 
 import numpy as np
 import pytest
+from uncompiled import uncompiled
 
-from definetti.model.factors import FactorGraph, factor_graph
-from definetti.model.ground import ground
-from definetti.readers.mln import read_mln_text
+from definetti.model.graph.factors import FactorGraph, factor_graph
+from definetti.model.logic.ground import ground
+from definetti.readers.logic.mln import read_mln_text
 from definetti.samplers.kernels import mcsat as kernel
+from definetti.samplers.logic.mcsat import five_words
 from definetti.samplers.mcsat import graph_of, state_of
-from definetti.samplers.mcsat_sampling import five_words
 
 THEORIES = {
     "smokers": "person={A,B}\nS(person)\nF(person,person)\n1.4 !S(x)\n0.6 !F(x,y)\n1.1 F(x,y) ^ S(x) => S(y)\n",
@@ -96,12 +96,12 @@ class Chooser:
         return False
 
 
-def plain(chooser: Chooser) -> dict:
+Changes = tuple[tuple[str, str], ...]
+
+
+def plain(chooser: Chooser, changes: Changes) -> dict:
     """The kernel's own source, uncompiled, with the chooser in place of the two functions that draw."""
-    names = dict(vars(kernel))
-    for name, value in vars(kernel).items():
-        if hasattr(value, "py_func"):
-            names[name] = types.FunctionType(value.py_func.__code__, names, name, value.py_func.__defaults__)
+    names = vars(uncompiled(kernel, *changes))
     names["level"], names["pick"] = chooser.level, chooser.pick
     names["mixed"] = names["U"] = lambda z: 0  # the key of a slice is the chooser's own
     return names
@@ -120,7 +120,7 @@ def listed(arrays):
     return type(arrays)(*(part.tolist() for part in arrays))
 
 
-def row(graph: FactorGraph, arrays, x: np.ndarray) -> dict[tuple, float]:
+def row(graph: FactorGraph, arrays, x: np.ndarray, changes: Changes) -> dict[tuple, float]:
     """The chances of the next state."""
 
     def weights(item: int) -> list[float]:
@@ -130,7 +130,7 @@ def row(graph: FactorGraph, arrays, x: np.ndarray) -> dict[tuple, float]:
         return arrays.weights[start : graph.table_start[graph.table_of[item] + 1]]
 
     chooser, out = Chooser(weights), {}
-    functions = plain(chooser)
+    functions = plain(chooser, changes)
     state = listed(state_of(graph, x, five_words(0, 0), 1))
     while True:
         chooser.begin()
@@ -143,14 +143,14 @@ def row(graph: FactorGraph, arrays, x: np.ndarray) -> dict[tuple, float]:
             return out
 
 
-def matrix_of(graph: FactorGraph) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def matrix_of(graph: FactorGraph, *changes: tuple[str, str]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(legal states, their probabilities, the exact transition matrix)."""
     arrays = listed(graph_of(graph, np.zeros(int(graph.literal_start[-1]))))
     states, pi = distribution(graph)
     number = {tuple(x): k for k, x in enumerate(states.tolist())}
     matrix = np.zeros((len(states), len(states)))
     for k, x in enumerate(states):
-        for key, chance in row(graph, arrays, x).items():
+        for key, chance in row(graph, arrays, x, changes).items():
             matrix[k, number[key]] += chance  # an illegal state would be a KeyError
     return states, pi, matrix
 
@@ -161,6 +161,36 @@ def test_the_distribution_is_left_alone(name):
     assert np.allclose(matrix.sum(axis=1), 1, atol=1e-12)
     assert np.abs(pi @ matrix - pi).max() < 1e-12
     assert (np.linalg.matrix_power(matrix > 0, 3) > 0).all()  # it reaches every state
+
+
+MUTANTS = {
+    "a level is closed itself": ("g.own[a] >= cut", "g.own[a] > cut", "negative"),
+    "no level is drawn for one open variable": ("here < level(key, g.records[r], cut)", "here < cut", "conjunction"),
+    "no level is drawn for several": ("cut = level(key, g.records[r], cut)", "cut = cut + 0.0", "negative"),
+    "what is allowed is taken for restricted": ("cut if least < cut else", "cut if least > cut else", "negative"),
+    "values are closed that may be reached": ("if best < cut:", "if best <= cut:", "hard"),
+    "the first solutions are preferred": ("np.int64(found)", "np.int64((found + 1) // 2)", "negative"),
+    "another solution than the one drawn": ("code //= s.left[v]", "code //= 1", "hard"),
+    "levels are not reached": (">= s.levels[a]", "> s.levels[a]", "negative"),
+    "a component loses its factors": ("s.levels[factors] = r, cut", "s.levels[factors] = r, 0.0", "hard"),
+}  # fmt: skip
+
+
+def flow_error(graph: FactorGraph, *changes: tuple[str, str]) -> float:
+    """How far the step is from leaving the distribution alone; 1 if it ends in an illegal state or cannot reach all."""
+    try:
+        _, pi, matrix = matrix_of(graph, *changes)
+    except (AssertionError, IndexError, KeyError, ArithmeticError, RuntimeWarning):
+        return 1.0
+    if not (np.linalg.matrix_power(matrix > 0, 3) > 0).all():
+        return 1.0
+    return float(np.abs(pi @ matrix - pi).max())
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_planted_bug_is_seen(name: str) -> None:
+    old, new, model = MUTANTS[name]
+    assert flow_error(MODELS[model](), (old, new)) > 1e-4
 
 
 def test_steps_commute_with_symmetries():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import math
-import time
 from pathlib import Path
 
 import lark
@@ -13,13 +12,13 @@ import pytest
 from mln_oracle import all_atoms, ground_marginals, oracle_marginals
 
 from definetti.errors import DefinettiError
-from definetti.model.atoms import layout
-from definetti.model.ground import ground
-from definetti.model.logic import Atom, Constant, MarkovLogic, Not, Truth
-from definetti.model.logic_text import format_db, format_formula, format_mln
-from definetti.readers import mln_syntax
-from definetti.readers.logic_queries import groundings, parse_queries, parse_query
-from definetti.readers.mln import read_mln, read_mln_text
+from definetti.model.logic.atom_literals import layout
+from definetti.model.logic.ground import ground
+from definetti.model.logic.text import format_db, format_formula, format_mln
+from definetti.model.logic.theory import Atom, Constant, MarkovLogic, Not, Truth
+from definetti.readers.logic import syntax as mln_syntax
+from definetti.readers.logic.mln import read_mln, read_mln_text
+from definetti.readers.logic.queries import groundings, parse_queries, parse_query
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 HEAD = "p = {A, B}\nP(p)\nQ(p)\nR(p,p)\nRain\nvote(p)\n"
@@ -250,12 +249,11 @@ def test_evidence_files(tmp_path: Path) -> None:
     assert model.sorts["p"].constants == ("A", "B", "a, b")
 
 
-def test_a_large_evidence_file(tmp_path: Path) -> None:
+def test_a_large_evidence_file(tmp_path: Path, cpu_limit) -> None:
     (tmp_path / "m.mln").write_text("Likes(p, p)\n1 Likes(x,y)\n")
     (tmp_path / "big.db").write_text("".join(f"Likes(P{i % 300}, P{i // 300})\n" for i in range(90_000)))
-    start = time.process_time()
-    model = read_mln(tmp_path / "m.mln", tmp_path / "big.db")
-    assert time.process_time() - start < 2  # about 0.2 s: a million lines take 2 s
+    with cpu_limit(2):
+        model = read_mln(tmp_path / "m.mln", tmp_path / "big.db")
     assert model.evidence["Likes"].tuples.shape == (90_000, 2)
     assert (np.diff(np.ravel_multi_index(tuple(model.evidence["Likes"].tuples.T), (300, 300))) == 1).all()
 

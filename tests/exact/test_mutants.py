@@ -18,16 +18,18 @@ from uncompiled import REAL, WHOLE, Sources, kernel_error, target, uncompiled, w
 
 import definetti as dft
 from definetti.errors import SymmetryError
-from definetti.estimators.run import Question, ask
 from definetti.groups import PermutationGroup
-from definetti.model.factors import FactorGraph, factor_graph
-from definetti.model.simplify import simplify
-from definetti.samplers import fields, tables
-from definetti.samplers.chains import Plan, Sampling
+from definetti.inference.graph.question import GraphQuestion, ask
+from definetti.model.graph.factors import FactorGraph, factor_graph
+from definetti.model.graph.simplify import simplify
 from definetti.samplers.gibbs import Gibbs
+from definetti.samplers.graph import fields, tables
+from definetti.samplers.graph.sampling import GraphSampling
 from definetti.samplers.kernels import fields as field_kernels
 from definetti.samplers.kernels import tables as table_kernels
-from definetti.symmetry.factors import Symmetries, symmetries
+from definetti.samplers.protocol import Plan
+from definetti.symmetry.find import symmetries
+from definetti.symmetry.graph.group import GraphSymmetries
 
 TOLERANCE = 1e-12  # as in the real tests
 
@@ -111,9 +113,9 @@ def test_draw_check_sees_lost_ties(change: tuple[str, str]) -> None:
         wide_probability(uncompiled(field_kernels, change), threshold)
 
 
-def sampling(question: Question, scan: str, source: ModuleType | None = None) -> Sampling:
+def sampling(question: GraphQuestion, scan: str, source: ModuleType | None = None) -> GraphSampling:
     gibbs, model = Gibbs(scan), question.group.model
-    run = Sampling(model, gibbs, gibbs.engine(model, question.slots), question.statistics, Plan(20, 0, 1, 7, 1))
+    run = GraphSampling(model, gibbs, gibbs.engine(model, question.slots), question.statistics, Plan(20, 0, 1, 7, 1))
     if source is not None:
         for block in run.blocks:
             block._kernels = source  # type: ignore[attr-defined]
@@ -143,10 +145,10 @@ def test_folding_check_sees_it(model: FactorGraph, scan: str, module: ModuleType
 # --- a group that is too large -----------------------------------------------------------------------------------
 
 
-def too_large(model: FactorGraph) -> Symmetries:
+def too_large(model: FactorGraph) -> GraphSymmetries:
     """All four variables of the path may be exchanged, the test claims; in truth it may only be reversed."""
     swaps = [(np.arange(2 * i, 2 * i + 4), np.arange(2 * i, 2 * i + 4)[[2, 3, 0, 1]]) for i in range(3)]
-    return Symmetries(simplify(model), PermutationGroup(8, tuple(swaps)), 24, "given")
+    return GraphSymmetries(simplify(model), PermutationGroup(8, tuple(swaps)), 24, "given")
 
 
 def test_given_generators_of_a_larger_group_are_refused() -> None:
@@ -158,14 +160,14 @@ def test_given_generators_of_a_larger_group_are_refused() -> None:
         symmetries(model, generators=too_large(model).group)
 
 
-def bias(model: FactorGraph, group: Symmetries) -> float:
+def bias(model: FactorGraph, group: GraphSymmetries) -> float:
     """The largest |E[orbit estimate] − marginal| over the free variables: as in the algebra of estimators."""
     aim = target(model)
     assert aim is not None
     question = ask(group, (), "orbit", 0)
     means = aim.probability @ folded(question, aim.states)
     truth = dft.exact(model)
-    ones = {i: means[question.names["statistic_of"][model.literal_start[i] + 1]] for i in model.free.tolist()}
+    ones = {i: means[question.columns.statistic_of[model.literal_start[i] + 1]] for i in model.free.tolist()}
     return max(abs(ones[i] - truth[model.names[i]].probability) for i in ones)  # type: ignore[operator]
 
 

@@ -9,10 +9,9 @@ from hypothesis import strategies as st
 
 import definetti as dft
 from definetti.errors import TooLarge
-from definetti.model.factors import FactorGraph, factor_graph
-from definetti.solvers.enumerate import enumerate_states
-from definetti.solvers.orbit_enumerate import orbit_solution, orbits_of_states
-from definetti.symmetry.factors import Symmetries
+from definetti.model.graph.factors import FactorGraph, factor_graph
+from definetti.solvers.graph.enumerate import enumerate_states, orbit_solution, orbits_of_states
+from definetti.symmetry.graph.group import GraphSymmetries
 
 
 def ring(n: int, field: float = 0.0, cards: int = 2) -> FactorGraph:
@@ -23,9 +22,9 @@ def ring(n: int, field: float = 0.0, cards: int = 2) -> FactorGraph:
     )
 
 
-def same(model: FactorGraph) -> Symmetries:
+def same(model: FactorGraph) -> GraphSymmetries:
     group = dft.symmetries(model, "literals")
-    assert isinstance(group, Symmetries)
+    assert isinstance(group, GraphSymmetries)
     one, two = orbit_solution(group), enumerate_states(model)
     assert one.log_z == pytest.approx(two.log_z, abs=1e-10)
     assert one.literals == pytest.approx(two.literals, abs=1e-12)
@@ -46,7 +45,7 @@ def test_fewer_states_by_nearly_the_order_of_the_group() -> None:
     assert group.order == 64 and found.sizes.sum() == 2**16
     assert 2**16 / len(found.sizes) > 50
     plain = dft.symmetries(ring(10, field=0.3), "literals")
-    assert isinstance(plain, Symmetries)
+    assert isinstance(plain, GraphSymmetries)
     assert len(orbits_of_states(plain).sizes) == 78  # bracelets of ten beads in two colours, A000029
 
 
@@ -56,7 +55,7 @@ def test_it_reaches_further_than_plain_enumeration() -> None:
     with pytest.raises(TooLarge):
         enumerate_states(model, limit=room)
     group = dft.symmetries(model, "literals")
-    assert isinstance(group, Symmetries)
+    assert isinstance(group, GraphSymmetries)
     assert len(orbits_of_states(group).sizes) <= room
     one, two = dft.exact(model, method="orbits"), dft.exact(model, method="eliminate")
     assert one.method == "orbits" and one.log_z == pytest.approx(two.log_z, abs=1e-9)
@@ -66,6 +65,6 @@ def test_it_reaches_further_than_plain_enumeration() -> None:
 def test_large_groups_are_refused() -> None:
     free = factor_graph([2] * 12, [((i,), np.array([1.0, 2.0])) for i in range(12)])
     group = dft.symmetries(free, "literals")
-    assert isinstance(group, Symmetries)
+    assert isinstance(group, GraphSymmetries)
     with pytest.raises(TooLarge, match="the order of the group"):
         orbits_of_states(group)

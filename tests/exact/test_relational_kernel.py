@@ -6,15 +6,16 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import relational_theories as th
+import small_theories as th
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from relational_worlds import chances, expected_chances, put_world, random_state, world_of
+from plain_kernels import plain_model, planted_model, start
+from relational_worlds import World, atoms_of, chances, conditional, expected_chances, put_world, random_state, world_of
 
-from definetti.samplers.relational import Relational, blank, compile_model
+from definetti.samplers.logic.engine import Relational, advance, blank
 
 
-def conditionals(r: Relational, world: th.World) -> dict[tuple, float | None]:
+def conditionals(r: Relational, world: World) -> dict[tuple, float | None]:
     """Every atom's conditional as the plain kernel computes it, the state staying as it is."""
     chain = blank(r)
     found: dict[tuple, float | None] = {}
@@ -37,11 +38,11 @@ def conditionals(r: Relational, world: th.World) -> dict[tuple, float | None]:
 
 
 def assert_conditionals(model, bits: int, short: int = 4) -> None:
-    r = compile_model(model, {}, plain=True, short=short)
-    atoms = th.atoms_of(model)
+    r = plain_model(model, {}, short=short)
+    atoms = atoms_of(model)
     world = {a: bool(bits >> i & 1) for i, a in enumerate(atoms)}
     for a, found in conditionals(r, world).items():
-        expected = th.conditional(model, world, a)
+        expected = conditional(model, world, a)
         if expected is None or found is None:
             assert expected == found, a
         else:
@@ -49,21 +50,65 @@ def assert_conditionals(model, bits: int, short: int = 4) -> None:
 
 
 @settings(max_examples=120, suppress_health_check=list(HealthCheck))
-@given(th.theories(), st.integers(0, 2**60))
+@given(th.kernel_theories(), st.integers(0, 2**60))
 def test_conditionals_of_random_theories(model, bits):
     assert_conditionals(model, bits)
 
 
 @settings(max_examples=60, suppress_health_check=list(HealthCheck))
-@given(th.theories(hard=True), st.integers(0, 2**60))
+@given(th.kernel_theories(hard=True), st.integers(0, 2**60))
 def test_conditionals_with_hard_formulas(model, bits):
     assert_conditionals(model, bits)
 
 
 @settings(max_examples=60, suppress_health_check=list(HealthCheck))
-@given(th.theories(), st.integers(0, 2**60))
+@given(th.kernel_theories(), st.integers(0, 2**60))
 def test_conditionals_with_the_number_of_words_as_data(model, bits):
     assert_conditionals(model, bits, short=0)
+
+
+# The generated text is changed, from the first update on: (pattern, what takes its place).
+MUTANTS = {
+    "groundings that are lost count as won": (r"(\bc\d+) -= ", r"\1 += "),
+    "the atom's own bit is not set": (r"\| \(ONE << U\((a\d+)\)\)", "| ZERO"),
+    "bits past the last constant count": (r" & tail_\d+\b", ""),
+    "a quantifier looks at one constant": (r"if (q\d+) == FULL: break", "break"),
+    "arguments the wrong way round": (r"test\(bits, (\w+) \+ (a\d), (a\d)\)", r"test(bits, \1 + \3, \2)"),
+    "equal arguments are not noticed": (r"U\((a\d) == (\w+)\)", "ZERO"),
+    "the first weight of many for all": (r"peek\(reals, (\w+) \+ j\)", r"peek(reals, \1)"),
+    "one bit of a word is looked at": (r"(b\d+) &= (b\d+) - ONE", r"\1 = ZERO"),
+}  # fmt: skip
+
+
+def largest_error(r: Relational, model) -> float:
+    """Of the conditionals of a few sites of the model with every structure."""
+    error = 0.0
+    for seed in range(3):
+        tensors = random_state(model, seed)
+        for name, at in sites_to_try(model.shape("s")[0]):
+            found = chances(r, tensors, name, at)
+            error = max(error, float(np.abs(found - expected_chances(model, tensors, name, at)).max()))
+    return error
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_planted_bug_is_seen(name: str) -> None:
+    model = th.zoo(5)
+    assert largest_error(plain_model(model, {}), model) < 1e-9
+    try:
+        error = largest_error(planted_model(model, *MUTANTS[name]), model)
+    except (AssertionError, IndexError):  # no value is possible, or a place outside its array
+        error = 1.0
+    assert error > 1e-4
+
+
+@pytest.mark.parametrize("change", [(r"\by1 \+= ", "y0 += "), (r"\by0 \+= ", "y0 += 0 * ")])
+def test_a_planted_bug_in_hard_formulas_is_seen(change: tuple[str, str]) -> None:
+    """What makes an atom impossible counts for the other value, or not at all."""
+    model = th.smokers(3, hard=True)
+    world = {a: a in (("friends", 0, 1), ("friends", 1, 2), ("friends", 0, 2)) for a in atoms_of(model)}
+    found = conditionals(planted_model(model, *change), world)
+    assert any(found[a] != conditional(model, world, a) for a in world if a[0] == "friends")
 
 
 def sites_to_try(n: int) -> list[tuple[str, tuple[int, ...]]]:
@@ -80,7 +125,7 @@ def sites_to_try(n: int) -> list[tuple[str, tuple[int, ...]]]:
 @pytest.mark.parametrize(("n", "short"), [(2, 4), (3, 0), (5, 4), (17, 0), (17, 4)])
 def test_every_structure_against_broadcasting(n, short):
     model = th.zoo(n)
-    r = compile_model(model, {}, plain=True, short=short)
+    r = plain_model(model, {}, short=short)
     for seed in range(2):
         tensors = random_state(model, seed)
         for name, at in sites_to_try(n):
@@ -107,7 +152,7 @@ def atoms_in(f) -> list[tuple]:
 @pytest.mark.parametrize(("n", "short"), [(64, 4), (70, 4), (130, 4), (130, 0), (128, 0)])
 def test_rows_of_several_words(n, short):
     model = long_rows(n)
-    r = compile_model(model, {}, plain=True, short=short)
+    r = plain_model(model, {}, short=short)
     tensors = random_state(model, n)
     for name, at in sites_to_try(n):
         if name != "t":
@@ -127,18 +172,18 @@ def test_formulas_that_differ_in_constants_are_one_shape():
     ]
     model = replace(base, formulas=(*base.formulas, *rules))
     assert_conditionals(model, 0x5A5A_1234_9876_F0F0)
-    r = compile_model(model, {}, plain=True)
+    r = plain_model(model, {})
     assert len(r.theory.shapes) == len(base.formulas) + 1
-    fewer = compile_model(replace(base, formulas=(*base.formulas, *rules[:3])), {}, plain=True)
+    fewer = plain_model(replace(base, formulas=(*base.formulas, *rules[:3])), {})
     assert fewer.written.text == r.written.text
 
 
 def test_sorts_without_constants_and_models_without_sorts():
     empty = th.smokers(0)
-    r = compile_model(empty, {}, plain=True)
+    r = plain_model(empty, {})
     assert r.free_sites == 0
-    chain = r.start(1)
-    r.advance(chain, 10, 2)
+    chain = start(r, 1)
+    advance(r, chain, 10, 2)
     assert chain.clock[0] == 2
     flag = th.Predicate("flag", ())
     model = th.MarkovLogic({}, {"flag": flag}, (th.rule(th.Atom("flag", ()), 0.8, "person", ""),))

@@ -6,21 +6,22 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import relational_theories as th
-from relational_worlds import chances, expected_chances, put_world, random_state, world_of
+import small_theories as th
+from plain_kernels import plain_model, start
+from relational_worlds import atoms_of, chances, expected_chances, log_density, put_world, random_state, world_of
 
 from definetti.errors import Unsatisfiable
-from definetti.samplers.kernels import relational_state as state
-from definetti.samplers.kernels.relational_queries import Query
-from definetti.samplers.relational import Relational, blank, compile_model, violations
-from definetti.symmetry.logic_orbits import AtomOrbits
+from definetti.model.logic.atom_orbits import AtomOrbits
+from definetti.samplers.logic import state
+from definetti.samplers.logic.engine import Relational, advance, blank, compile_model, violations
+from definetti.samplers.logic.queries import Query
 
 # --- sweeps, as exact transition matrices of the kernel's own text ---
 
 
 def matrices(r: Relational, order: tuple[int, ...]) -> list[np.ndarray]:
     """One matrix per update of a sweep that visits the constants in this order, by following both branches."""
-    atoms = th.atoms_of(r.model)
+    atoms = atoms_of(r.model)
     states = [{a: bool(i >> k & 1) for k, a in enumerate(atoms)} for i in range(2 ** len(atoms))]
     number = {tuple(w.values()): i for i, w in enumerate(states)}
 
@@ -37,7 +38,7 @@ def matrices(r: Relational, order: tuple[int, ...]) -> list[np.ndarray]:
                 put_world(r, chain, world)
                 chain.clock[:], chain.order[:] = clock, old
                 r.kernel.draw = lambda uniform, chance, branch=branch: branch
-                assert r.advance(chain, 1) == 1
+                assert advance(r, chain, 1) == 1
                 chance = chain.chance[0] if branch else 1 - chain.chance[0]
                 matrix[i, number[tuple(world_of(r, chain).values())]] += chance
         found.append(matrix)
@@ -47,10 +48,10 @@ def matrices(r: Relational, order: tuple[int, ...]) -> list[np.ndarray]:
 @pytest.fixture(scope="module")
 def two_smokers():
     model = th.smokers(2)
-    atoms = th.atoms_of(model)
-    log = [th.log_density(model, {a: bool(i >> k & 1) for k, a in enumerate(atoms)}) for i in range(2 ** len(atoms))]
+    atoms = atoms_of(model)
+    log = [log_density(model, {a: bool(i >> k & 1) for k, a in enumerate(atoms)}) for i in range(2 ** len(atoms))]
     pi = np.exp(np.array(log) - max(log))
-    sites = {order: matrices(compile_model(model, {}, plain=True), order) for order in ((0, 1), (1, 0))}
+    sites = {order: matrices(plain_model(model, {}), order) for order in ((0, 1), (1, 0))}
     return model, atoms, pi / pi.sum(), sites
 
 
@@ -92,7 +93,7 @@ def test_symmetric_and_random_scans_commute_with_renaming_and_a_fixed_one_does_n
 
 def test_the_random_scan_draws_free_sites_uniformly():
     model = th.with_evidence(th.smokers(3), {"friends": {(0, 1): True, (2, 2): False}, "smokes": {(1,): True}})
-    r = compile_model(model, {}, plain=True, scan="random")
+    r = plain_model(model, {}, scan="random")
     every, hits = r.data.all_sites, {}
     for pick in range(every):
         chain, queue = blank(r), [pick]
@@ -110,7 +111,7 @@ def test_the_random_scan_draws_free_sites_uniformly():
             atom = (list(model.predicates)[p], *map(int, c.coords[: len(model.shape(list(model.predicates)[p])), 0]))
             hits[atom] = hits.get(atom, 0) + 1
     known = {("friends", 0, 1), ("friends", 2, 2), ("smokes", 1)}
-    assert set(hits) == set(th.atoms_of(model)) - known
+    assert set(hits) == set(atoms_of(model)) - known
     extra = hits.pop(("smokes", 0))  # a known site draws again; here the second draw is site 0
     assert extra == 1 + len(known) and set(hits.values()) == {1}
 
@@ -122,7 +123,7 @@ def visited(r: Relational, sweeps: int = 1) -> list[tuple]:
     """The sites of a sweep in the order of their updates."""
     chain, names, seen = blank(r), list(r.model.predicates), []
     state.seed_chain(chain, 5, 0)
-    put_world(r, chain, dict.fromkeys(th.atoms_of(r.model), False))
+    put_world(r, chain, dict.fromkeys(atoms_of(r.model), False))
     original = r.kernel.update
 
     def record(*args):
@@ -132,7 +133,7 @@ def visited(r: Relational, sweeps: int = 1) -> list[tuple]:
         return -1
 
     r.kernel.update = record
-    r.advance(chain, 1 << 40, sweeps)
+    advance(r, chain, 1 << 40, sweeps)
     r.kernel.update = original
     return seen
 
@@ -142,11 +143,11 @@ def test_each_free_atom_is_visited_once_a_sweep(scan):
     facts = {"friends": {(0, 1): True, (3, 3): False}, "cancer": {(i,): True for i in range(4)}}
     model = th.with_evidence(th.smokers(5), facts)
     model = replace(model, closed=frozenset({"smokes"}), unknown={"smokes": np.array([[2]], np.int32)})
-    r = compile_model(model, {}, plain=True, scan=scan)
+    r = plain_model(model, {}, scan=scan)
     found = visited(r)
     known = {("friends", 0, 1), ("friends", 3, 3)} | {("cancer", i) for i in range(4)}
     known |= {("smokes", i) for i in range(5) if i != 2}
-    assert sorted(found) == sorted(set(th.atoms_of(model)) - known)
+    assert sorted(found) == sorted(set(atoms_of(model)) - known)
     assert r.free_sites == len(found)
     second = visited(r, 2)[len(found) :]
     assert sorted(second) == sorted(found)
@@ -156,10 +157,10 @@ def test_each_free_atom_is_visited_once_a_sweep(scan):
 def test_known_atoms_of_three_arguments_are_not_visited():
     facts = {(x, y, z): bool(z) for x, y, z in np.ndindex(3, 3, 3) if (x + 2 * y + z) % 4 == 0}
     model = th.with_evidence(th.zoo(3), {"t": facts})
-    r = compile_model(model, {}, plain=True)
-    chain = r.start(1)
+    r = plain_model(model, {})
+    chain = start(r, 1)
     before = r.atoms(chain, "t").copy()
-    r.advance(chain, 1 << 40, 3)
+    advance(r, chain, 1 << 40, 3)
     after = r.atoms(chain, "t")
     assert all(before[at] == after[at] == value for at, value in facts.items())
     found = {a for a in visited(r) if a[0] == "t"}
@@ -169,7 +170,9 @@ def test_known_atoms_of_three_arguments_are_not_visited():
 def test_late_sites_come_after_all_others():
     late = np.zeros((4, 4), dtype=bool)
     late[1] = True
-    r = compile_model(th.smokers(4), {}, plain=True, order=("friends", "smokes", "cancer"), late={"friends": late})
+    model = th.smokers(4)
+    ordered = {name: model.predicates[name] for name in ("friends", "smokes", "cancer")}
+    r = plain_model(replace(model, predicates=ordered), {}, late={"friends": late})
     found = visited(r)
     assert [p for p, *_ in found] == ["friends"] * 12 + ["smokes"] * 4 + ["cancer"] * 4 + ["friends"] * 4
     assert {a for _, a, *_ in found[-4:]} == {1} and len(set(found)) == 24
@@ -177,11 +180,11 @@ def test_late_sites_come_after_all_others():
 
 def test_a_sweep_can_be_cut_anywhere(compiled_zoo):
     r, _ = compiled_zoo
-    whole, cut = r.start(3), r.start(3)
-    r.advance(whole, 1 << 40, 3)
+    whole, cut = start(r, 3), start(r, 3)
+    advance(r, whole, 1 << 40, 3)
     done = 0
     while cut.clock[0] < 3:
-        done += r.advance(cut, 7 + done % 5, 3 - int(cut.clock[0]))
+        done += advance(r, cut, 7 + done % 5, 3 - int(cut.clock[0]))
     assert_same_chain(whole, cut)
 
 
@@ -195,10 +198,11 @@ def assert_same_chain(one, other) -> None:
 
 def zoo_orbits(model) -> dict[str, AtomOrbits]:
     """Every atom of the small predicates its own orbit, the others by classes and patterns."""
-    z = np.arange(model.sorts["person"].size, dtype=np.int32) % 2
+    every = np.arange(model.sorts["person"].size, dtype=np.int32)
+    z = every % 2
     k = np.arange(model.sorts["kind"].size, dtype=np.int32)
     return {
-        "s": AtomOrbits((), np.zeros(0), np.arange(z.size, dtype=np.int32)),
+        "s": AtomOrbits((every,), every[:, None]),
         "e": AtomOrbits((z, z), (100 + np.arange(8, dtype=np.int32)).reshape(2, 2, 2)),
         "t": AtomOrbits((z, z, z), (200 + np.arange(64, dtype=np.int32)).reshape(2, 2, 2, 8)),
         "of": AtomOrbits((z, k), (300 + np.arange(2 * k.size, dtype=np.int32)).reshape(2, k.size, 1)),
@@ -220,31 +224,31 @@ def zoo_queries(model) -> list[Query]:
 @pytest.fixture(scope="module")
 def compiled_zoo():
     model = th.zoo(6)
-    return tuple(compile_model(model, zoo_orbits(model), queries=zoo_queries(model), plain=p) for p in (False, True))
+    return tuple(ready(model, zoo_orbits(model), queries=zoo_queries(model)) for ready in (compile_model, plain_model))
 
 
 def test_compiled_equals_plain_bit_for_bit(compiled_zoo):
     compiled, plain = compiled_zoo
     for chain in (0, 1):
-        one, other = compiled.start(11, chain), plain.start(11, chain)
-        compiled.advance(one, 1 << 40, 4)
-        plain.advance(other, 1 << 40, 4)
+        one, other = start(compiled, 11, chain), start(plain, 11, chain)
+        advance(compiled, one, 1 << 40, 4)
+        advance(plain, other, 1 << 40, 4)
         assert one.sum_f[1].sum() > 0
         assert_same_chain(one, other)
 
 
 def test_all_orientations_agree_after_flips(compiled_zoo):
     for r in compiled_zoo:
-        chain, rebuilt = r.start(5), blank(r)
-        r.advance(chain, 1 << 40, 3)
+        chain, rebuilt = start(r, 5), blank(r)
+        advance(r, chain, 1 << 40, 3)
         put_world(r, rebuilt, world_of(r, chain))
         np.testing.assert_array_equal(chain.bits, rebuilt.bits)
 
 
 def test_folding_adds_up_values_and_conditionals_by_orbit(compiled_zoo):
     r, _ = compiled_zoo
-    chain = r.start(2)
-    r.advance(chain, 1 << 40, 1)
+    chain = start(r, 2)
+    advance(r, chain, 1 << 40, 1)
     s, e, t, of = (r.atoms(chain, name) for name in ("s", "e", "t", "of"))
     f = chain.sum_f[1, 1:]
     np.testing.assert_array_equal(f[: s.size], s)
@@ -265,8 +269,8 @@ def test_folding_adds_up_values_and_conditionals_by_orbit(compiled_zoo):
 
 def test_queries_count_satisfying_tuples(compiled_zoo):
     r, _ = compiled_zoo
-    chain = r.start(2)
-    r.advance(chain, 1 << 40, 1)
+    chain = start(r, 2)
+    advance(r, chain, 1 << 40, 1)
     e, s = r.atoms(chain, "e"), r.atoms(chain, "s")
     n = len(s)
     triples = [(x, y, z) for x, y, z in np.ndindex(n, n, n) if len({x, y, z}) == 3 and e[x, y] and e[y, z]]
@@ -280,11 +284,11 @@ def test_queries_count_satisfying_tuples(compiled_zoo):
 
 def test_blocks_with_evidence():
     model = th.with_evidence(th.zoo(4), {"of": {(0, 1): True, (1, 0): False, (2, 0): False, (2, 2): False}})
-    r = compile_model(model, {}, plain=True)
+    r = plain_model(model, {})
     assert r.free_sites == 4 + 16 + 64 + 2 + 1
-    chain = r.start(1)
+    chain = start(r, 1)
     for _ in range(20):
-        r.advance(chain, 1 << 40, 1)
+        advance(r, chain, 1 << 40, 1)
         of = r.atoms(chain, "of")
         assert (of.sum(axis=1) == 1).all() and of[0, 1] and of[2, 1] and not of[1, 0]
     tensors = random_state(model, 3)
@@ -305,17 +309,17 @@ def test_a_value_is_drawn_as_often_as_its_chance_says(compiled_zoo):
 def test_blocks_that_evidence_contradicts_are_an_error():
     for facts in ({(0, 0): True, (0, 1): True}, {(0, k): False for k in range(3)}):
         with pytest.raises(Unsatisfiable, match="exactly one"):
-            compile_model(th.with_evidence(th.zoo(2), {"of": facts}), {}, plain=True)
+            plain_model(th.with_evidence(th.zoo(2), {"of": facts}), {})
 
 
 def test_hard_formulas_hold_at_the_start_and_ever_after():
     model = th.smokers(4, hard=True)
     unfriendly = tuple(f for f in model.formulas if f.weight != 4.6)
-    r = compile_model(replace(model, formulas=unfriendly), {}, plain=True)
-    chain = r.start(4)
+    r = plain_model(replace(model, formulas=unfriendly), {})
+    chain = start(r, 4)
     moved = 0
     for _ in range(30):
-        r.advance(chain, 1 << 40, 1)
+        advance(r, chain, 1 << 40, 1)
         assert violations(r, chain) == 0
         e = r.atoms(chain, "friends")
         assert not ((e[:, :, None] & e[None]).any(axis=1) & ~e).any()
@@ -326,24 +330,24 @@ def test_hard_formulas_hold_at_the_start_and_ever_after():
 def test_a_state_without_a_legal_value_is_an_error():
     body = th.And((th.atom("smokes", "x"), th.Not(th.atom("cancer", "x"))))
     model = replace(th.smokers(2), formulas=(th.rule(body, None, "person", "x"),))
-    r = compile_model(model, {}, plain=True)
+    r = plain_model(model, {})
     with pytest.raises(Unsatisfiable, match="given start"):
-        r.start(1, atoms={p: np.zeros(model.shape(p), bool) for p in model.predicates})
+        start(r, 1, atoms={p: np.zeros(model.shape(p), bool) for p in model.predicates})
     chain = blank(r)
-    put_world(r, chain, {a: a[0] == "cancer" for a in th.atoms_of(model)})
+    put_world(r, chain, {a: a[0] == "cancer" for a in atoms_of(model)})
     with pytest.raises(Unsatisfiable, match="probability zero"):
-        r.advance(chain, 1)
+        advance(r, chain, 1)
     contradiction = th.And((th.atom("smokes", "x"), th.Not(th.atom("smokes", "x"))))
-    r = compile_model(replace(model, formulas=(th.rule(contradiction, None, "person", "x"),)), {}, plain=True)
+    r = plain_model(replace(model, formulas=(th.rule(contradiction, None, "person", "x"),)), {})
     with pytest.raises(Unsatisfiable, match="clash"):
-        r.start(1)
+        start(r, 1)
 
 
 def test_starts_follow_the_formulas_that_speak_of_one_atom():
     base = th.smokers(200)
     one = th.Atom("cancer", (th.Constant("person", 0),))
     model = replace(base, formulas=(*base.formulas, th.rule(one, 50.0, "person", "")))
-    r = compile_model(model, {}, plain=True)
-    chain = r.start(1)
+    r = plain_model(model, {})
+    chain = start(r, 1)
     assert abs(r.atoms(chain, "friends").mean() - 1 / (1 + np.exp(4.6))) < 4 * np.sqrt(0.01 / 40000)
     assert r.atoms(chain, "cancer")[0] and r.atoms(chain, "cancer").mean() < 0.25

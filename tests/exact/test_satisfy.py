@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 import pytest
 from hard_models import DIFFER, hard_grid, independent_sets, one_of, parity
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from random_models import brute_force, models
 
+from definetti.constraints.graph.arc_consistency import hard_factors
+from definetti.constraints.graph.legal_states import cubes, explain, impossible_literals, possible, unsat_core, violated
 from definetti.errors import Unsatisfiable
-from definetti.model.factors import FactorGraph, factor_graph
-from definetti.model.hard import cubes
-from definetti.model.possible import hard_factors
-from definetti.model.simplify import simplify
-from definetti.samplers.starts import starts
-from definetti.solvers.satisfy import clash, explain, impossible_literals, possible, violated
+from definetti.model.graph.factors import FactorGraph, factor_graph
+from definetti.model.graph.simplify import simplify
+from definetti.samplers.graph.starts import starts
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -55,7 +52,7 @@ def test_starts_are_legal_or_there_are_none(model: FactorGraph) -> None:
 @given(models())
 def test_a_clash_clashes_and_every_part_is_needed(model: FactorGraph) -> None:
     _, weights = brute_force(model)
-    factors, seen = clash(model)
+    factors, seen = unsat_core(model)
     if weights.any():
         assert (factors, seen) == ([], [])
         return
@@ -73,29 +70,28 @@ def _satisfiable(model: FactorGraph, factors: list[int], seen: list[int]) -> boo
 
 
 @pytest.mark.parametrize("side", [100, 101])
-def test_colouring_grid_starts_in_both_states_and_quickly(side: int) -> None:
+def test_colouring_grid_starts_in_both_states_and_quickly(side: int, cpu_limit) -> None:
     model = simplify(hard_grid(side, side))
-    began = time.process_time()
-    states = starts(model, 64, np.random.default_rng(3))
-    assert time.process_time() - began < 5
+    with cpu_limit(5):
+        states = starts(model, 64, np.random.default_rng(3))
     assert not violated(model, states).any()
     assert set(states[:, 0].tolist()) == {0, 1}
 
 
-def test_large_clash_is_told_quickly_and_names_evidence() -> None:
+def test_large_clash_is_told_quickly_and_names_evidence(cpu_limit) -> None:
     model = hard_grid(100, 100).condition({0: 0, 1: 0, 9999: 1})
-    began = time.process_time()
-    factors, seen = clash(model)
+    with cpu_limit(10):
+        factors, seen = unsat_core(model)
+        message = str(explain(model))
     assert (len(factors), seen) == (1, [0, 1])
-    assert str(explain(model)) == (
+    assert message == (
         "no state has positive probability: the factor over (X0, X1) and the evidence X0=0, X1=0 contradict each other"
     )
-    assert time.process_time() - began < 10
 
 
 def test_an_odd_ring_has_no_colouring() -> None:
     ring = factor_graph([2] * 5, [([i, (i + 1) % 5], DIFFER) for i in range(5)])
-    assert clash(ring) == ([0, 1, 2, 3, 4], [])
+    assert unsat_core(ring) == ([0, 1, 2, 3, 4], [])
     with pytest.raises(Unsatisfiable, match=r"the factors over \(X0, X1\), .* contradict each other"):
         starts(simplify(ring), 3, np.random.default_rng(0))
 
@@ -129,8 +125,7 @@ def test_soft_models_have_no_hard_factors() -> None:
 @given(models())
 def test_impossible_literals_are_those_of_brute_force(model: FactorGraph) -> None:
     states, weights = brute_force(model)
-    if not weights.any():
-        return
+    assume(weights.any())
     simple = simplify(model)
     met = {(i, int(v)) for state in states[weights > 0] for i, v in enumerate(state)}
     never = [

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 from random_models import brute_force, models
 
 from definetti.errors import Unsatisfiable
-from definetti.model.factors import FREE, FactorGraph, factor_graph
-from definetti.model.simplify import simplify
+from definetti.model.graph.factors import FREE, FactorGraph, factor_graph
+from definetti.model.graph.simplify import simplify
 
 
 def same_arrays(a: FactorGraph, b: FactorGraph, atol: float = 1e-9) -> None:
@@ -30,7 +28,7 @@ def test_the_density_of_every_legal_state_is_unchanged(model: FactorGraph) -> No
         try:
             simple = simplify(model)
         except Unsatisfiable:
-            return
+            reject()
     else:
         simple = simplify(model)
     _, after = brute_force(simple)
@@ -45,7 +43,7 @@ def test_form(model: FactorGraph) -> None:
     try:
         simple = simplify(model)
     except Unsatisfiable:
-        return
+        reject()
     assert simple.names == model.names
     scopes = [tuple(simple.variables(k)) for k in range(simple.factor_count)]
     assert len(set(scopes)) == len(scopes)
@@ -77,7 +75,7 @@ def test_twice_is_once(model: FactorGraph) -> None:
     try:
         once = simplify(model)
     except Unsatisfiable:
-        return
+        reject()
     twice = simplify(once)
     same_arrays(once, twice, atol=0)
 
@@ -172,7 +170,7 @@ def test_empty_models() -> None:
     assert simplify(factor_graph([1, 3], [((0, 1), np.ones((1, 3)))])).factor_count == 0
 
 
-def test_speed() -> None:
+def test_speed(cpu_limit) -> None:
     """Stated: 0.2 s for the paper's grid; the limit here leaves room for a busy machine."""
     cells = np.arange(10_000).reshape(100, 100)
     right = np.stack([cells[:, :-1].ravel(), cells[:, 1:].ravel()], axis=1)
@@ -180,6 +178,5 @@ def test_speed() -> None:
     scope = np.concatenate([right, down])
     starts, which = 2 * np.arange(len(scope) + 1), np.zeros(len(scope), dtype=np.int64)
     grid = FactorGraph.from_arrays(np.full(10_000, 2), starts, scope.ravel(), which, [np.array([[0, 0.2], [0.2, 0]])])
-    begin = time.process_time()
-    assert simplify(grid).factor_count == 19_800
-    assert time.process_time() - begin < 0.5
+    with cpu_limit(0.5):
+        assert simplify(grid).factor_count == 19_800

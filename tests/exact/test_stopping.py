@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from definetti.diagnose import Diagnosis
-from definetti.estimators.stopping import LEAST_GROWTH, MOST_GROWTH, Look, Stopping, worst
-from definetti.samplers.chains import Progress
+from definetti.inference.stopping import LEAST_GROWTH, MOST_GROWTH, Look, Stopping, worst
 from definetti.samplers.draws import Draws
+from definetti.samplers.protocol import Progress
 
 
 @dataclass

@@ -13,18 +13,18 @@ from random_models import brute_force
 from uncompiled import uncompiled
 
 import definetti as dft
+from definetti.constraints.graph.connectivity import regions, single_moves_connect
+from definetti.constraints.graph.contract import contract
 from definetti.errors import ModelError
-from definetti.model.factors import FactorGraph, factor_graph
-from definetti.model.simplify import simplify
-from definetti.model.ties import untie
-from definetti.samplers import tempering
-from definetti.samplers.blocks import slots_of
-from definetti.samplers.choose import choose
+from definetti.inference.graph.prepare import choose
+from definetti.model.graph.factors import FactorGraph, factor_graph
+from definetti.model.graph.simplify import simplify
 from definetti.samplers.gibbs import Gibbs
+from definetti.samplers.graph import tempering
+from definetti.samplers.graph.lanes import slots_of
+from definetti.samplers.graph.tempering import Tempering, TemperingBlock, build, ladder, penalty, softened
 from definetti.samplers.kernels import tempering as kernels
-from definetti.samplers.tempering import Tempering, TemperingBlock, build, ladder, penalty, softened
-from definetti.solvers.connectivity import regions, single_moves_connect
-from definetti.symmetry.factors import none
+from definetti.symmetry.graph.group import none
 
 TOLERANCE = 1e-12
 MODELS = {
@@ -148,7 +148,7 @@ def permutations(size: int) -> FactorGraph:
 
 def test_permutations_by_tempering() -> None:
     model = permutations(5)
-    core = untie(model).core
+    core = contract(model).core
     assert single_moves_connect(core) is False
     assert choose(core, "random")[0] == Tempering(Gibbs("random"))
     found = dft.marginals(core, sampler="tempering", sweeps=1200, seed=1)

@@ -13,11 +13,12 @@ import numpy as np
 import pytest
 from small_models import hard_pairs, mean_field, triples
 
-from definetti.estimators.run import ask
-from definetti.model.factors import FactorGraph
-from definetti.samplers.chains import Plan, Sampling
+from definetti.inference.graph.question import ask
+from definetti.model.graph.factors import FactorGraph
 from definetti.samplers.gibbs import Gibbs
-from definetti.symmetry.factors import symmetries
+from definetti.samplers.graph.sampling import GraphSampling
+from definetti.samplers.protocol import Plan
+from definetti.symmetry.find import symmetries
 
 MODELS = {"narrow": (mean_field(6, -0.2, 0.1), 5), "wide": (mean_field(6, -0.2, 0.1), 300), "tables": (triples(), 40)}
 
@@ -42,7 +43,7 @@ def states(model: FactorGraph, scan: str, chains: int, sweeps: int = 6) -> np.nd
     question = ask(symmetries(model), (), "orbit", 2014)
     gibbs, simple = Gibbs(scan), question.group.model
     engine = gibbs.engine(simple, question.slots)
-    run = Sampling(simple, gibbs, engine, question.statistics, Plan(chains, 2, sweeps, 2014, 1))
+    run = GraphSampling(simple, gibbs, engine, question.statistics, Plan(chains, 2, sweeps, 2014, 1))
     for _ in run.steps():
         pass
     return np.concatenate([(b.state[: simple.n, : b.lanes] & b.mask).T for b in run.blocks])  # type: ignore[attr-defined]

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from mln_oracle import ground_marginals, ground_states
 
-from definetti.model.ground import ground
-from definetti.readers.mln import read_mln
+from definetti.model.logic.ground import ground
+from definetti.readers.logic.mln import read_mln
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

@@ -72,3 +72,65 @@ def test_weights_whose_sums_would_not_be_finite() -> None:
     with pytest.raises(dft.ModelError, match="logarithm beyond"):
         dft.factor_graph([2], [([0], [0.0, 1e308])] * 3, log=True)
     assert dft.exact(dft.factor_graph([2], [([0], [-np.inf, 1e99])] * 3, log=True))["X0"].probability == 1.0
+
+
+# --- what people try first, answered with the cure ---------------------------------------------------------------
+
+
+PAIR = dft.factor_graph([2, 2], [([0, 1], [[1, 2], [2, 1]])])
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: dft.marginals(PAIR, sampler=dft.Gibbs), r"give a value of it: dft.Gibbs\(\)"),
+        (lambda: dft.marginals(PAIR, sampler=3), r"or a value such as dft.Gibbs\(\)"),
+        (lambda: dft.marginals(PAIR, sampler="gibs"), "did you mean gibbs"),
+        (lambda: dft.marginals(PAIR, progress=3), "progress is True, or a function"),
+        (lambda: dft.marginals("file.uai"), r"dft.marginals\(dft.read\('file.uai'\)\)"),
+        (lambda: dft.marginals("file.csv", model=PAIR), "not the path of a file"),
+        (lambda: dft.count_distribution(PAIR, "X0"), "of a Markov logic network, and this is a FactorGraph"),
+        (lambda: dft.marginals(PAIR, ["x0"]), "did you mean X0"),
+        (lambda: dft.exact(PAIR, ["X0 & X1"]), r"a conjunction is written \^"),
+        (lambda: dft.exact(PAIR, ["X0 and X1"]), r"a conjunction is written \^"),
+        (lambda: dft.exact(PAIR, ["X0 || X1"]), "a disjunction is written v"),
+        (lambda: dft.exact(PAIR, ["~X0"]), "a negation is written !"),
+        (lambda: dft.markov_logic("P(a)\n1 P(x) & P(y)"), r"a conjunction is written \^"),
+        (lambda: dft.markov_logic("P(a)\n1 P(x) || P(y)"), "a disjunction is written v"),
+        (lambda: dft.markov_logic("P(a)\n1 P(x) or P(y)"), "a disjunction is written v"),
+        (lambda: dft.markov_logic("// nothing\n"), "no predicate is declared"),
+    ],
+)
+def test_first_attempts(call, message: str) -> None:
+    with pytest.raises(dft.DefinettiError, match=message):
+        call()
+
+
+def test_progress_as_a_switch(capsys: pytest.CaptureFixture[str]) -> None:
+    quiet = dft.marginals(PAIR, sweeps=10, seed=1, progress=False)
+    assert not capsys.readouterr().err
+    shown = dft.marginals(PAIR, sweeps=10, seed=1, progress=True)
+    assert shown["X0"] == quiet["X0"]
+
+
+def test_a_bar_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every report reaches the bar, with its numbers in words."""
+    rich = pytest.importorskip("rich.progress")
+    drawn: list[dict] = []
+    monkeypatch.setattr(rich.Progress, "update", lambda self, task, **fields: drawn.append(fields))
+    dft.marginals(PAIR, sweeps=10, seed=1, progress=True)
+    assert drawn and drawn[-1]["total"] == 10 and drawn[-1]["note"].startswith("10/10")
+
+
+def test_intervals_and_vectors() -> None:
+    three = dft.factor_graph([3, 2], [([0], [1.0, 1.0, 2.0])])
+    p = dft.exact(three)
+    assert p["X0"].array.tolist() == [0.25, 0.25, 0.5] and p["X1"].array.tolist() == [0.5, 0.5]
+    low, high = p["X0"].interval
+    assert low.tolist() == high.tolist() == [0.25, 0.25, 0.5]
+    assert p["X1"].interval == (0.5, 0.5)
+    assert dft.Estimate(0.25, 0.1, half_width=0.3).interval == pytest.approx((0.0, 0.55))
+    assert dft.Estimate(0.25, 0.1).interval == pytest.approx((0.25 - 0.196, 0.25 + 0.196), abs=1e-4)
+    assert dft.Estimate(0.25, None).interval == (0.0, 1.0)  # nothing is known of the error
+    low, high = dft.Estimate([0.9, 0.1], [0.1, None], half_width=[0.2, None]).interval  # type: ignore[list-item]
+    assert low.tolist() == pytest.approx([0.7, 0.0]) and high.tolist() == pytest.approx([1.0, 1.0])

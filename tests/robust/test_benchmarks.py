@@ -6,9 +6,32 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
-LOAD = "import importlib, run; [importlib.import_module(family).rows for family in run.FAMILIES]"
+LOAD = "import importlib, run, against; [importlib.import_module(family).rows for family in run.FAMILIES]"
+PEAK = "from measuring import peak_megabytes; print(peak_megabytes())"
+VERDICT = "import against; print(against.report('f', 'c', {'old': {'a': 1.0, 'b': 1.0}, 'new': {'a': 1.0, 'b': %s}}))"
+
+
+def run(code: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=BENCHMARKS, check=True, timeout=120, capture_output=True, text=True
+    )
+    return done.stdout.strip()
 
 
 def test_every_family_loads() -> None:
-    subprocess.run([sys.executable, "-c", LOAD], cwd=BENCHMARKS, check=True, timeout=120)
+    run(LOAD)
+
+
+def test_memory_is_that_of_the_process_alone() -> None:
+    """A parent with much memory does not show in its children."""
+    held = bytearray(400 << 20)
+    held[:: 1 << 12] = b"x" * len(held[:: 1 << 12])
+    assert float(run(PEAK)) < 200
+
+
+@pytest.mark.parametrize(("seconds", "late"), [(1.0, []), (1.09, []), (1.12, ["f", "f, b"]), (1.25, ["f", "f, b"])])
+def test_what_is_too_slow(seconds: float, late: list[str]) -> None:
+    assert run(VERDICT % seconds).splitlines()[-1] == str(late)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +11,11 @@ import pytest
 from hard_models import hard_grid
 
 from definetti.cli.main import run
-from definetti.model.factors import factor_graph
-from definetti.model.ties import untie
+from definetti.constraints.graph.connectivity import single_moves_connect
+from definetti.constraints.graph.contract import contract
+from definetti.model.graph.factors import factor_graph
 from definetti.readers.reading import read
-from definetti.readers.writing import write_uai
-from definetti.solvers.connectivity import single_moves_connect
+from definetti.readers.writing import write
 
 EDGE = "X0=1 ^ X1=0 v X0=0 ^ X1=1"
 
@@ -25,7 +24,7 @@ EDGE = "X0=1 ^ X1=0 v X0=0 ^ X1=1"
 def grid(tmp_path: Path) -> Any:
     def make(side: int) -> str:
         path = tmp_path / f"grid{side}.uai"
-        write_uai(hard_grid(side, side), path)
+        write(hard_grid(side, side), path)
         return str(path)
 
     return make
@@ -71,7 +70,7 @@ def test_moves_that_cross_solve_it(grid: Any, side: int, sampler: str, capfd: py
 def test_auto_crosses_on_a_long_ring(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """Three colours round a ring: single moves cannot change how often it winds, and the legal states are 2^150."""
     path, ring = tmp_path / "ring.uai", [([i, (i + 1) % 150], 1.0 - np.eye(3)) for i in range(150)]
-    write_uai(factor_graph([3] * 150, [*ring, ([0], [1.0, 2.0, 3.0]), ([75], [3.0, 1.0, 1.0])]), path)
+    write(factor_graph([3] * 150, [*ring, ([0], [1.0, 2.0, 3.0]), ([75], [3.0, 1.0, 1.0])]), path)
     queries = ["--query", "X1=0", "--query", "X0=1 ^ X1=2", "--query", "X75=0 ^ X76=1"]
     code, got = ask(capfd, "marginals", str(path), "--sweeps", "100", "--seed", "1", *queries)
     assert code == 0 and got["run"]["sampler"] == "blocks" and got["warnings"] == []
@@ -110,12 +109,13 @@ def test_a_clash_is_named(grid: Any, command: str, tmp_path: Path, capfd: pytest
     assert out == "" and "the factor over (X0, X1) and the evidence X0=1, X1=1 contradict each other" in err
 
 
-def test_an_unsatisfiable_theory_is_told_at_a_hundred(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_an_unsatisfiable_theory_is_told_at_a_hundred(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], cpu_limit
+) -> None:
     order = tmp_path / "order.mln"
     order.write_text("Less(n,n)\nLess(x,y) ^ Less(y,z) => Less(x,z).\n!Less(x,x).\nEXIST y Less(x,y).\n0.1 Less(x,y)\n")
-    began = time.process_time()
-    assert run(["marginals", str(order), "--domain", "n=100"]) == 2
-    assert time.process_time() - began < 30
+    with cpu_limit(30):
+        assert run(["marginals", str(order), "--domain", "n=100"]) == 2
     out, err = capfd.readouterr()
     assert out == "" and err.count("(line ") == 3 and "EXIST y Less(x,y)  (line 4)" in err
 
@@ -129,31 +129,30 @@ def test_as_many_pigeons_as_holes_can_be_sampled(tmp_path: Path, capfd: pytest.C
     assert [row["probability"] for row in got["orbits"]] == pytest.approx([0.01])
 
 
-def test_a_search_that_does_not_end_is_an_error(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_search_that_does_not_end_is_an_error(tmp_path: Path, capfd: pytest.CaptureFixture[str], cpu_limit) -> None:
     """More pigeons than holes, as factors; and two to a hole, which cutting witnesses short does not refute."""
     graph, theory = tmp_path / "pigeons.uai", tmp_path / "pigeons.mln"
     other = np.ones((12, 12)) - np.eye(12)
-    write_uai(factor_graph([12] * 13, [([i, j], other) for i in range(13) for j in range(i)]), graph)
+    write(factor_graph([12] * 13, [([i, j], other) for i in range(13) for j in range(i)]), graph)
     rule = "In(p,h) ^ In(q,h) ^ In(r,h) => p = q v p = r v q = r."
     theory.write_text(f"pigeon={{1,...,25}}\nhole={{1,...,12}}\nIn(pigeon,hole)\nEXIST h In(p,h).\n{rule}\n")
-    for path, told in ((graph, "the search does not tell"), (theory, "a solver does not decide")):
-        began = time.process_time()
-        assert run(["marginals", str(path), "--seed", "1"]) == 2
-        assert time.process_time() - began < 60
+    for path, told in ((graph, "had no answer after 100,000 conflicts"), (theory, "a solver does not decide")):
+        with cpu_limit(60):
+            assert run(["marginals", str(path), "--seed", "1"]) == 2
         out, err = capfd.readouterr()
         assert out == "" and told in err
 
 
 def test_unknown_sampler(grid: Any, capfd: pytest.CaptureFixture[str]) -> None:
     assert run(["marginals", grid(2), "--sampler", "magic"]) == 2
-    assert "auto, gibbs, blocks, swendsen-wang, tempering" in capfd.readouterr().err
+    assert "'auto', 'gibbs', 'blocks', 'swendsen-wang', 'tempering'" in capfd.readouterr().err
 
 
 def test_auto_reaches_every_state_of_every_example(examples: Path) -> None:
     found = sorted([*examples.glob("*.uai"), *examples.glob("*.fg")])
     assert found
     for path in found:
-        assert single_moves_connect(untie(read(path)).core) is True  # type: ignore[arg-type]
+        assert single_moves_connect(contract(read(path)).core) is True  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

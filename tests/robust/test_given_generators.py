@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 
 from definetti.errors import DefinettiError, ParseError, SymmetryError, UnknownName
 from definetti.groups import PermutationGroup, dense, from_cycles
-from definetti.model.factors import FactorGraph, factor_graph
-from definetti.symmetry.cycles import format_cycles, parse_cycles
-from definetti.symmetry.factors import find, given, symmetries
+from definetti.model.graph.factors import FactorGraph, factor_graph
+from definetti.symmetry.find import symmetries
+from definetti.symmetry.graph.generator_text import format_cycles, parse_cycles
+from definetti.symmetry.graph.group import find, given
 
 ISING = np.array([[0.3, -0.3], [-0.3, 0.3]])
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from definetti.errors import DefinettiError, ModelError, ParseError, TooLarge, UnknownName
-from definetti.model.ground import ground
-from definetti.model.logic_text import format_mln
-from definetti.readers.mln import read_mln, read_mln_text
+from definetti.model.logic.ground import ground
+from definetti.model.logic.text import format_mln
+from definetti.readers.logic.mln import read_mln, read_mln_text
 
 HEAD = "p = {A, B}\nq = {C}\nP(p)\nR(p,p)\nS(p,q)\n"  # five lines
 
@@ -106,10 +106,14 @@ DEEP = [
 @pytest.mark.parametrize("weights", ["formula", "alchemy"])
 def test_allowed_nesting_goes_all_the_way(text: str, weights: str) -> None:
     """Reading, printing, splitting and grounding are recursive: what may be read must not overflow them."""
-    with contextlib.suppress(TooLarge):
+    try:
         model = read_mln_text(HEAD + "1 " + text, weights=weights)
-        if weights == "formula":
-            assert read_mln_text(format_mln(model)).formulas[0].body == model.formulas[0].body
+    except TooLarge:  # clauses may be too many
+        assert weights == "alchemy"
+        return
+    if weights == "formula":
+        assert read_mln_text(format_mln(model)).formulas[0].body == model.formulas[0].body
+    with contextlib.suppress(TooLarge):
         ground(model)
 
 
@@ -194,15 +198,15 @@ def test_blocks_have_one_value(evidence: dict[str, Any], closed: tuple[str, ...]
 
 
 def test_files(tmp_path: Path) -> None:
-    with pytest.raises(ParseError, match="cannot be read"):
+    with pytest.raises(ParseError, match="there is no such file"):
         read_mln(tmp_path / "none.mln")
-    with pytest.raises(ParseError, match="cannot be read"):
+    with pytest.raises(ParseError, match="this is a directory"):
         read_mln(tmp_path)
     (tmp_path / "latin.mln").write_bytes(b"// \xe9\xff\n")
     with pytest.raises(ParseError, match="not UTF-8"):
         read_mln(tmp_path / "latin.mln")
     (tmp_path / "m.mln").write_text(HEAD)
-    with pytest.raises(ParseError, match="cannot be read"):
+    with pytest.raises(ParseError, match="there is no such file"):
         read_mln(tmp_path / "m.mln", [tmp_path / "none.db"])
 
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from definetti.errors import DefinettiError, ParseError, TooLarge, UnknownName
-from definetti.model.factors import FactorGraph, factor_graph
+from definetti.model.graph.factors import FactorGraph, factor_graph
 from definetti.model.queries import literals, parse_query
 
 CARDS = {"X0": 2, "X1": 2, "X2": 3, "Friends(Anna,Bob)": 2, "P[1,(2)]": 2, "v": 2, "odd name": 2, "one": 1}

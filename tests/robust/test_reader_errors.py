@@ -5,16 +5,17 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import dimod
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from definetti.errors import DefinettiError, ModelError, ParseError, TooLarge
-from definetti.model.factors import factor_graph
-from definetti.readers.adapters import adapt
-from definetti.readers.fg import read_fg
+from definetti.model.graph.factors import factor_graph
+from definetti.readers.graph.adapters import adapt
+from definetti.readers.graph.fg import read_fg
+from definetti.readers.graph.uai import read_evid, read_uai
 from definetti.readers.reading import read
-from definetti.readers.uai import read_evid, read_uai
 
 UAI = "MARKOV\n3\n2 2 3\n2\n2 0 1\n2 1 2\n\n4\n 4.0 2.4\n 1.0 0.0\n\n6\n 1 2 3\n 4 5 6\n"
 FG = "# two factors\n2\n\n2\n7 3\n2 3\n3\n0 1.5\n1 2\n5 8\n\n1\n3\n3\n1\n2 1\n"
@@ -270,7 +271,6 @@ def test_objects_that_are_no_models(source) -> None:
 
 
 def test_adapter_options() -> None:
-    dimod = pytest.importorskip("dimod")
     bqm = dimod.BinaryQuadraticModel({"a": 1.0}, {}, 0.0, "SPIN")
     with pytest.raises(ModelError, match="takes beta, not coupling"):
         adapt(bqm, coupling=1.0)

@@ -7,7 +7,7 @@ import pytest
 from small_models import ising_ring, triples
 
 import definetti as dft
-from definetti.samplers import chains
+from definetti.samplers import run as chains
 
 SAMPLERS = {"gibbs": triples(), "blocks": triples(), "mcsat": triples(), "tempering": triples()}
 SAMPLERS |= {"swendsen-wang": ising_ring(6, field=0.3), "auto": ising_ring(6, field=0.3)}

@@ -13,13 +13,13 @@ import pytest
 
 import definetti as dft
 from definetti.estimators import ESTIMATORS
-from definetti.estimators.ask import ask
-from definetti.estimators.assemble import judge
 from definetti.estimators.gain import gains, within_orbits
-from definetti.estimators.logic_ask import logic_question
-from definetti.samplers.chains import Plan
+from definetti.inference.assemble import judge
+from definetti.inference.graph.question import ask
+from definetti.inference.logic.question import logic_question
 from definetti.samplers.draws import Draws
 from definetti.samplers.gibbs import Gibbs
+from definetti.samplers.protocol import Plan
 from definetti.samplers.tracking import Tracked
 
 RULES = """person = {A, B, C, D, E, F}
@@ -110,6 +110,57 @@ def test_intervals_of_the_standard_estimator_cover() -> None:
     assert 0.89 <= np.mean(hits) <= 0.99
 
 
+def hidden() -> dft.FactorGraph:
+    """Four pairs of rare bits, where the second is hardly ever 1 without the first."""
+    tables = [np.array([[0.0, -16.0], [-7.0, -7.0]])]
+    pairs = np.arange(8)
+    return dft.FactorGraph.from_arrays(np.full(8, 2), 2 * np.arange(5), pairs, np.zeros(4, np.int64), tables)
+
+
+def test_a_fit_by_chance_does_not_hide_the_error() -> None:
+    """100 runs of 8 chains × 1,000 sweeps. The second bits alone are met once in 280 runs, and what is fitted to the
+    other events leaves nothing: without a bound, 15 errors of the joint event passed 6 standard errors (13 with two
+    other seeds), up to 4 million of them. With it the largest of three seeds is 4.8."""
+    model, text = hidden(), "X0=1 ^ X1=1"
+    question = ask(dft.symmetries(model, "variables"), [text], "auto", 1)
+    sampling = question.sampling(Gibbs(), Plan(800, 100, 1000, 3, 2), "auto")
+    for _ in sampling.steps():
+        pass
+    exact, scores = dft.exact(model, [text])[text].probability, []
+    for at in range(0, 800, 8):
+        parts = {name: getattr(sampling.draws(), name)[:, at : at + 8] for name in ("f", "g", "last")}
+        found = question.conclude(replace(sampling.draws(), **parts, square=None, tracked=None), "auto", {}, False)
+        scores.append(abs(found[text].probability - exact) / found[text].mcse)
+    assert np.max(scores) < 8 and np.mean(np.array(scores) < 3) > 0.9
+
+
+def test_rare_neighbours_count_in_the_error() -> None:
+    """X0 leaves its value in 1 of 51,000 draws, with X1 then at 0: most runs of 12,800 draws do not see it, and the
+    mean of the conditionals of X1 is quiet. Its error was 18 standard errors; now they say what X0 could have done."""
+    fields = [np.array([0.0, 8.7]), np.array([0.0, 2.0])]
+    tables = [np.array([[0.0, -9.0], [0.0, 0.0]]), *fields, np.array([[0.0, 0.0], [0.0, 0.02]])]
+    scope, start = np.array([0, 1, 0, 1, 1, 2]), np.array([0, 2, 3, 4, 6])
+    model = dft.FactorGraph.from_arrays(np.full(3, 2), start, scope, np.arange(4), tables)
+    truth = dft.exact(model)
+    away = 1 - truth["X0"].probability
+    found = dft.marginals(model, sweeps=200, chains=64, seed=1, sampler="gibbs")
+    least = np.sqrt(away / 12800) * truth["X1"].probability
+    assert 0.9 * least < found["X1"].mcse < 1.2 * least
+    assert abs(found["X1"].probability - truth["X1"].probability) < found["X1"].half_width
+
+
+def test_errors_of_probabilities_are_capped_and_silent() -> None:
+    """Conditionals a rounding above 1 have no negative variance, and nothing is known worse than by 1."""
+    f = np.ones((8, 4, 1))
+    still = Draws(f, f + 1e-13, np.full(8, 10), np.ones(1, np.int64), last=f)
+    assert judge(ESTIMATORS["orbit"](still), still, np.full(1, np.nan)).frozen[0]
+    wild = Draws(
+        1e3 * np.random.default_rng(1).normal(size=f.shape), None, np.full(8, 10), np.ones(1, np.int64), last=f
+    )
+    found = judge(ESTIMATORS["orbit"](wild), wild, np.full(1, np.nan))
+    assert found.mcse[0] == 1.0 and found.half_width[0] == 1.0
+
+
 def answers(model: dft.MarkovLogic, engine: str, method: str, chains: int) -> tuple[np.ndarray, list[str]]:
     """Estimates [repetitions, statistics] of runs of 4 chains × 500 sweeps, and an atom of each statistic."""
     group = dft.symmetries(model, engine)
@@ -119,9 +170,9 @@ def answers(model: dft.MarkovLogic, engine: str, method: str, chains: int) -> tu
         columns = np.arange(len(atoms))
     else:
         question = ask(group, (), method, 5)
-        rows, simple = question.names["row_representative"], question.group.model
+        rows, simple = question.columns.row_representative, question.group.model
         atoms = [simple.names[i] for i in rows.tolist()]
-        columns = question.names["statistic_of"][simple.literal_start[rows] + 1]
+        columns = question.columns.statistic_of[simple.literal_start[rows] + 1]
     sampling = question.sampling(Gibbs(), Plan(chains, 100, 500, 5, 2), method)
     for _ in sampling.steps():
         pass
@@ -201,10 +252,11 @@ def test_until_stops_at_the_half_width(tmp_path: Path) -> None:
     assert longer.run["sweeps"] > found.run["sweeps"] and longer["smokes(A)"].half_width <= 3e-5
 
 
-def test_until_gives_up_when_the_time_is_over(tmp_path: Path) -> None:
+def test_until_gives_up_when_the_time_is_over(tmp_path: Path, cpu_limit) -> None:
     model = people(tmp_path, -1.0, 0.0, 1.5)
-    found = dft.marginals(model, until=1e-6, seconds=0.3, seed=1)
-    assert {n.kind for n in found.notices} >= {"time-limit"} and found.run["seconds"]["sample"] < 3
+    with cpu_limit(10):
+        found = dft.marginals(model, until=1e-6, seconds=0.3, seed=1)
+    assert {n.kind for n in found.notices} >= {"time-limit"}
 
 
 def test_one_mode_of_two_fails_from_dispersed_starts() -> None:
@@ -264,7 +316,7 @@ def test_random_scan_takes_f_and_g_at_the_same_visits() -> None:
 
 
 def test_estimates_outside_are_cut_with_a_note() -> None:
-    from definetti.estimators.ask import cut_notices
+    from definetti.inference.assemble import cut_notices
 
     assert not cut_notices(np.array([0.0, 1.0, 0.5]))
     (note,) = cut_notices(np.array([-1e-6, 0.2]))

@@ -7,14 +7,14 @@ import pytest
 from hard_models import DIFFER, SAME, hard_grid, independent_sets, one_of, parity
 
 import definetti as dft
-from definetti.estimators.ask import ask
-from definetti.model.factors import FactorGraph, factor_graph
-from definetti.model.simplify import simplify
-from definetti.samplers.chains import Plan
-from definetti.samplers.choose import choose
-from definetti.samplers.joint import Blocks
-from definetti.samplers.movable import Illegal
-from definetti.symmetry.factors import none
+from definetti.inference.graph.prepare import choose
+from definetti.inference.graph.question import ask
+from definetti.model.graph.factors import FactorGraph, factor_graph
+from definetti.model.graph.simplify import simplify
+from definetti.samplers.graph.block_gibbs import Blocks
+from definetti.samplers.protocol import Plan
+from definetti.samplers.run import Illegal
+from definetti.symmetry.graph.group import none
 
 SOFT = [[1.0, 2.0], [3.0, 1.5]]
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import evidence_theories
-import lifted_theories
 import logic_worlds as lw
 import numpy as np
 import pytest
 from scipy.stats import chi2
+from small_theories import evidence_theory, two_variable_theory
 
 import definetti as dft
 from definetti.errors import ModelError
-from definetti.model.logic import Exist, Predicate
-from definetti.solvers import lifted_sample
+from definetti.model.logic.theory import Exist, Predicate
+from definetti.solvers.lifted import sampling as lifted_sample
 
 DRAWS = 300
 FALSE_ALARMS = 1e-4  #: of all the chi-square tests here together
@@ -48,7 +47,7 @@ def p_value(model, seed: int) -> float | None:
 @pytest.mark.parametrize("listed", [0, lifted_sample.DIRECT])
 def test_worlds_come_with_their_probabilities(listed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lifted_sample, "DIRECT", listed)  # polynomials walked backwards, or vectors listed
-    models = [lifted_theories.theory(s, 7) for s in range(10)] + [evidence_theories.theory(s, 6) for s in range(10)]
+    models = [two_variable_theory(s, 7) for s in range(10)] + [evidence_theory(s, 6) for s in range(10)]
     found = [p for k, model in enumerate(models) if (p := p_value(model, k)) is not None]
     assert len(found) >= 6
     assert min(found) > FALSE_ALARMS / (2 * len(models))

@@ -7,7 +7,7 @@ import pytest
 from small_models import hard_pairs, ising_ring, mean_field, potts_ring, triples
 
 import definetti as dft
-from definetti.model.factors import FactorGraph, factor_graph
+from definetti.model.graph.factors import FactorGraph, factor_graph
 
 FALSE_ALARM = 1e-4  # of this whole file
 SEED = 20140611
@@ -174,14 +174,15 @@ def test_until_an_error_is_reached() -> None:
     assert 160 <= everything.run["sweeps"] <= found.run["sweeps"]
 
 
-def test_seconds() -> None:
+def test_seconds(cpu_limit) -> None:
     import time
 
     model, _ = MODELS["fields"]
     dft.marginals(model, chains=16, sweeps=1, seed=1)  # kernels loaded
     began = time.perf_counter()
-    found = dft.marginals(model, seconds=0.3, chains=16, seed=SEED)
-    assert 0.3 <= time.perf_counter() - began < 15.0  # on a busy machine
+    with cpu_limit(2.0):
+        found = dft.marginals(model, seconds=0.3, chains=16, seed=SEED)
+    assert time.perf_counter() - began >= 0.3
     assert found.run["sweeps"] > 100
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from definetti import MCSat, Tempering, exact, marginals
-from definetti.model.factors import factor_graph
-from definetti.readers.mln import read_mln_text
+from definetti.model.graph.factors import factor_graph
+from definetti.readers.logic.mln import read_mln_text
 
 Z = 5.0  # of about thirty numbers
 

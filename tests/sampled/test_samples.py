@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
+import dimod
 import numpy as np
 import pytest
 from folding import values_of
@@ -12,11 +13,12 @@ from small_models import hard_pairs, ising_ring, mean_field, potts_ring, triples
 
 import definetti as dft
 from definetti.errors import ModelError
-from definetti.estimators.run import ask
-from definetti.model.factors import FactorGraph, factor_graph
-from definetti.samplers.chains import Plan, Sampling
+from definetti.inference.graph.question import ask
+from definetti.model.graph.factors import FactorGraph, factor_graph
 from definetti.samplers.gibbs import Gibbs
-from definetti.symmetry.factors import symmetries
+from definetti.samplers.graph.sampling import GraphSampling
+from definetti.samplers.protocol import Plan
+from definetti.symmetry.find import symmetries
 
 CASES = [
     (mean_field(5, -0.3, 0.25), ("X0=1 ^ X1=1",)),
@@ -30,7 +32,7 @@ def stored(model: FactorGraph, chains: int, sweeps: int, seed: int) -> np.ndarra
     question = ask(symmetries(model), (), "orbit", seed)
     gibbs, simple = Gibbs(), question.group.model
     engine = gibbs.engine(simple, question.slots)
-    run = Sampling(simple, gibbs, engine, question.statistics, Plan(chains, 0, sweeps, seed, 1))
+    run = GraphSampling(simple, gibbs, engine, question.statistics, Plan(chains, 0, sweeps, seed, 1))
     states = []
     for _ in range(sweeps):
         order = run._orders.next(1)
@@ -69,7 +71,6 @@ def test_the_whole_population_gives_the_marginals() -> None:
 
 
 def test_dimod_sample_set() -> None:
-    dimod = pytest.importorskip("dimod")
     names = [f"X{i}" for i in range(4)]
     model = ising_ring(4, 0.5, 0.3)
     rows = np.array([[-1, 1, 1, -1], [1, 1, 1, 1], [-1, -1, 1, -1]])

@@ -29,9 +29,9 @@ def command(first: Path, second: Path, as_json: bool, quiet: bool) -> int:
     they disagree beyond their error bars, or if one of them carries a warning that it is not to be trusted.
     """
     from definetti.model.compare import compare
-    from definetti.store import read_result
+    from definetti.store import load
 
-    one, two = read_result(first), read_result(second)
+    one, two = load(first), load(second)
     comparison = compare(one, two)
     alone = {"run": [name for name in one if name not in two], "reference": [name for name in two if name not in one]}
     if as_json:

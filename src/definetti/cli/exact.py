@@ -25,7 +25,7 @@ def command(source: Source, queries: tuple[str, ...], output: Path | None, as_js
     A model that is too large is refused before memory is taken.
     """
     model, read_seconds = source.read()
-    from definetti.solvers.choose import exact
+    from definetti.solvers.exact import exact
 
     result = complete(exact(model, queries), source.path, source.closed_world, read_seconds)
     return answer(result, as_json=as_json, output=output, footer=footer)

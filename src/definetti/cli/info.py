@@ -12,8 +12,8 @@ from definetti.cli.options import Source, prints, reads_model
 from definetti.cli.output import say, say_json
 
 if TYPE_CHECKING:
-    from definetti.model.factors import FactorGraph
-    from definetti.model.logic import MarkovLogic
+    from definetti.model.graph.factors import FactorGraph
+    from definetti.model.logic.theory import MarkovLogic
 
 CHAINS = 64  # the default on factor graphs
 LABELS = {"log10_states": "states", "log10_states_at_most": "states at most", "memory_mb": "memory"}
@@ -24,7 +24,7 @@ LABELS = {"log10_states": "states", "log10_states_at_most": "states at most", "m
 @prints
 def command(source: Source, as_json: bool, quiet: bool) -> int:
     """What a model is: variables, factors, states, memory."""
-    from definetti.model.factors import FactorGraph
+    from definetti.model.graph.factors import FactorGraph
 
     model, seconds = source.read()
     facts = factor_graph_facts(model) if isinstance(model, FactorGraph) else markov_logic_facts(model)
@@ -39,7 +39,7 @@ def command(source: Source, as_json: bool, quiet: bool) -> int:
 def factor_graph_facts(model: FactorGraph) -> dict[str, Any]:
     import numpy as np
 
-    arities = np.diff(model.scope_start)
+    arities = model.arity
     arrays = (
         model.cards,
         model.scope_start,
@@ -74,7 +74,7 @@ def _counts(values: Any) -> dict[str, int]:
 
 def markov_logic_facts(model: MarkovLogic) -> dict[str, Any]:
     observed = sum(len(e.values) for e in model.evidence.values())
-    free = open_atoms(model)
+    free = sum(model.knowledge.free_count(name) for name in model.predicates)
     return {
         "kind": "MarkovLogic",
         "sorts": {sort.name: sort.size for sort in model.sorts.values()},
@@ -88,18 +88,6 @@ def markov_logic_facts(model: MarkovLogic) -> dict[str, Any]:
         "log10_states_at_most": free * math.log10(2),  # `!` arguments and hard formulas leave fewer
         "memory_mb": {"state_of_one_chain": model.atom_count / 8e6},
     }
-
-
-def open_atoms(model: MarkovLogic) -> int:
-    """Atoms that neither the evidence nor a closed world decides."""
-    total = 0
-    for name in model.predicates:
-        if name in model.closed:
-            total += len(model.unknown.get(name, ()))
-            continue
-        seen = model.evidence.get(name)
-        total += math.prod(model.shape(name)) - (len(seen.values) if seen is not None else 0)
-    return total
 
 
 def _text(key: str, value: Any) -> str:

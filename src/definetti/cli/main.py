@@ -17,7 +17,7 @@ import click
 
 from definetti import __version__
 from definetti.cli.output import silence
-from definetti.errors import INTERRUPTED, DefinettiError
+from definetti.errors import INTERRUPTED, DefinettiError, suggestion
 
 COMMANDS = ("info", "symmetries", "marginals", "exact", "compare", "doctor")
 
@@ -30,7 +30,7 @@ class Commands(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
-            return None
+            raise click.UsageError(f"there is no command {cmd_name!r}{suggestion(cmd_name, COMMANDS)}", ctx)
         return import_module(f"definetti.cli.{cmd_name}").command
 
 

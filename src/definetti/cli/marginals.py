@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,11 @@ from click.core import ParameterSource
 from definetti import show
 from definetti.cli.options import FILE, Positive, Source, answers, prints, reads_model, symmetry, together
 from definetti.cli.output import answer, complete
-from definetti.cli.progress import progress_line
+from definetti.estimators import ESTIMATORS
+from definetti.estimators import help_text as estimator_help
+from definetti.inference.progress import progress_line
+from definetti.samplers import registry
+from definetti.samplers.gibbs import SCANS
 
 if TYPE_CHECKING:
     from definetti.model.marginals import Marginals
@@ -23,26 +28,31 @@ sampling = together(
     click.option("--samples", type=FILE, help="Use draws that another program made: CSV, a row per draw."),
     click.option(
         "--sampler",
+        type=click.Choice(registry.names()),
         default="auto",
         show_default=True,
-        metavar="NAME",
-        help="auto, gibbs, mcsat; blocks, swendsen-wang, tempering (Markov logic is grounded); lifted (Markov logic).",
+        help=registry.help_text(),
     ),
     click.option(
         "--estimator",
-        type=click.Choice(["auto", "standard", "orbit", "conditional", "control"]),
+        type=click.Choice(list(ESTIMATORS)),
         default="auto",
         show_default=True,
-        help="What to make of the draws.",
+        help=estimator_help(),
     ),
     click.option(
         "--scan",
-        type=click.Choice(["symmetric", "random", "fixed"]),
+        type=click.Choice(SCANS),
         default="symmetric",
         show_default=True,
         help="The order in which a sweep visits the variables.",
     ),
-    click.option("--chains", type=COUNT, metavar="N", help="Independent chains.  [default: 64 on factor graphs]"),
+    click.option(
+        "--chains",
+        type=COUNT,
+        metavar="N",
+        help="Independent chains.  [default: 64 on factor graphs, 8 on Markov logic]",
+    ),
     click.option("--sweeps", type=COUNT, metavar="N", help="Kept sweeps of each chain.  [default: 2000]"),
     click.option("--seconds", type=Positive(), metavar="S", help="Sample for so long instead."),
     click.option(
@@ -88,7 +98,7 @@ def command(
     """Sampled marginals with error bars, averaged over symmetries."""
     check(context, samples, output)
     model, read_seconds = source.read()  # before the engine is loaded: a wrong file is told at once
-    from definetti.estimators.run import marginals
+    from definetti.inference.marginals import marginals
 
     if samples is not None:
         from definetti.readers.samples import read_samples
@@ -98,7 +108,7 @@ def command(
         settings = {key: value for key, value in settings.items() if key not in NOT_WITH_SAMPLES}
     else:
         draws, subject = {}, model
-    with progress_line(quiet) as progress:
+    with progress_line(not quiet and sys.stderr.isatty()) as progress:
         result = marginals(
             subject,
             queries,

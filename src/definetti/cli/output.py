@@ -108,12 +108,14 @@ def marginals_table(result: Marginals) -> str:
     else:
         ordered = sorted(result.orbits, key=lambda row: -row.size)
         head, answers = "orbit of", [(row.representative, row.size, row) for row in ordered]
+    from definetti.model.marginals import width
+
     rows = [
-        [name, show.count(size), show.probability(a.probability, a.mcse), show.number(a.mcse, 2)]
+        [name, show.count(size), show.probability(a.probability, width(a)), show.number(width(a), 2)]
         + ([] if result.method else [show.number(a.rhat), show.number(a.ess, 3)])
         for name, size, a in answers[:ROWS]
     ]
-    heads = [head, "size", "probability", "mcse"] + ([] if result.method else ["R-hat", "ess"])
+    heads = [head, "size", "probability", "± 95 %"] + ([] if result.method else ["R-hat", "ess"])
     more = len(answers) - ROWS
     rest = f"\n… and {show.count(more)} more; --json and -o show them" if more > 0 else ""
     return mark + show.table(heads, rows) + rest + "\n"

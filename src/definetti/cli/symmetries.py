@@ -35,7 +35,7 @@ def find_symmetries(model: Any, kind: str, generators: Path | None, time_limit: 
     """The group that the options ask for; given generators are checked against the model."""
     if generators is not None and kind != "auto":
         raise click.UsageError(f"--generators gives the group, so --symmetries {kind} cannot apply")
-    from definetti.symmetry.factors import symmetries
+    from definetti.symmetry.find import symmetries
 
     return symmetries(model, kind=kind, generators=generators, time_limit=time_limit)
 

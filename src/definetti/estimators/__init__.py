@@ -5,19 +5,35 @@ An estimator turns `Draws` into `Estimates`: per statistic its value, and the ba
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 from definetti.errors import ModelError
-from definetti.estimators import auto, conditional, control, orbit, standard
-from definetti.estimators.values import Estimates
-from definetti.samplers.draws import Draws
 
-ESTIMATORS: dict[str, Callable[[Draws], Estimates]] = {
-    "auto": auto.estimate,
-    "standard": standard.estimate,
-    "orbit": orbit.estimate,
-    "conditional": conditional.estimate,
-    "control": control.estimate,
+if TYPE_CHECKING:
+    from definetti.estimators.values import Estimates
+    from definetti.samplers.draws import Draws
+
+
+@dataclass(frozen=True)
+class Entry:
+    """An estimator: the function `estimate` of its module, which is loaded when it is first called."""
+
+    home: str  # module
+    help: str
+    conditionals: bool = False  # whether there is no estimate without full conditionals
+
+    def __call__(self, draws: Draws) -> Estimates:
+        return import_module(self.home).estimate(draws)
+
+
+ESTIMATORS = {
+    "auto": Entry("definetti.estimators.auto", "for each number the one with the least variance"),
+    "standard": Entry("definetti.estimators.standard", "means of the draws"),
+    "orbit": Entry("definetti.estimators.orbit", "means over orbits too"),
+    "conditional": Entry("definetti.estimators.conditional", "means of full conditionals over orbits", True),
+    "control": Entry("definetti.estimators.control", "orbit means with control variates", True),
 }
 
 
@@ -26,3 +42,8 @@ def choose(name: str) -> str:
     if name not in ESTIMATORS:
         raise ModelError(f"estimator {name!r} is not known; choose one of {', '.join(ESTIMATORS)}")
     return name
+
+
+def help_text() -> str:
+    """What `--help` says of the estimators."""
+    return "; ".join(f"{name}: {entry.help}" for name, entry in ESTIMATORS.items()) + "."

@@ -1,7 +1,7 @@
 """The default: per variable the quietest of orbit, conditional and control, by estimated asymptotic variance.
 
 The smallest of several noisy variances is too small, and for rare events it goes with the smallest estimate. So the
-choice for a fold of batches is made on the other batches (`folds.py`), where β is fitted too: what is reported was
+choice for a fold of batches is made on the other batches (`control.folds`), where β is fitted too: what is reported was
 not looked at when choosing. `orbit` stays unless another is clearly better; all values of a variable are treated
 alike, so that they add up to 1.
 """

@@ -2,7 +2,7 @@
 
 F − G has mean exactly 0 when both are taken at the same updates, so every fixed β is unbiased: β = 0 is the orbit
 estimator, β = 1 on a statistic's own difference the conditional one. β is fitted on batch means of several chains
-pooled, and used on other batches than it was fitted on (`folds.py`): the spread of the results contains the noise of
+pooled, and used on other batches than it was fitted on (`folds`): the spread of the results contains the noise of
 the fit.
 
 Joint events have no conditional of their own; the differences of single variables have mean 0 beside them as well,
@@ -18,7 +18,6 @@ import numpy as np
 
 from definetti.diagnose import weighted_mean
 from definetti.errors import ModelError
-from definetti.estimators.folds import folds
 from definetti.estimators.pairs import halved
 from definetti.estimators.regression import MANY, Coefficients, apply, fit
 from definetti.estimators.streams import Streams, streams
@@ -26,6 +25,7 @@ from definetti.estimators.values import CONTROL, ORBIT, Estimates
 from definetti.samplers.draws import Draws
 
 SAME = 1e-13
+FOLDS = 8  # at least 5, so that little is lost from each fit
 MOST_ROWS, MOST_ROWS_OF_MANY = 512, 128  # batch means in a fit; more are merged first
 
 
@@ -73,6 +73,18 @@ def fits(seen: Streams) -> Iterator[Fit]:
         both = outside[1:] & outside[:-1]
         after = np.stack([number[:-1][both], number[1:][both]])
         yield Fit(of == k, fit(seen.paired[outside], seen.d[outside], after, seen.known, seen.groups, moves[k]))
+
+
+def folds(batches: int, chains: int) -> np.ndarray:
+    """int64[batches, chains]: the fold of each batch. Whole chains where there are 5 or more, else stretches of chains.
+
+    What is fitted or chosen on the other folds is independent, or nearly so, of the batches it is used on: their mean
+    stays unbiased, and the spread of the results is an honest error that contains the noise of the fit.
+    """
+    if chains >= 5:
+        return np.broadcast_to(np.arange(chains) % min(FOLDS, chains), (batches, chains))
+    stretches = min(-(-FOLDS // chains), batches)
+    return np.arange(chains)[None] * stretches + (np.arange(batches) * stretches // max(batches, 1))[:, None]
 
 
 def _moves(f: np.ndarray, of: np.ndarray) -> np.ndarray:

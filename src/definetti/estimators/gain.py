@@ -103,17 +103,10 @@ def _by_orbit(tracked: Tracked) -> _Parts:
 def report(draws: Draws, estimates: Estimates, found: Diagnosis, method: str) -> dict[str, Any]:
     """For the run: how many statistics each estimator made, and the gain over `standard`."""
     if method == "standard" or not len(estimates.value) or not draws.f.shape[0]:
-        return quantile(found)
+        return {}
     count = np.bincount(estimates.method, minlength=len(METHODS))
     choices = {name: int(n) for name, n in zip(METHODS, count, strict=True) if n}
-    return {"choices": choices, "gain": gains(draws, estimates, found).summary(), **quantile(found)}
-
-
-def quantile(found: Diagnosis) -> dict[str, float]:
-    """The largest quantile of Student's t by which a standard error becomes a half-width, for those who read the
-    file."""
-    moving = found.mcse > 0
-    return {"quantile": float((found.half_width[moving] / found.mcse[moving]).max())} if moving.any() else {}
+    return {"choices": choices, "gain": gains(draws, estimates, found).summary()}
 
 
 def within_orbits(draws: Draws, name: Callable[[int], str]) -> list[Notice]:

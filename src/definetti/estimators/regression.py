@@ -17,8 +17,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from definetti.estimators.products import cross
-
 ROWS_PER_REGRESSOR = 10
 MOST_REGRESSORS = 10
 MOST_REGRESSORS_OF_MANY = 4  # where there are more than MANY statistics
@@ -26,6 +24,7 @@ MANY = 256
 POOL, POOL_OF_MANY = 256, 64  # statistics that may serve as regressors of others
 SAMPLE = 1024  # statistics looked at for the pool, where there are more
 BLOCK = 1 << 20  # numbers worked on at once
+PIECE = 1 << 18  # multiplications of a product of matrices; OpenBLAS works on one thread up to here
 TINY = 1e-20
 FRESH = 1e-7  # of a regressor's squared norm must be new beside those already there
 
@@ -295,3 +294,19 @@ def _late(rows: Rows, members: np.ndarray, chosen: np.ndarray, beta: np.ndarray)
     gram, moment = np.einsum("ntp,ntq->tpq", x, x), np.einsum("ntq,ntm->tqm", x, left)
     late = _shrunk(gram, moment, np.einsum("ntm,ntm->t", left, left), len(now))
     return np.where((used & fits[:, None])[:, :, None], late, 0.0)
+
+
+def cross(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """aᵀb of a[n, p] and b[n, q], on one thread.
+
+    BLAS starts threads for products of any size, and on a busy machine they wait for each other longer than the work
+    takes. Pieces below its threshold stay on the caller's thread and cost as little.
+    """
+    a = np.ascontiguousarray(a.T)
+    out = np.empty((len(a), b.shape[1]))
+    wide = max(1, min(b.shape[1], PIECE // max(1, min(len(a), 64) * a.shape[1])))
+    tall = max(1, PIECE // max(1, wide * a.shape[1]))
+    for i in range(0, len(a), tall):
+        for j in range(0, b.shape[1], wide):
+            np.matmul(a[i : i + tall], b[:, j : j + wide], out=out[i : i + tall, j : j + wide])
+    return out

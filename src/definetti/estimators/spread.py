@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from definetti.diagnose import CORRELATION, FEWEST_MERGED
-from definetti.estimators.products import cross
+from definetti.estimators.regression import cross
 
 TINY = 1e-300
 

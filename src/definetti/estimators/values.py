@@ -6,8 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-METHODS = ("standard", "orbit", "conditional", "control")
-STANDARD, ORBIT, CONDITIONAL, CONTROL = range(4)
+from definetti.estimators import ESTIMATORS
+
+METHODS = tuple(name for name in ESTIMATORS if name != "auto")
+STANDARD, ORBIT, CONDITIONAL, CONTROL = (METHODS.index(n) for n in ("standard", "orbit", "conditional", "control"))
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any
 
+from definetti import show
 from definetti.errors import ModelError, Notice, UnknownName
-from definetti.model.marginals import Estimate, Marginals, Number, Saved, show
+from definetti.model.marginals import Z95, Estimate, Marginals, Number, Saved
 
 FLOOR = 1e-9  # stands for a probability of 0 in the denominator of a Kullback-Leibler divergence
-Z95 = NormalDist().inv_cdf(0.975)
 SAME = 1e-9  # two numbers without error that are this close are equal
 FALSE_ALARM = 1e-4  # how often two answers from correct programs are said to disagree, all rows together
 
@@ -38,7 +38,32 @@ class Row:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Comparison:
-    """Averages are over variables (and queries), largest values over rows."""
+    """How far two answers are apart. Averages are over variables (and queries), largest values over rows.
+
+    Attributes
+    ----------
+    agrees : bool
+        Whether the error bars explain the differences.
+    verdict : str
+        The same in words.
+    kl_ab, kl_ba, mse : float
+        Mean Kullback-Leibler divergences and squared difference.
+    largest, strongest : Row
+        The largest difference, and the largest |z| (None where neither answer has error bars).
+    rows : tuple of Row
+        Every comparison; `worst` are the ten that differ most.
+    threshold : float or None
+        The largest |z| that correct answers reach, but for a chance of 1e-4.
+    notices : tuple of Notice
+        Why one of the answers is not to be trusted, whatever the numbers look like.
+
+    Examples
+    --------
+    >>> import definetti as dft
+    >>> model = dft.factor_graph([2, 2], [([0, 1], [[3, 1], [1, 2]])])
+    >>> dft.exact(model).compare(dft.exact(model, symmetries=None)).agrees
+    True
+    """
 
     names: tuple[str, ...]  # what was compared
     rows: tuple[Row, ...]
@@ -82,15 +107,17 @@ class Comparison:
     def __repr__(self) -> str:
         names = [_short(row.name) for row in self.worst]
         width = max(len(name) for name in names)
+        kl_ab, kl_ba, mse = (show.number(value, 3) for value in (self.kl_ab, self.kl_ba, self.mse))
         lines = [
-            f"Comparison({len(self.names)} names, KL {self.kl_ab:.3g} and {self.kl_ba:.3g}, MSE {self.mse:.3g})",
+            f"Comparison({len(self.names)} names, KL {kl_ab} and {kl_ba}, MSE {mse})",
             self.verdict,
             *(f"NOT TRUSTED: {notice.kind}: {notice.message}" for notice in self.notices),
             f"{'':{width}}  {'a':>12}  {'b':>12}  {'difference':>11}  {'z':>8}",
         ]
         for name, row in zip(names, self.worst, strict=True):
             z = "–" if row.z is None else "∞" if math.isinf(row.z) else f"{row.z:.2f}"
-            lines.append(f"{name:{width}}  {show(row.a):>12}  {show(row.b):>12}  {row.difference:>11.3g}  {z:>8}")
+            a, b, difference = show.number(row.a, 6), show.number(row.b, 6), show.number(row.difference, 3)
+            lines.append(f"{name:{width}}  {a:>12}  {b:>12}  {difference:>11}  {z:>8}")
         return "\n".join(lines)
 
 
@@ -232,7 +259,7 @@ def _normal(t: float, parts: list[tuple[float | None, float | None]]) -> float:
 
     total = sum(e * e for e, _ in parts if e)
     dof = total**2 / sum(e**4 / float(stdtridf(0.975, quantile)) for e, quantile in known)
-    return float(math.copysign(ndtri(stdtr(dof, -abs(t))), t))
+    return math.copysign(min(-float(ndtri(stdtr(dof, -abs(t)))), abs(t)), t)  # the tail's chance may be below any float
 
 
 def _divergence(p: list[float], q: list[float]) -> float:
@@ -265,9 +292,10 @@ def _verdict(rows: tuple[Row, ...], strongest: Row | None, threshold: float | No
         return "not judged: neither answer has error bars"
     silent = sum(row.z is None for row in rows)
     rest = f"; {silent} rows have no error bars" if silent else ""
-    rule = f"the limit for {tests} numbers is {threshold:.2f} (false alarms: 1 in {1 / FALSE_ALARM:,.0f}){rest}"
+    once = show.count(round(1 / FALSE_ALARM))
+    rule = f"the limit for {tests} numbers is {threshold:.2f} (false alarms: 1 in {once}){rest}"
     if strongest.z is not None and math.isinf(strongest.z):
-        return f"they differ: {strongest.name} by {strongest.difference:.3g}, both without error{rest}"
+        return f"they differ: {strongest.name} by {show.number(strongest.difference, 3)}, both without error{rest}"
     return (
         f"they {'agree' if agrees else 'differ'}: largest |z| {abs(strongest.z or 0):.2f} at {strongest.name}, {rule}"
     )

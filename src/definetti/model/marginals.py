@@ -8,20 +8,52 @@ it.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from statistics import NormalDist
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from definetti import show
 from definetti.errors import Notice
 
+if TYPE_CHECKING:
+    from definetti.model.compare import Comparison
+
 Number = float | list[float] | None
+Z95 = NormalDist().inv_cdf(0.975)
+FIELDS = ("probability", "mcse", "half_width", "rhat", "ess")  # of an answer, in files
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """One answer. Two values: numbers, probability = P(true) = P(value 1). More values: lists, one entry per value."""
+    """One answer. Two values: numbers, probability = P(true) = P(value 1). More values: lists, one entry per value.
+
+    Attributes
+    ----------
+    probability : float or list of float
+        The estimate.
+    mcse : float, list or None
+        Its standard error; 0 for an exact answer.
+    half_width : float, list or None
+        Of a 95 % interval, by Student's t.
+    rhat, ess : float, list or None
+        Diagnostics of the chains.
+    orbit_size : int
+        How many variables share this answer.
+    estimator : str or None
+        The estimator that made it.
+    constant : bool or list of bool
+        No draw differed from another: R-hat and effective size do not exist.
+
+    Examples
+    --------
+    >>> import definetti as dft
+    >>> e = dft.Estimate(0.25, mcse=0.01, half_width=0.02)
+    >>> e.array, e.interval
+    (array([0.75, 0.25]), (0.23, 0.27))
+    """
 
     probability: float | list[float]
     mcse: Number = 0.0
@@ -32,13 +64,52 @@ class Estimate:
     half_width: Number = None  # of a 95 % interval, by Student's t
     constant: bool | list[bool] = False  # no draw differed from another: R-hat and effective size do not exist
 
+    @property
+    def array(self) -> np.ndarray:
+        """float64[values]: the probability of every value, also of a variable with two."""
+        return np.array(
+            self.probability if isinstance(self.probability, list) else [1 - self.probability, self.probability]
+        )
+
+    @property
+    def interval(self) -> tuple[float, float] | tuple[np.ndarray, np.ndarray]:
+        """The ends of a 95 % interval, within [0, 1]: numbers, or vectors over values where `probability` is a list.
+
+        An exact answer is both ends of its interval; an answer without an error bar has the interval [0, 1].
+        """
+        half = self.half_width
+        if half is None:
+            half = [_width(e) for e in self.mcse] if isinstance(self.mcse, list) else _width(self.mcse)
+        middle, width = np.array(self.probability), np.array(half, dtype=float)  # None: not a number
+        width = np.where(np.isnan(width), 1.0, width)
+        low, high = np.clip(middle - width, 0.0, 1.0), np.clip(middle + width, 0.0, 1.0)
+        return (low, high) if isinstance(self.probability, list) else (float(low), float(high))
+
     def __repr__(self) -> str:
-        return f"Estimate({show(self.probability)} ± {show(self.mcse)}, orbit of {self.orbit_size})"
+        value, half = show.number(self.probability, 6), show.number(width(self), 6)
+        return f"Estimate({value} ± {half}, orbit of {self.orbit_size})"
 
 
 @dataclass(frozen=True)
 class OrbitRow:
-    """The variables of one orbit: a name that stands for them, how many they are, and their common marginal."""
+    """The variables of one orbit: a name that stands for them, how many they are, and their common marginal.
+
+    Attributes
+    ----------
+    representative : str
+        One of the variables.
+    size : int
+        Their number.
+    probability, mcse, rhat, ess, estimator, half_width, constant
+        As in `Estimate`.
+
+    Examples
+    --------
+    >>> import definetti as dft
+    >>> p = dft.exact(dft.factor_graph([2, 2], [([0, 1], [[3, 1], [1, 3]])]))
+    >>> [(row.representative, row.size) for row in p.orbits]
+    [('X0', 2)]
+    """
 
     representative: str
     size: int
@@ -77,7 +148,7 @@ class Variables:
     row_of: np.ndarray
     evidence: np.ndarray
     cards: np.ndarray
-    index: Any  # name → number, `FactorGraph.index`
+    index: Callable[[str], int]  # `FactorGraph.index`
 
     def __len__(self) -> int:
         return len(self.names)
@@ -92,6 +163,11 @@ class Variables:
         return known(int(self.evidence[i]), int(self.cards[i]))
 
 
+def _width(mcse: float | None) -> float | None:
+    """The half-width where only a standard error is known, and as many degrees of freedom as it needs."""
+    return None if mcse is None else Z95 * mcse
+
+
 def known(value: int, card: int) -> Estimate:
     """The answer for an observed variable: 0 or 1, without error."""
     if card <= 2:
@@ -101,7 +177,32 @@ def known(value: int, card: int) -> Estimate:
 
 @dataclass(frozen=True, eq=False)
 class Marginals(Mapping[str, Estimate]):
-    """Name or query → `Estimate`. Iterates over the queries if any were asked, else over all variables."""
+    """Name or query → `Estimate`. Iterates over the queries if any were asked, else over all variables.
+
+    Attributes
+    ----------
+    orbits : sequence of OrbitRow
+        One row for each set of variables with equal marginals.
+    queries : mapping
+        The answers to what was asked.
+    run : mapping
+        How the numbers came about.
+    notices : tuple of Notice
+        Warnings; `trusted` is False where one of them fails.
+    log_z : float or None
+        Of an exact answer.
+    method : str or None
+        The engine of an exact answer.
+    interrupted : bool
+        The run was ended early.
+
+    Examples
+    --------
+    >>> import definetti as dft
+    >>> p = dft.exact(dft.factor_graph({"rain": 2, "wet": 2}, [(["rain", "wet"], [[9, 1], [1, 4]])]))
+    >>> {name: round(e.probability, 3) for name, e in p.items()}
+    {'rain': 0.333, 'wet': 0.333}
+    """
 
     orbits: Sequence[OrbitRow]  # in the order that `members` numbers them
     members: Members
@@ -139,11 +240,12 @@ class Marginals(Mapping[str, Estimate]):
         """The object of the JSON contract: orbits largest first, no NaN or infinity anywhere."""
         rows = sorted(self.orbits, key=lambda row: -row.size)
         out: dict[str, Any] = {
-            "queries": {text: _fields(e) | {"orbit_size": e.orbit_size} for text, e in self.queries.items()},
+            "queries": {text: fields(e) | {"orbit_size": e.orbit_size} for text, e in self.queries.items()},
             "orbits": [
-                {"representative": row.representative, "size": row.size} | _fields(row) for row in rows[:most_orbits]
+                {"representative": row.representative, "size": row.size} | fields(row) for row in rows[:most_orbits]
             ],
             "orbit_count": len(rows),
+            "trusted": self.trusted,
             "run": dict(self.run),
             "warnings": [{"kind": n.kind, "message": n.message} for n in self.notices],
         }
@@ -153,7 +255,7 @@ class Marginals(Mapping[str, Estimate]):
             out["interrupted"] = True
         return out
 
-    def compare(self, truth: Mapping[str, Estimate]) -> Any:
+    def compare(self, truth: Mapping[str, Estimate]) -> Comparison:
         """Differences, z-scores, KL and MSE against another answer (see `definetti.model.compare`)."""
         from definetti.model.compare import compare
 
@@ -161,8 +263,8 @@ class Marginals(Mapping[str, Estimate]):
 
     def __repr__(self) -> str:
         head = f"Marginals({len(self.members)} variables in {len(self.orbits)} orbits"
-        worst = max((m for row in self.orbits for m in _numbers(row.mcse)), default=0.0)
-        tail = f", exact by {self.method}" if self.method else f", largest mcse {worst:.2g}"
+        worst = max((w for row in self.orbits for w in _numbers(width(row))), default=0.0)
+        tail = f", exact by {self.method}" if self.method else f", largest half-width {show.number(worst, 2)}"
         doubt = "" if self.trusted else ", NOT TRUSTED: " + ", ".join(sorted({n.kind for n in self.notices if n.fails}))
         return f"{head}{tail}{doubt})"
 
@@ -185,8 +287,16 @@ class Saved(Mapping[str, Estimate]):
         return len(self.estimates)
 
 
-def _fields(answer: Estimate | OrbitRow) -> dict[str, Any]:
-    return {key: _finite(getattr(answer, key)) for key in ("probability", "mcse", "rhat", "ess")}
+def fields(answer: Estimate | OrbitRow) -> dict[str, Any]:
+    """What files say of an answer."""
+    return {key: _finite(width(answer) if key == "half_width" else getattr(answer, key)) for key in FIELDS}
+
+
+def width(answer: Estimate | OrbitRow) -> Number:
+    """Half the width of a 95 % interval; 0 of an answer without error."""
+    if answer.half_width is not None or any(_numbers(answer.mcse)):
+        return answer.half_width
+    return answer.mcse
 
 
 def _finite(value: Any) -> Any:
@@ -201,10 +311,3 @@ def _finite(value: Any) -> Any:
 def _numbers(value: Number) -> list[float]:
     values = value if isinstance(value, list) else [value]
     return [v for v in values if v is not None and math.isfinite(v)]
-
-
-def show(value: Number) -> str:
-    """A number, or a list of numbers, with the digits that matter."""
-    if isinstance(value, list):
-        return "[" + ", ".join(show(v) for v in value) + "]"
-    return "–" if value is None else f"{value:.6g}"

@@ -17,7 +17,7 @@ from typing import NoReturn
 import numpy as np
 
 from definetti.errors import ParseError, TooLarge, UnknownName
-from definetti.model.factors import FactorGraph
+from definetti.model.graph.factors import FactorGraph
 
 MOST_TUPLES = 100_000
 MOST_PARTIAL = 1_000_000  # assignments looked at while searching for those that make a formula true
@@ -25,6 +25,24 @@ MOST_PARTIAL = 1_000_000  # assignments looked at while searching for those that
 BINDS = {"!": 5, "^": 4, "v": 3, "=>": 2, "<=>": 1}
 SYMBOL = re.compile(r"<=>|=>|!=|[!^=()]")
 WORD = re.compile(r"-?[^\W]+(?:[.:\-][^\W]+)*")  # -1 is a value of a spin
+
+
+#: Signs of other languages, the longer ones first, and what is written here.
+FOREIGN = {
+    "&&": ("a conjunction", "^"), "&": ("a conjunction", "^"), "∧": ("a conjunction", "^"),
+    "||": ("a disjunction", "v"), "|": ("a disjunction", "v"), "∨": ("a disjunction", "v"),
+    "~": ("a negation", "!"), "¬": ("a negation", "!"), "and": ("a conjunction", "^"), "or": ("a disjunction", "v"),
+    "not": ("a negation", "!"), "->": ("an implication", "=>"), "<->": ("an equivalence", "<=>"),
+}  # fmt: skip
+
+
+def foreign_sign(text: str) -> str | None:
+    """How to write what starts here with a sign or word of another language."""
+    for sign, (what, ours) in FOREIGN.items():
+        after = text[len(sign) : len(sign) + 1]
+        if text[: len(sign)].lower() == sign and not (sign.isalpha() and (after.isalnum() or after in ("_", "("))):
+            return f"{what} is written {ours}" + (", as in A v B" if ours == "v" else "")
+    return None
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +134,8 @@ def _tokens(text: str) -> list[Token]:
             out.append(Token("v" if word[0] == "v" else "name", text[place:end], place + 1))
             place = end
         else:
-            _refuse(f"unexpected {text[place]!r}; put unusual names into double quotes", text, place + 1)
+            cure = foreign_sign(text[place:]) or "put unusual names into double quotes"
+            _refuse(f"unexpected {text[place]!r}; {cure}", text, place + 1)
     return [*out, Token("end", "", len(text) + 1)]
 
 
@@ -164,7 +183,10 @@ def _postfix(text: str, model: FactorGraph) -> list[Literal | str]:
             waiting.append(token)
             operand = True
         else:
-            _refuse(f"expected {_wanted(operand)}, found {token.text!r}", text, token.column)
+            cure = foreign_sign(text[token.column - 1 :])
+            _refuse(
+                f"expected {_wanted(operand)}, found {token.text!r}" + (f"; {cure}" if cure else ""), text, token.column
+            )
         place += 1
     if operand:
         _refuse(f"expected {_wanted(operand)}, but the query ends", text, token.column)
@@ -220,7 +242,7 @@ def _search(program: list[Literal | str], variables: tuple[int, ...], model: Fac
     for variable in variables:
         card = int(model.cards[variable])
         if len(rows) * card > MOST_PARTIAL:
-            _too_many(text, len(rows) * card)
+            _too_many(text, len(rows) * card, at_least=True)
         values = np.tile(np.arange(card, dtype=np.int32), len(rows))
         rows = np.column_stack([np.repeat(rows, card, axis=0), values])
         rows = rows[_possible(program, rows, column)]
@@ -229,9 +251,10 @@ def _search(program: list[Literal | str], variables: tuple[int, ...], model: Fac
     return rows
 
 
-def _too_many(text: str, count: int) -> NoReturn:
-    what = f"the number of combinations of values to list for the query {text[:60]!r}"
-    raise TooLarge(what, count, MOST_TUPLES, "ask about fewer variables, or about a conjunction of literals")
+def _too_many(text: str, count: int, at_least: bool = False) -> NoReturn:
+    what = f"the list for the query {text[:60]!r}"
+    cure = "ask about fewer variables, or about a conjunction of literals"
+    raise TooLarge(what, count, MOST_TUPLES, cure, unit="combinations of values", at_least=at_least)
 
 
 def _possible(program: list[Literal | str], rows: np.ndarray, column: dict[int, int]) -> np.ndarray:

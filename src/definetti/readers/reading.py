@@ -5,38 +5,79 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from definetti.errors import ModelError, ParseError
-from definetti.model.factors import FactorGraph
-from definetti.model.logic import MarkovLogic
-from definetti.readers.adapters import adapt
-from definetti.readers.fg import read_fg
-from definetti.readers.uai import read_evid, read_uai
+from definetti.files import require_file
+from definetti.model.graph.factors import FactorGraph
+from definetti.model.logic.theory import MarkovLogic
+from definetti.readers.graph.adapters import adapt
+from definetti.readers.graph.fg import read_fg
+from definetti.readers.graph.uai import read_evid, read_uai
 
 Model = FactorGraph | MarkovLogic
-Evidence = str | PathLike[str] | Mapping[Any, Any]
+Evidence = (
+    str
+    | PathLike[str]
+    | Iterable[str | PathLike[str]]
+    | Mapping[str, int | str | bool | None]
+    | Mapping[int, int | str]
+)
 
 FACTOR_GRAPHS = {".uai": read_uai, ".fg": read_fg}
 SUFFIXES = (*FACTOR_GRAPHS, ".mln")
 
 
 def read(
-    source: Any,
+    source: object,
     evidence: Evidence | None = None,
     *,
-    domain: Mapping[str, Any] | None = None,
+    domain: Mapping[str, int] | None = None,
     open_world: Iterable[str] = (),
     closed_world: Iterable[str] = (),
     weights: str = "formula",
     beta: float | None = None,
     coupling: float | None = None,
 ) -> Model:
-    """A model from a file (.uai, .fg, .mln) or from an object (pgmpy, dimod, networkx, a list of (scope, table)).
+    """A model from a file or from an object of another library.
 
-    `evidence` is a file (.evid for a factor graph, .db for Markov logic) or a mapping from names
-    to values. `domain`, `open_world`, `closed_world` and `weights` belong to Markov logic, `beta` to dimod's models
-    and `coupling` to networkx graphs.
+    Parameters
+    ----------
+    source : path or object
+        A .uai, .fg or .mln file; a pgmpy Markov or Bayesian network, a dimod BinaryQuadraticModel, an undirected
+        networkx graph of spins, or a list of (scope, table).
+    evidence : path or mapping, optional
+        An .evid file for a factor graph, a .db file (or several) for Markov logic, or a mapping from names to values.
+    domain : mapping, optional
+        Of Markov logic: sorts to their number of constants.
+    open_world, closed_world : iterables of str
+        Of Markov logic: predicates whose atoms are unknown, or false, where the evidence does not name them. Open is
+        the default.
+    weights : {"formula", "alchemy"}
+        Of Markov logic: a weight counts once per grounding in which the whole formula is true, or is split over the
+        clauses of the formula.
+    beta : float, optional
+        Of dimod's models: the inverse temperature, 1 by default.
+    coupling : float, optional
+        Of networkx graphs: the coupling of edges without the attribute `coupling`.
+
+    Returns
+    -------
+    FactorGraph or MarkovLogic
+        The model, frozen.
+
+    Raises
+    ------
+    ParseError
+        For a file that cannot be read, with line and column.
+    ModelError
+        For an object that is no model, or options that do not apply to it.
+
+    Examples
+    --------
+    >>> import definetti as dft
+    >>> dft.read([(["rain", "wet"], [[9, 1], [1, 4]])], evidence={"wet": 1})
+    FactorGraph(2 variables, 1 observed, 1 factors, 1 tables)
     """
     logic: dict[str, Any] = {"domain": domain, "open_world": open_world, "closed_world": closed_world}
     logic = {name: value for name, value in logic.items() if value}
@@ -55,9 +96,65 @@ def read(
     _refuse_logic(logic, f"this is a {type(source).__name__} already")
     if isinstance(source, MarkovLogic):
         if evidence is not None or options:
-            raise ModelError("a MarkovLogic model is complete; give evidence when its file is read")
+            raise ModelError("a MarkovLogic model is complete; model.condition({'Smokes(Anna)': True}) adds evidence")
         return source
     return observe(adapt(source, **options), evidence)
+
+
+def markov_logic(
+    text: str,
+    evidence: Evidence | None = None,
+    *,
+    domain: Mapping[str, int] | None = None,
+    open_world: Iterable[str] = (),
+    closed_world: Iterable[str] = (),
+    weights: str = "formula",
+) -> MarkovLogic:
+    """A Markov logic network from text in the language of .mln files.
+
+    Parameters
+    ----------
+    text : str
+        Declarations and formulas, one in a line.
+    evidence : str, path or mapping, optional
+        The text of a .db file (`Smokes(Anna)`, `!Smokes(Bob)`, one atom in a line), the path to one, or a mapping such
+        as `{"Smokes(Anna)": True}`. A single line that ends in .db is a path.
+    domain : mapping, optional
+        Sorts to their number of constants.
+    open_world, closed_world : iterables of str
+        Predicates whose atoms are unknown (the default), or false, where the evidence does not name them.
+    weights : {"formula", "alchemy"}
+        A weight counts once per grounding in which the whole formula is true, or is split over its clauses.
+
+    Returns
+    -------
+    MarkovLogic
+        The model, frozen. `condition` and `with_domain` make others from it.
+
+    Raises
+    ------
+    ParseError
+        With line and column of the text.
+
+    Examples
+    --------
+    >>> import definetti as dft
+    >>> model = dft.markov_logic('''
+    ...     Smokes(person)
+    ...     Friends(person, person)
+    ...     0.5 Friends(x,y) ^ Smokes(x) => Smokes(y)
+    ... ''', evidence="Friends(Anna, Bob)", domain={"person": 100})
+    >>> model
+    MarkovLogic(person=100; 10100 atoms, 1 formulas, 10000 groundings)
+    """
+    if not isinstance(text, str):
+        raise ModelError(f"markov_logic takes the text of a model, not a {type(text).__name__}; dft.read takes a path")
+    if "\n" not in text and text.strip().endswith(".mln"):
+        raise ModelError(f"markov_logic takes the text of a model; dft.read({text!r}) reads the file")
+    from definetti.readers.logic.mln import read_mln_text  # lark is loaded only for Markov logic
+
+    worlds = {"open_world": open_world, "closed_world": closed_world}
+    return read_mln_text(text, cast("Any", evidence), domain=domain, weights=weights, **worlds)
 
 
 def observe(model: FactorGraph, evidence: Evidence | None) -> FactorGraph:
@@ -67,7 +164,7 @@ def observe(model: FactorGraph, evidence: Evidence | None) -> FactorGraph:
     if isinstance(evidence, str | PathLike):
         return read_evid(evidence, model)
     if isinstance(evidence, Mapping):
-        return model.condition(evidence)
+        return model.condition(cast("Mapping[str, int | str]", evidence))
     kind = type(evidence).__name__
     raise ModelError(f"evidence must be a path to an .evid file or a mapping from names to values, not a {kind}")
 
@@ -82,22 +179,15 @@ def _suffix(path: Path) -> str:
         raise ParseError(f"a {suffix} file holds evidence; give the model first and this file as evidence", path=path)
     if suffix in (".gz", ".bz2", ".xz", ".zip", ".zst"):
         raise ParseError(f"the file is compressed; decompress it first (models are {known})", path=path)
-    try:
-        what = "this is a directory; give the file in it" if path.is_dir() else None
-        what = what or (None if path.exists() else "there is no such file")
-    except (OSError, ValueError) as error:
-        what = f"the file cannot be read: {error}"
-    raise ParseError(what or f"unknown kind of file; the name of a model ends in one of {known}", path=path)
+    require_file(path)
+    raise ParseError(f"unknown kind of file; the name of a model ends in one of {known}", path=path)
 
 
 def _read_mln(path: Path, evidence: Evidence | None, logic: dict[str, Any]) -> MarkovLogic:
-    if path.is_dir():
-        raise ParseError("this is a directory; give the file in it", path=path)
-    if not path.exists():
-        raise ParseError("there is no such file", path=path)
-    from definetti.readers.mln import read_mln  # lark is loaded only for Markov logic
+    require_file(path)
+    from definetti.readers.logic.mln import read_mln  # lark is loaded only for Markov logic
 
-    return read_mln(path, evidence=evidence, **logic)
+    return read_mln(path, evidence=cast("Any", evidence), **logic)
 
 
 def _refuse_logic(logic: Mapping[str, Any], why: str) -> None:

@@ -1,21 +1,27 @@
-"""Draws that another program made, as CSV: a row per draw, a column per variable, and `chain` where there are several.
+"""Draws that another program made, as CSV or as an object that names its variables.
 
-The header names the variables in any order; without a header the columns are the model's variables in its order.
-Columns of observed variables may be missing. The usual file holds only integers and is read by numpy; others field by
-field.
+In a CSV file a row is a draw and a column a variable, with a column `chain` where there are several chains. The header
+names the variables in any order; without a header the columns are the model's variables in its order. Columns of
+observed variables may be missing. The usual file holds only integers and is read by numpy; others field by field.
+
+Tables (pandas), labelled arrays (xarray, ArviZ), mappings and structured arrays are read by their names in the same
+way: what names a variable is used, what does not match the model is refused, and the order of columns and dimensions
+has no meaning.
 """
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from definetti.errors import ModelError, ParseError, UnknownName
-from definetti.model.factors import FREE, FactorGraph
+from definetti.errors import ModelError, ParseError, UnknownName, suggestion
+from definetti.files import read_text
+from definetti.model.graph.factors import FREE, FactorGraph
 
 CHAIN = "chain"
 
@@ -24,25 +30,18 @@ def read_samples(path: str | Path, model: FactorGraph) -> np.ndarray:
     """int32[chains, draws, variables], the variables in the model's order."""
     if not isinstance(model, FactorGraph):
         raise ModelError(f"draws in CSV belong to a factor graph; {path} was given for a {type(model).__name__}")
-    text = _text(path)
+    text = read_text(path)
     first = next(_records(text, path), (1, []))[1]
     if not any(field.strip() for field in first):
         raise ParseError("no draws: the first line is empty", path=path, line=1)
     fields = [field.strip() for field in first]
-    named = not all(_is_integer(field) for field in fields)
+    named = _is_header(fields, model, path)
     columns = _columns(fields, model, path) if named else _unnamed(fields, model, path)
     chain = fields.index(CHAIN) if CHAIN in fields and CHAIN not in model.names else None
     found = _from_integers(text, named, columns, chain, model)
     values, chains = found or _from_texts(_rows(text, named, fields, path), columns, chain, model, path)
     _agree(values, model, path)
-    return _by_chain(values, chains, path)
-
-
-def _text(path: str | Path) -> str:
-    try:
-        return Path(path).read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ParseError(f"not a text file: byte {error.start} is no UTF-8", path=path) from None
+    return _by_chain(values, chains, str(path))
 
 
 def _records(text: str, path: str | Path) -> Iterator[tuple[int, list[str]]]:
@@ -57,6 +56,24 @@ def _records(text: str, path: str | Path) -> Iterator[tuple[int, list[str]]]:
 
 def _is_integer(text: str) -> bool:
     return text.removeprefix("-").isdecimal() and text.isascii()
+
+
+def _is_header(fields: Sequence[str], model: FactorGraph, path: str | Path) -> bool:
+    """Whether the first line names the columns. Names may be whole numbers, and so are values."""
+    if not all(_is_integer(field) for field in fields):
+        return True
+    known = set(fields) <= set(model.names) and {model.names[i] for i in model.free} <= set(fields)
+    if not known or len(set(fields)) < len(fields):
+        return False
+    try:
+        for i, field in enumerate(fields if len(fields) == model.n else ()):
+            model.value(i, field)
+    except UnknownName:  # it cannot be a draw
+        return True
+    if len(fields) < model.n:
+        return True
+    cure = "add a column `chain` if it is a header, or a header if it is a draw"
+    raise ParseError(f"the first line is a header or a draw, its numbers are both; {cure}", path=path, line=1)
 
 
 # --- columns -------------------------------------------------------------------------------------------------
@@ -180,8 +197,8 @@ def _agree(values: np.ndarray, model: FactorGraph, path: str | Path) -> None:
 # --- chains --------------------------------------------------------------------------------------------------
 
 
-def _by_chain(values: np.ndarray, chains: Sequence[object] | None, path: str | Path) -> np.ndarray:
-    """Rows of one label, in the order of the file, are a chain."""
+def _by_chain(values: np.ndarray, chains: Sequence[object] | None, path: str) -> np.ndarray:
+    """Rows of one label, in their order, are a chain."""
     if chains is None:
         return values[None]
     members: dict[object, list[int]] = {}
@@ -195,3 +212,133 @@ def _by_chain(values: np.ndarray, chains: Sequence[object] | None, path: str | P
             path=path,
         )
     return np.stack([values[draws] for draws in members.values()])
+
+
+# --- objects with names ------------------------------------------------------------------------------------------
+
+
+def from_labels(source: Any, model: FactorGraph) -> np.ndarray | None:
+    """[chains, draws, variables] (or [draws, variables]) of an object that names its variables; None where it does
+    not, so that it is an array in the model's order."""
+    if hasattr(source, "posterior"):  # ArviZ
+        source = source.posterior
+    if hasattr(source, "data_vars"):
+        return _from_dataset({str(name): source[name] for name in source.data_vars}, model)
+    if hasattr(source, "dims") and hasattr(source, "coords"):
+        return _from_labelled_array(source, model)
+    if hasattr(source, "columns") and hasattr(source, "to_numpy"):
+        return _from_table(source, model)
+    if isinstance(source, Mapping):
+        return _from_names({str(name): array for name, array in source.items()}, model)
+    names = getattr(getattr(source, "dtype", None), "names", None)
+    return _from_names({name: source[name] for name in names}, model) if names else None
+
+
+def _from_table(table: Any, model: FactorGraph) -> np.ndarray | None:
+    """A DataFrame. Columns that are only numbered have no names."""
+    columns, index = list(table.columns), getattr(table, "index", None)
+    names = [str(column) for column in columns]
+    if columns == list(range(len(columns))) and not set(names) & set(model.names):
+        return None
+    arrays = dict(zip(names, (table[column] for column in columns), strict=True))
+    chains = arrays.pop(CHAIN, None) if CHAIN not in model.names else None
+    if chains is None and CHAIN in (getattr(index, "names", None) or ()):
+        chains = index.get_level_values(CHAIN)  # type: ignore[union-attr]
+    if "draw" not in model.names:
+        arrays.pop("draw", None)  # ArviZ numbers them
+    if "_weight" in arrays and "_weight" not in model.names:
+        raise ModelError("these samples have weights (a column '_weight'), which are not used; draw them without")
+    if len(set(names)) < len(names):
+        raise ModelError(f"two columns are called {max(names, key=names.count)!r}")
+    found = _from_names(arrays, model)
+    return found if chains is None else _by_chain(found, np.asarray(chains).tolist(), "the samples")
+
+
+def _from_labelled_array(array: Any, model: FactorGraph) -> np.ndarray | None:
+    """A DataArray: the dimensions `chain` and `draw` in any place, and one whose labels name the variables."""
+    values, labels = _in_order(array)
+    if labels is None or _only_numbered(labels, model):
+        return values
+    if len(set(labels)) < len(labels):
+        raise ModelError(f"two variables of the samples are called {max(labels, key=labels.count)!r}")
+    return _from_names({label: values[..., k] for k, label in enumerate(labels)}, model)
+
+
+def _only_numbered(labels: Sequence[str], model: FactorGraph) -> bool:
+    return list(labels) == [str(k) for k in range(len(labels))] and not set(labels) & set(model.names)
+
+
+def _in_order(array: Any) -> tuple[np.ndarray, list[str] | None]:
+    """The axes chain, draw, variables, as far as they are there; and the labels of the last."""
+    dims, values = [str(dim) for dim in getattr(array, "dims", ())], _unmasked(getattr(array, "values", array))
+    if not dims or all(dim.startswith("dim_") for dim in dims):
+        return values, None
+    first = [dim for dim in (CHAIN, "draw") if dim in dims]
+    others = [dim for dim in dims if dim not in first]
+    if "draw" not in dims or len(others) > 1:
+        expected = "chain, draw and one for the variables"
+        raise ModelError(f"the dimensions of samples are {expected}; these are {', '.join(dims)}")
+    values = np.transpose(values, [dims.index(dim) for dim in (*first, *others)])
+    labels = (
+        [str(label) for label in np.asarray(array.coords[others[0]]).tolist()]
+        if others and others[0] in array.coords
+        else None
+    )
+    return values, labels
+
+
+def _from_dataset(arrays: dict[str, Any], model: FactorGraph) -> np.ndarray | None:
+    """An array for each variable; else the one whose labels are the variables; else the only one there is."""
+    free = {model.names[i] for i in model.free}
+    single = {name: _in_order(array)[0] for name, array in arrays.items() if name in model.names}
+    if free <= set(single) and all(array.ndim <= 2 for array in single.values()):
+        return _from_names(single, model)
+    whole = {name: array for name, array in arrays.items() if np.ndim(getattr(array, "values", array)) == 3}
+    labelled = [array for array in whole.values() if free <= set(_in_order(array)[1] or ())]
+    if len(labelled) == 1:
+        return _from_labelled_array(labelled[0], model)
+    if len(arrays) == len(whole) == 1:
+        return _from_labelled_array(next(iter(whole.values())), model)
+    missing = next((name for name in model.names if name in free and name not in single), model.names[0])
+    raise ModelError(f"the posterior has no {missing!r}; it has {', '.join(list(arrays)[:5])}")
+
+
+def _from_names(arrays: Mapping[str, Any], model: FactorGraph) -> np.ndarray:
+    """[…, variables] from an array […] of values for each name."""
+    unknown = next((name for name in arrays if name not in model.names), None)
+    if unknown is not None:
+        raise ModelError(f"the samples name {unknown!r}, which is no variable{suggestion(unknown, model.names)}")
+    missing = [model.names[i] for i in model.free if model.names[i] not in arrays]
+    if missing:
+        raise ModelError(f"the samples have no variable {missing[0]!r}; they have {', '.join(list(arrays)[:5])}")
+    shapes = {np.shape(array) for array in arrays.values()}
+    if len(shapes) > 1:
+        raise ModelError(f"the arrays of samples have different shapes: {', '.join(map(str, sorted(shapes)))}")
+    shape = shapes.pop() if shapes else (1,)
+    observed = {i: np.full(shape, value) for i, value in enumerate(model.evidence.tolist())}
+    columns = [
+        _numbers(model, i, arrays[name]) if name in arrays else observed[i] for i, name in enumerate(model.names)
+    ]
+    return np.stack(columns, axis=-1)
+
+
+def _numbers(model: FactorGraph, variable: int, values: Any) -> np.ndarray:
+    """The numbers of a variable's values, which may be given by name (see `FactorGraph.value`)."""
+    array = _unmasked(values)
+    seen = dict.fromkeys(array.ravel().tolist())
+    try:
+        numbers = {value: model.value(variable, _whole(value)) for value in seen}
+    except (UnknownName, ModelError) as error:
+        raise ModelError(f"in the samples: {error}") from None
+    return np.array([numbers[value] for value in array.ravel().tolist()], dtype=np.int64).reshape(array.shape)
+
+
+def _whole(value: Any) -> Any:
+    """A whole number that another program keeps as 1.0."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _unmasked(values: Any) -> np.ndarray:
+    if np.ma.is_masked(values):
+        raise ModelError("some samples are masked; every draw needs a value of every variable")
+    return np.asarray(values)

@@ -1,4 +1,7 @@
-"""Write a factor graph as .uai, and its evidence as .evid, so that other programs can read it and we can again."""
+"""`write`: a model or its evidence as a file that other programs read, and we again.
+
+A factor graph as .uai and .evid, a Markov logic network as .mln and .db.
+"""
 
 from __future__ import annotations
 
@@ -6,27 +9,80 @@ import math
 from collections.abc import Iterator
 from itertools import pairwise
 from os import PathLike
+from pathlib import Path
 
 import numpy as np
 
 from definetti.errors import ModelError
 from definetti.files import write_atomically
-from definetti.model.factors import FREE, FactorGraph
+from definetti.model.graph.factors import FREE, FactorGraph
+from definetti.model.logic.text import format_db, format_mln
+from definetti.model.logic.theory import MarkovLogic
 
 SPAN = 700.0  # exp of ±700 is a normal double
 
 
-def write_uai(model: FactorGraph, path: str | PathLike[str], *, evidence: str | PathLike[str] | None = None) -> None:
-    """Write a MARKOV file, numbers in full precision, names replaced by numbers; the evidence into a file of its own.
+def write(
+    model: FactorGraph | MarkovLogic, path: str | PathLike[str], *, evidence: str | PathLike[str] | None = None
+) -> Path:
+    """Write a model, or its evidence, in the format that the suffix names.
 
-    The constant of the model, if it is not 0, becomes factors over no variable. The file appears whole or not at all.
+    Files appear whole or not at all. A .uai file has no names: variables become X0, X1, … in their order. An .mln file
+    does not say which predicates are closed: give `closed_world` again when it is read.
+
+    Parameters
+    ----------
+    model : FactorGraph or MarkovLogic
+        What to write.
+    path : path
+        The file: .uai (a factor graph), .mln (a Markov logic network), or .evid and .db for their evidence alone.
+    evidence : path, optional
+        Beside a .uai or .mln file: where to write the evidence. It is needed where the model has any.
+
+    Returns
+    -------
+    Path
+        The file.
+
+    Raises
+    ------
+    ModelError
+        Where the suffix does not fit the model, where evidence would be lost, or where the file cannot be written.
+
+    Examples
+    --------
+    >>> import tempfile, definetti as dft
+    >>> model = dft.factor_graph([2, 2], [([0, 1], [[1, 2], [2, 1]])]).condition({"X0": 1})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = dft.write(model, f"{folder}/pair.uai", evidence=f"{folder}/pair.evid")
+    ...     dft.read(file, f"{folder}/pair.evid")
+    FactorGraph(2 variables, 1 observed, 1 factors, 1 tables)
     """
-    if evidence is None and len(model.free) < model.n:
-        raise ModelError("the model has evidence, which a .uai file cannot hold; give evidence='….evid' as well")
-    text = "".join(_lines(model))
+    if getattr(model, "kind", None) not in ("graph", "logic"):
+        raise ModelError(f"write needs a model, got a {type(model).__name__}; dft.read makes one")
+    path = Path(path)
+    whole, part = (".uai", ".evid") if model.kind == "graph" else (".mln", ".db")
+    _check_suffix(path, (whole, part), model)
     if evidence is not None:
-        write_atomically(evidence, _evidence(model))
+        _check_suffix(Path(evidence), (part,), model)
+    lines = _evidence if isinstance(model, FactorGraph) else format_db
+    known = lines(model)  # type: ignore[arg-type]
+    if path.suffix.lower() == part:
+        write_atomically(path, known)
+        return path
+    if evidence is None and (len(model.free) < model.n if isinstance(model, FactorGraph) else known):
+        raise ModelError(f"the model has evidence, which a {whole} file cannot hold; give evidence='…{part}' as well")
+    text = "".join(_lines(model)) if isinstance(model, FactorGraph) else format_mln(model)
+    if evidence is not None:
+        write_atomically(evidence, known)
     write_atomically(path, text)
+    return path
+
+
+def _check_suffix(path: Path, wanted: tuple[str, ...], model: FactorGraph | MarkovLogic) -> None:
+    if path.suffix.lower() not in wanted:
+        what = f"a {type(model).__name__} or its evidence" if len(wanted) > 1 else "the evidence"
+        raise ModelError(f"cannot write {path.name}: the name of a file for {what} ends in {' or '.join(wanted)}")
 
 
 def _lines(model: FactorGraph) -> Iterator[str]:

@@ -1,0 +1,1 @@
+"""Samplers: frozen values that advance chains, and the runs they are part of."""

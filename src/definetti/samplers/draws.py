@@ -86,20 +86,6 @@ def merge_pairs(batches: Sequence[Batch]) -> list[Batch]:
 BATCHES = 32  # of a run of known length; an open-ended run merges its batches in pairs when there are twice as many
 
 
-def next_length(batches: Sequence[Batch], sweeps: int | None, kept: int) -> int:
-    """Batches of nearly equal length where the end is known; otherwise as long as the merged ones."""
-    if sweeps is None:
-        return batches[0].length if batches else 1
-    count = min(BATCHES, sweeps)
-    return (sweeps * (len(batches) + 1)) // count - kept
-
-
-def kept_with(batches: Sequence[Batch], batch: Batch, sweeps: int | None) -> list[Batch]:
-    """One batch more, in a new list: Ctrl-C may come anywhere."""
-    more = [*batches, batch]
-    return merge_pairs(more) if sweeps is None and len(more) >= 2 * BATCHES else more
-
-
 def _merged(a: Batch, b: Batch) -> Batch:
     length = a.length + b.length
 

@@ -1,18 +1,22 @@
-"""MC-SAT (Poon and Domingos, 2006) as a frozen value, a factor graph laid out for its kernel, and blocks of chains."""
+"""MC-SAT (Poon and Domingos, 2006) as a frozen value, for both kinds of model, and a factor graph laid out for its
+kernel: a Markov logic network is grounded for it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from definetti.errors import ModelError, Notice, TooLarge
-from definetti.model.factors import FactorGraph
-from definetti.samplers.blocks import Harvest, Seeds, Slots, count_values, words
-from definetti.samplers.gibbs import Orders
-from definetti.samplers.kernels.mcsat_arrays import Graph, State
-from definetti.samplers.tables import check_values
+
+if TYPE_CHECKING:
+    from definetti.model.graph.factors import FactorGraph
+    from definetti.samplers.graph.lanes import Engine, Orders, Slots
+    from definetti.samplers.kernels.mcsat_arrays import Graph, State
+    from definetti.samplers.logic.queries import Asked
+    from definetti.samplers.protocol import Plan, Sampling
 
 MOST_VALUES = (1 << 16) - 1  # of one variable
 MOST_ACTIVE = 1 << 18  # factors of one component
@@ -21,16 +25,28 @@ TINY = 1e-300  # the least weight of what is possible: levels below it stay apar
 
 @dataclass(frozen=True)
 class MCSat:
-    """Slice sampling over factors: each sample is a nearly uniform solution of a random part of the model.
+    """MC-SAT, slice sampling over factors: each sample is a nearly uniform solution of a random part of the model.
 
-    `temperature` is that of SampleSAT's annealing moves, used for components with more than 1024 assignments only.
+    Parameters
+    ----------
+    temperature : float
+        Of SampleSAT's annealing moves, used for components with more than 1024 assignments only.
+
+    Examples
+    --------
+    >>> import definetti as dft
+    >>> model = dft.factor_graph([2, 2], [([0, 1], [[3, 1], [1, 0]])])
+    >>> dft.marginals(model, sampler=dft.MCSat(), sweeps=10, seed=7).run["sampler"]
+    'mcsat'
     """
 
     temperature: float = 0.5
 
     name = "mcsat"
     scan = "none"
-    visits_once = True
+    kinds = ("graph", "logic")
+    single_site = conditionals = False  # a slice has no full conditionals
+    visits_once = warms_up = True
 
     def __post_init__(self) -> None:
         if not self.temperature > 0:
@@ -40,16 +56,20 @@ class MCSat:
         """No variable moves by itself only."""
         return model.free[:0]
 
-    def engine(self, model: FactorGraph, slots: Slots) -> MCSatEngine:
-        check_values(model)
-        cell = np.zeros(int(model.literal_start[-1]), dtype=np.int64)
-        literals = np.flatnonzero(np.repeat(slots.row_of >= 0, model.cards))
-        variable = np.repeat(np.arange(model.n), model.cards)[literals]
-        cell[literals] = 1 + slots.start[slots.row_of[variable]] + literals - model.literal_start[variable]
-        return MCSatEngine(model, graph_of(model, cell), slots, self.temperature)
+    def engine(self, model: FactorGraph, slots: Slots) -> Engine:
+        from definetti.samplers.graph.mcsat import build
+
+        return build(model, slots, self.temperature)
 
     def orders(self, sites: np.ndarray, seed: np.random.SeedSequence, orbit_of: np.ndarray | None = None) -> Orders:
+        from definetti.samplers.graph.lanes import Orders, words
+
         return Orders("fixed", sites, words(seed, (4,)))  # only their number counts
+
+    def logic_sampling(self, asked: Asked, plan: Plan) -> Sampling:
+        from definetti.samplers.logic.mcsat import MCSatSampling
+
+        return MCSatSampling(asked, self.temperature, plan)
 
 
 # --- a factor graph for the kernel -----------------------------------------------------------------------------------
@@ -57,6 +77,8 @@ class MCSat:
 
 def graph_of(model: FactorGraph, cell: np.ndarray) -> Graph:
     """The kernel's arrays; `cell` is the place of each literal's statistic, 0 for none."""
+    from definetti.samplers.kernels.mcsat_arrays import Graph
+
     if (most := int(model.cards[model.free].max(initial=0))) > MOST_VALUES:
         raise TooLarge("the number of values of one variable", most, MOST_VALUES, "use the Gibbs sampler")
     shapes, place = _shapes(model)
@@ -85,13 +107,9 @@ def _weights(logs: np.ndarray, start: np.ndarray) -> np.ndarray:
 def _own(model: FactorGraph) -> np.ndarray:
     """By literal: the sum of the logarithms of the factors of one variable alone."""
     own = np.zeros(int(model.literal_start[-1]))
-    single = np.flatnonzero(np.diff(model.scope_start) == 1)
-    variable = model.scope[model.scope_start[single]]
-    for card in np.unique(model.cards[variable]).tolist():
-        some = model.cards[variable] == card
-        to = model.literal_start[variable[some]][:, None] + np.arange(card)
-        at = model.table_start[model.table_of[single[some]]][:, None] + np.arange(card)
-        np.add.at(own, to, model.tables[at])
+    for alike in model.by_shape:
+        if alike.arity == 1:
+            np.add.at(own, model.literal_start[alike.scopes] + np.arange(alike.size), model.entries(alike))
     return own
 
 
@@ -99,7 +117,7 @@ def _shapes(model: FactorGraph) -> tuple[np.ndarray, np.ndarray]:
     """Width, place of the weights and strides of every table in use, and where each table's begin."""
     place, parts, size = np.zeros(len(model.table_start) - 1, dtype=np.int64), [np.zeros(0, np.int64)], 0
     for table, factor in zip(*np.unique(model.table_of, return_index=True), strict=True):
-        strides = model._strides[model.scope_start[factor] : model.scope_start[factor + 1]]
+        strides = model.strides[model.scope_start[factor] : model.scope_start[factor + 1]]
         parts.append(np.array([len(strides), model.table_start[table], *strides], dtype=np.int64))
         place[table] = size
         size += len(parts[-1])
@@ -108,7 +126,7 @@ def _shapes(model: FactorGraph) -> tuple[np.ndarray, np.ndarray]:
 
 def _records(model: FactorGraph, place: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """What the kernel reads at each variable, in one stream: number, shape and variables of each of its factors."""
-    widths = np.diff(model.scope_start)
+    widths = model.arity
     blocks = [
         (w, j, np.flatnonzero(widths == w).astype(np.int32))
         for w in np.unique(widths[widths > 1]).tolist()
@@ -137,9 +155,10 @@ def _records(model: FactorGraph, place: np.ndarray) -> tuple[np.ndarray, np.ndar
 def state_of(model: FactorGraph, x: np.ndarray, streams: np.ndarray, statistics: int) -> State:
     """A chain at a legal state; `streams` are five words."""
     from definetti.samplers.kernels.mcsat import ROOM
+    from definetti.samplers.kernels.mcsat_arrays import State
 
     n, literals = model.n, int(model.literal_start[-1])
-    widths = np.diff(model.scope_start)
+    widths = model.arity
     widest = np.sort(widths[widths > 1])[-MOST_ACTIVE:]  # what a component can hold at most
     capacity, touching = max(1, len(widest)), max(1, int(widest.sum()))
     return State(
@@ -159,61 +178,6 @@ def state_of(model: FactorGraph, x: np.ndarray, streams: np.ndarray, statistics:
         streams,
         np.zeros((3, 1 + statistics)),
     )
-
-
-# --- blocks of chains ------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class MCSatEngine:
-    model: FactorGraph
-    graph: Graph
-    slots: Slots
-    temperature: float
-    name: str = "mcsat"
-    width: int = 8
-    together: int = 1
-
-    def block(self, starts: np.ndarray, seeds: Seeds, visits_too: bool, conditionals: bool = True) -> MCSatBlock:
-        return MCSatBlock(self, starts, seeds[0])
-
-    def memory(self, chains: int, conditionals: bool) -> int:
-        scratch = 40 * self.model.n + 16 * len(self.graph.cell) + 30 * min(self.model.factor_count, MOST_ACTIVE)
-        return chains * (self.model.n + 24 * self.slots.count) + -(-chains // self.width) * scratch
-
-
-class MCSatBlock:
-    """A block of chains: one byte per variable and lane. They take turns in the same scratch."""
-
-    mask = 255
-
-    def __init__(self, engine: MCSatEngine, starts: np.ndarray, seed: np.random.SeedSequence) -> None:
-        self._engine, self.lanes = engine, len(starts)
-        self.state = np.ascontiguousarray(starts.T, dtype=np.uint8)
-        streams = words(seed, (self.lanes, 5))
-        scratch = state_of(engine.model, starts[0], streams[0], engine.slots.count)
-        # a sample's key is the chain's own count of samples: chains that take turns must not count for each other
-        own = ((s, np.zeros_like(scratch.clock), np.zeros_like(scratch.sums)) for s in streams)
-        self._chains = [scratch._replace(streams=s, clock=clock, sums=sums) for s, clock, sums in own]
-        self.clocks = [chain.clock for chain in self._chains]
-
-    def run(self, orders: np.ndarray, folded: int) -> None:
-        from definetti.samplers.kernels.mcsat import advance
-
-        for lane, chain in enumerate(self._chains):
-            chain.x[:] = chain.y[:] = self.state[:, lane]
-            advance(self._engine.graph, chain, len(orders), self._engine.temperature, folded > 0)
-            self.state[:, lane] = chain.x
-
-    def harvest(self) -> Harvest:
-        """There are no conditionals."""
-        final = np.stack([chain.sums[1, 1:] for chain in self._chains], axis=1)
-        for chain in self._chains:
-            chain.sums[:] = 0.0
-        return Harvest(final, None, None, np.zeros(len(final), np.int64))
-
-    def present(self) -> np.ndarray:
-        return count_values(self.state, self._engine.slots)
 
 
 def doubts(clocks: Iterable[np.ndarray]) -> list[Notice]:

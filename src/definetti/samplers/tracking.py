@@ -11,12 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from definetti.samplers.blocks import Block
-from definetti.samplers.fields import FieldsBlock
-
 MEMBERS = 64  # of an orbit
 MOST = 4096  # in all
-MOST_PLANES = 40  # bits of a count of sweeps
 EVERY, EVERY_OPEN = 8, 16  # batches between two tracked ones, in runs of known and of unknown length
 
 
@@ -27,60 +23,6 @@ class Tracked:
     statistic: np.ndarray  # int64[M]: whose orbit a member belongs to
     means: np.ndarray  # float64[R, C, M]
     lengths: np.ndarray  # int64[R]
-
-
-@dataclass(frozen=True, eq=False)
-class Members:
-    """The literals to track."""
-
-    variable: np.ndarray  # int32[M]
-    value: np.ndarray  # uint8[M]
-    statistic: np.ndarray  # int64[M]: whose orbit a member belongs to
-
-
-class Follower:
-    """Counts the members that hold in the lanes of a block, sweep after sweep."""
-
-    def __init__(self, block: Block, members: Members) -> None:
-        self._block, self._members = block, members
-        self._hits = np.zeros((len(members.variable), block.lanes), np.int64)
-
-    def look(self) -> None:
-        values = self._block.state.take(self._members.variable, axis=0)[:, : self._block.lanes] & self._block.mask
-        self._hits += values == self._members.value[:, None]
-
-    def take(self) -> np.ndarray:
-        """int64[M, lanes]: hits since the last call."""
-        taken, self._hits = self._hits, np.zeros_like(self._hits)
-        return taken
-
-
-class BitFollower:
-    """The same where a word holds the values of 64 lanes: ones are counted in bit planes, at a fraction of the cost."""
-
-    def __init__(self, block: FieldsBlock, members: Members) -> None:
-        from definetti.samplers.kernels import planes as kernels
-
-        self._kernels, self._block, self._members, self._looks = kernels, block, members, 0
-        count = len(members.variable)
-        self._counter = np.arange(count, dtype=np.int32)
-        self._planes = np.zeros((MOST_PLANES, count, block.words.shape[1]), np.uint64)
-
-    def look(self) -> None:
-        self._kernels.count_up(self._block.words, self._members.variable, self._counter, self._planes)
-        self._looks += 1
-
-    def take(self) -> np.ndarray:
-        ones = np.zeros((len(self._counter), 64 * self._planes.shape[2]), np.int64)
-        self._kernels.read_all(self._planes, self._looks, ones)
-        zero = self._members.value[:, None] == 0
-        np.subtract(self._looks, ones, out=ones, where=zero)
-        self._looks = 0
-        return ones[:, : self._block.lanes]
-
-
-def follower(block: Block, members: Members) -> Follower | BitFollower:
-    return BitFollower(block, members) if isinstance(block, FieldsBlock) and block.wide else Follower(block, members)
 
 
 def tracked(statistic: np.ndarray, means: Sequence[np.ndarray], lengths: Sequence[int]) -> Tracked | None:

@@ -8,7 +8,9 @@ chains alone is.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -45,6 +47,12 @@ class WarmUp:
         if self.done >= most or (self.done >= least and self._settled):
             return 0
         return min(self.done, most - self.done)
+
+    def state(self) -> dict[str, Any]:
+        return {"done": self.done, "before": self._before, "settled": self._settled}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        self.done, self._before, self._settled = int(state["done"]), state["before"], bool(state["settled"])
 
     def _bounds(self) -> tuple[int, int]:
         if self.kept is None:

@@ -1,8 +1,8 @@
 """igraph's BLISS behind a guard: a process of its own with a time limit that really ends it, and sparse generators.
 
 igraph holds the interpreter lock while it searches and cannot be stopped from Python, so all but small graphs go to
-`python -m definetti.symmetry.bliss`, which reads arrays on stdin and writes arrays on stdout (the .npy format, never
-pickle). The child also sets itself an alarm, so that it ends even if the parent was killed.
+`python -m definetti.symmetry.bliss`, which reads arrays on stdin and writes arrays on stdout (the .npy format,
+never pickle). The child also sets itself an alarm, so that it ends even if the parent was killed.
 """
 
 from __future__ import annotations
@@ -18,9 +18,11 @@ from pathlib import Path
 import numpy as np
 
 from definetti.groups import Generator
-from definetti.symmetry.pieces import Graph, automorphisms
+from definetti.memory import available_memory
+from definetti.symmetry.components import Graph, automorphisms
 
 IN_PROCESS = 200  # nodes: below this a search takes no noticeable time
+LIBRARIES = 1 << 30  # bytes of address space of the interpreter and what it has loaded
 
 
 @dataclass(frozen=True)
@@ -94,7 +96,7 @@ def _limit_memory() -> None:
     try:
         import resource
 
-        most = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") * 3 // 4
+        most = available_memory() * 3 // 4 + LIBRARIES
         resource.setrlimit(resource.RLIMIT_AS, (most, most))
     except (ImportError, ValueError, OSError):
         pass

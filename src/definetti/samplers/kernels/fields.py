@@ -16,7 +16,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
+
+from definetti.samplers.kernels.compiling import njit
+from definetti.samplers.kernels.rng import next_word
 
 CODES = 16  # at most so many local fields per variable
 WORDS = 8  # at most so many words, of 64 lanes each, in a block
@@ -88,21 +90,8 @@ class Counts(NamedTuple):
 
 
 @njit(nogil=True, cache=True, inline="always")
-def xoshiro(s0, s1, s2, s3):
-    """xoshiro256++ (Blackman and Vigna), period 2^256 - 1: a word, and the next state."""
-    total = s0 + s3
-    word = ((total << np.uint64(23)) | (total >> np.uint64(41))) + s0
-    shifted = s1 << np.uint64(17)
-    s2 ^= s0
-    s3 ^= s1
-    s1 ^= s2
-    s0 ^= s3
-    return word, s0, s1, s2 ^ shifted, (s3 << np.uint64(45)) | (s3 >> np.uint64(19))
-
-
-@njit(nogil=True, cache=True, inline="always")
-def next_word(stream):
-    word, stream[0], stream[1], stream[2], stream[3] = xoshiro(stream[0], stream[1], stream[2], stream[3])
+def stream_word(stream):
+    word, stream[0], stream[1], stream[2], stream[3] = next_word(stream[0], stream[1], stream[2], stream[3])
     return word
 
 
@@ -112,7 +101,7 @@ def next_bytes(streams, draw, words):
     for w in range(words):
         s0, s1, s2, s3 = streams[w], streams[WORDS + w], streams[2 * WORDS + w], streams[3 * WORDS + w]
         for b in range(BITS):
-            draw[WORDS * b + w], s0, s1, s2, s3 = xoshiro(s0, s1, s2, s3)
+            draw[WORDS * b + w], s0, s1, s2, s3 = next_word(s0, s1, s2, s3)
         streams[w], streams[WORDS + w], streams[2 * WORDS + w], streams[3 * WORDS + w] = s0, s1, s2, s3
 
 
@@ -195,7 +184,7 @@ def settle_ties(state, i, code, codes, tie, rest, t, ties):
             k = 0
             for other in range(1, codes):
                 k += other * np.int64((code[WORDS * other + w] & lane) != NONE)
-            further = next_word(ties) >> np.uint64(64 - FURTHER)
+            further = stream_word(ties) >> np.uint64(64 - FURTHER)
             if further < rest[t, k]:
                 state[i, w] |= lane
 

@@ -11,41 +11,23 @@ and factors (propagation ends the same in any order, ties are broken at random):
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from definetti.samplers.kernels.compiling import njit
+from definetti.samplers.kernels.rng import UNIT, mixed, uniform
 
 U = np.uint64
 GOLDEN = U(0x9E3779B97F4A7C15)
 ROOM = 1024  # entries of a table that propagation looks through; assignments of a component that are listed
 SAMPLE, FAILED, LARGEST, UPDATES, WALKED = 0, 1, 2, 3, 4  # places of the clock
 # `_nrt=False`: counting references took half of the time. Each level of calls is compiled once more: so few are left.
-helper = njit(cache=True, nogil=True, error_model="numpy", _nrt=False)  # pyright: ignore[reportCallIssue]
-inlined = njit(inline="always", error_model="numpy", _nrt=False)  # pyright: ignore[reportCallIssue]
-
-
-@inlined
-def mixed(z):
-    """The finaliser of SplitMix64."""
-    z = (z ^ (z >> U(30))) * U(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> U(27))) * U(0x94D049BB133111EB)
-    return z ^ (z >> U(31))
+helper = njit(cache=True, nogil=True, error_model="numpy", _nrt=False)
+inlined = njit(inline="always", error_model="numpy", _nrt=False)
 
 
 @inlined
 def level(key, item, weight):
     """A draw from (0, weight] keyed by the sample (in `key`) and the factor: the same whenever it is asked for."""
-    return float((mixed(key + U(item) * GOLDEN) >> U(11)) + U(1)) * 1.1102230246251565e-16 * weight
-
-
-@helper
-def uniform(streams):
-    """A number in [0, 1) of 53 bits from xoshiro256++."""
-    s0, s1, s2, s3 = streams[0], streams[1], streams[2], streams[3]
-    x = s0 + s3
-    x = ((x << U(23)) | (x >> U(41))) + s0
-    t, s2, s3 = s1 << U(17), s2 ^ s0, s3 ^ s1
-    streams[0], streams[1], streams[2] = s0 ^ s3, s1 ^ s2, s2 ^ t
-    streams[3] = (s3 << U(45)) | (s3 >> U(19))
-    return float(x >> U(11)) * 1.1102230246251565e-16
+    return float((mixed(key + U(item) * GOLDEN) >> U(11)) + U(1)) * UNIT * weight
 
 
 @helper

@@ -3,20 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-
-@njit(nogil=True, cache=True, inline="always")
-def next_word(s0, s1, s2, s3):
-    """xoshiro256++ (Blackman and Vigna), period 2^256 - 1: a word, and the next state (which stays in registers)."""
-    total = s0 + s3
-    word = ((total << np.uint64(23)) | (total >> np.uint64(41))) + s0
-    shifted = s1 << np.uint64(17)
-    s2 ^= s0
-    s3 ^= s1
-    s1 ^= s2
-    s0 ^= s3
-    return word, s0, s1, s2 ^ shifted, (s3 << np.uint64(45)) | (s3 >> np.uint64(19))
+from definetti.samplers.kernels.compiling import njit
+from definetti.samplers.kernels.rng import next_word
 
 
 @njit(nogil=True, cache=True, inline="always")

@@ -17,9 +17,10 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
-UNIT = 2.0**-53
+from definetti.samplers.kernels.compiling import njit
+from definetti.samplers.kernels.rng import next_word, unit
+
 PAIRS = 16  # so many pairs of a site are looked up together
 FULL = 255  # what a small counter holds
 U1, U2, U3 = np.uint64(1), np.uint64(2), np.uint64(3)
@@ -82,17 +83,12 @@ def next_uniforms(streams, out):
     """xoshiro256++ in every lane (period 2^256 - 1); 53 bits each."""
     for lane in range(out.shape[0]):
         s0, s1, s2, s3 = streams[0, lane], streams[1, lane], streams[2, lane], streams[3, lane]
-        total = s0 + s3
-        out[lane] = ((((total << np.uint64(23)) | (total >> np.uint64(41))) + s0) >> np.uint64(11)) * UNIT
-        shifted = s1 << np.uint64(17)
-        s2 ^= s0
-        s3 ^= s1
-        s1 ^= s2
-        s0 ^= s3
+        word, s0, s1, s2, s3 = next_word(s0, s1, s2, s3)
+        out[lane] = unit(word)
         streams[0, lane] = s0
         streams[1, lane] = s1
-        streams[2, lane] = s2 ^ shifted
-        streams[3, lane] = (s3 << np.uint64(45)) | (s3 >> np.uint64(19))
+        streams[2, lane] = s2
+        streams[3, lane] = s3
 
 
 @njit(nogil=True, cache=True, inline="always", error_model="numpy")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
-UNIT = 2.0**-53
+from definetti.samplers.kernels.compiling import njit
+from definetti.samplers.kernels.rng import uniform
 
 
 class Parts(NamedTuple):
@@ -19,22 +19,6 @@ class Parts(NamedTuple):
     first: np.ndarray  # int64[F]
     log: np.ndarray  # float64: by entry, 0 where impossible
     possible: np.ndarray  # bool: by entry
-
-
-@njit(nogil=True, cache=True)
-def uniform(stream):
-    """xoshiro256++ (period 2^256 - 1); 53 bits."""
-    s0, s1, s2, s3 = stream[0], stream[1], stream[2], stream[3]
-    total = s0 + s3
-    word = ((total << np.uint64(23)) | (total >> np.uint64(41))) + s0
-    shifted = s1 << np.uint64(17)
-    s2 ^= s0
-    s3 ^= s1
-    s1 ^= s2
-    s0 ^= s3
-    stream[0], stream[1], stream[2] = s0, s1, s2 ^ shifted
-    stream[3] = (s3 << np.uint64(45)) | (s3 >> np.uint64(19))
-    return (word >> np.uint64(11)) * UNIT
 
 
 @njit(nogil=True, cache=True)

@@ -1,0 +1,1 @@
+"""Hard factors of a factor graph."""

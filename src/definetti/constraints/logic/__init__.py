@@ -1,0 +1,1 @@
+"""Hard formulas of a Markov logic network, without grounding where that is possible."""

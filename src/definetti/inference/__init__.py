@@ -1,0 +1,1 @@
+"""From a model and a question to `Marginals`: prepare, sample, stop, estimate, assemble."""

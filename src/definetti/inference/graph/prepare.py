@@ -1,0 +1,106 @@
+"""Before sampling a factor graph: what is forced, what is tied, the group, and the sampler.
+
+A sampler that is named runs on the model's own variables, with what is forced as evidence. `auto` first merges what
+hard factors hold together (`constraints/graph/contract.py`) and then picks a sampler for the core: so plain Gibbs can
+be asked for and is told to be frozen where it is.
+
+On the core `auto` takes Gibbs sampling if moves of one variable at a time reach every state; else block moves, if
+elimination on the parts of the hard factors that they do not connect needs small tables only; else, if it is known that
+they do not connect, tempering, whose hot chains pass through states that are impossible at the end of the ladder. Where
+nothing could be decided it takes Gibbs sampling, says so, and the chains' own alarms speak.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from definetti.constraints.graph.arc_consistency import hard_factors
+from definetti.constraints.graph.connectivity import single_moves_connect
+from definetti.constraints.graph.contract import Contracted, contract, forbid_literals
+from definetti.errors import ModelError, Notice, Unsatisfiable
+from definetti.inference.graph.question import ask
+from definetti.inference.question import UNDECIDED, UNREACHED, Ready, Request
+from definetti.model.graph.factors import FactorGraph
+from definetti.samplers.gibbs import Gibbs
+from definetti.samplers.protocol import GraphSampler
+from definetti.symmetry.find import is_group
+from definetti.symmetry.find import symmetries as find_symmetries
+from definetti.symmetry.graph.group import GraphSymmetries
+
+CHAINS = 64
+MOST_CHECKED = 20_000  # hard factors: a sampler that was named is told where it cannot get, if that is quickly known
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """The group of the model that is sampled; `untied` if that is the core of a model that is asked about."""
+
+    group: GraphSymmetries
+    untied: Contracted | None
+    sampler: GraphSampler
+    notices: tuple[Notice, ...]
+
+
+def ready(model: FactorGraph | None, request: Request, notices: Sequence[Notice] = ()) -> Ready:
+    """Finds the group, chooses the sampler and lays out what is to be counted; the model may be that of a group."""
+    wanted, sampler = request.symmetries, request.sampler
+    if sampler is not None and "graph" not in sampler.kinds:
+        raise ModelError(f"the sampler {sampler.name!r} is for Markov logic with symmetries by renaming, or none")
+    core = prepare(wanted.model if model is None else model, wanted, sampler, request.scan, request.time_limit)
+    notices = (*notices, *core.notices)
+    question = ask(core.group, request.queries, request.method, request.seed, core.untied, notices)
+    return Ready(question, core.sampler, core.group.kind, CHAINS)
+
+
+def prepare(model: FactorGraph, wanted: Any, sampler: GraphSampler | None, scan: str, time_limit: float) -> Prepared:
+    """`wanted`: a group of the model, the kind of symmetries to look for, or None for none."""
+    untied = _untied(wanted.model if is_group(wanted) else model, sampler is None)
+    target = untied.core if sampler is None else untied.model
+    if not is_group(wanted):
+        group = find_symmetries(target, "none" if wanted is None else wanted, None, time_limit)
+    elif target.n == wanted.model.n and (target.evidence == wanted.model.evidence).all():
+        group = wanted
+    else:
+        from definetti.inference.graph.lift import induced
+
+        group = induced(untied, target, wanted)
+    notices: list[Notice] = []
+    if sampler is None:
+        sampler, notices = choose(target, scan)
+    elif sampler.single_site and len(hard_factors(target)) <= MOST_CHECKED and single_moves_connect(target) is False:
+        notices = [UNREACHED]
+    return Prepared(group, untied if target is not untied.model else None, sampler, tuple(notices))
+
+
+def _untied(model: FactorGraph, by_core: bool) -> Contracted:
+    """The core, after a solver has looked for values that no legal state has: forced is forced, by whatever factors."""
+    try:
+        untied = contract(model)
+        if not len(hard_factors(untied.core if by_core else untied.model)):
+            return untied
+        from definetti.constraints.graph.legal_states import impossible_literals
+
+        never = impossible_literals(untied.model)
+        return contract(forbid_literals(untied.model, never.tolist())) if len(never) else untied
+    except Unsatisfiable:
+        from definetti.constraints.graph.legal_states import explain
+
+        raise explain(model) from None  # in terms of the factors and the evidence as they were given
+
+
+def choose(core: FactorGraph, scan: str) -> tuple[GraphSampler, list[Notice]]:
+    """What `auto` takes for the core of a model, and what there is to say about it."""
+    connected = single_moves_connect(core)
+    if connected:
+        return Gibbs(scan), []
+    from definetti.samplers.graph.block_gibbs import Blocks
+
+    if scan != "random" and Blocks(scan).covers(core):
+        return Blocks(scan), []
+    if connected is False:
+        from definetti.samplers.graph.tempering import Tempering
+
+        return Tempering(Gibbs(scan)), []
+    return Gibbs(scan), [UNDECIDED]

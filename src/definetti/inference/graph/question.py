@@ -1,0 +1,200 @@
+"""What is to be estimated of a factor graph: rows or single variables, joint events, and what serves both."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from definetti.constraints.graph.contract import Contracted
+from definetti.diagnose import Diagnosis
+from definetti.errors import Notice
+from definetti.estimators import ESTIMATORS
+from definetti.estimators.gain import report, within_orbits
+from definetti.estimators.values import Estimates
+from definetti.groups import components
+from definetti.inference.assemble import cut_notices, fallback_notices, judge
+from definetti.inference.graph.assemble import Columns, alarms, assemble, once, with_events, with_forced
+from definetti.inference.graph.certain import certain_statistics
+from definetti.inference.graph.events import Event, build_event, observer, settled
+from definetti.inference.graph.rare_neighbours import least_variance
+from definetti.inference.stopping import Look, worst
+from definetti.model.graph.factors import FREE, FactorGraph
+from definetti.model.marginals import Marginals
+from definetti.model.queries import Query, parse_query
+from definetti.samplers.draws import Draws
+from definetti.samplers.graph.lanes import Slots, slots_of
+from definetti.samplers.graph.sampling import GraphSampling, Statistics
+from definetti.samplers.graph.tracking import Members
+from definetti.samplers.protocol import GraphSampler, Plan
+from definetti.samplers.tracking import pick
+from definetti.symmetry.graph.group import GraphSymmetries, none
+
+if TYPE_CHECKING:
+    from definetti.inference.graph.lift import Lift
+
+CONDITIONALS_MEMORY = 1 << 30  # bytes: conditionals that nobody asked for may take so much
+
+
+@dataclass(frozen=True, eq=False)
+class GraphQuestion:
+    """A `Question` about a factor graph. Its group is trivial for the standard estimator."""
+
+    group: GraphSymmetries
+    queries: tuple[Query, ...]
+    events: tuple[Event, ...]
+    slots: Slots
+    statistics: Statistics
+    columns: Columns
+    notices: tuple[Notice, ...]
+    shown: FactorGraph  # the model whose variables are answered for: the sampled one, or the one it is the core of
+    lift: Lift | None = None
+
+    def sampling(self, sampler: GraphSampler, plan: Plan, method: str) -> GraphSampling:
+        engine = sampler.engine(self.group.model, self.slots)
+        costly = not ESTIMATORS[method].conditionals and engine.memory(plan.chains, True) > CONDITIONALS_MEMORY
+        if costly or not sampler.conditionals:
+            plan = replace(plan, conditionals=False)
+        made = GraphSampling(self.group.model, sampler, engine, self.statistics, plan)
+        made.warm()
+        return made
+
+    def measure(self, draws: Draws, method: str) -> Look:
+        return worst(self._estimated(draws, method)[1], self._asked())
+
+    @property
+    def _shown_columns(self) -> Columns:
+        """Of the model that is asked about."""
+        return self.columns if self.lift is None else self.lift.shown
+
+    def _estimated(self, draws: Draws, method: str) -> tuple[Estimates, Diagnosis, Draws]:
+        """Estimates and their errors, in terms of the model that is asked about."""
+        draws = with_events(draws, self.events, self.columns.singles)
+        estimates = ESTIMATORS[method](draws)
+        certain = with_forced(self.columns.certain, self.columns.statistic_of, self.group.model, draws.forced)
+        least = least_variance(self.group.model, self.columns.statistic_of, estimates.value, draws)
+        if self.lift is not None:
+            estimates, draws = self.lift.estimates(estimates), self.lift.draws(draws)
+            certain, least = self.lift.columns(certain), self.lift.columns(least)
+        return estimates, judge(estimates, draws, certain, least), draws
+
+    def _asked(self) -> np.ndarray:
+        """The statistics that the queries, or all rows, are made of."""
+        model, columns = self.shown, self._shown_columns
+        if not self.queries:
+            return np.arange(columns.singles)
+        joint = columns.singles + np.flatnonzero([bool(event.tuples) for event in self.events])
+        single = [
+            columns.of(model, i)
+            for query in self.queries
+            if query.kind == "variable" and model.evidence[i := query.variables[0]] == FREE
+        ]
+        return np.concatenate([*single, joint]).astype(np.int64)
+
+    def conclude(self, draws: Draws, method: str, run: Mapping[str, Any], interrupted: bool) -> Marginals:
+        moved = within_orbits(draws, lambda k: self.group.model.names[self._variable(k)])
+        estimates, found, draws = self._estimated(draws, method)
+        notices = [*self.notices, *fallback_notices(estimates.fallback, method), *cut_notices(estimates.value), *moved]
+        notices += alarms(self.group.model, draws.frozen, found)
+        run = dict(run) | report(draws, estimates, found, method)
+        shown = (self.shown, self._shown_columns)
+        made = assemble(*shown, estimates, found, self.queries, self.events, run, notices, interrupted)
+        return once(made, "frozen")
+
+    def _variable(self, statistic: int) -> int:
+        """A free variable of a statistic."""
+        model = self.group.model
+        free = np.repeat(model.evidence == FREE, model.cards)
+        literal = np.flatnonzero(free & (self.columns.statistic_of == statistic))[0]
+        return int(np.searchsorted(model.literal_start, literal, side="right")) - 1
+
+
+def _members(
+    group: GraphSymmetries, statistic_of: np.ndarray, sizes: np.ndarray, tied: np.ndarray, seed: int
+) -> Members | None:
+    """The literals to track. Of a binary variable one value is tracked: the other has the same spread."""
+    model = group.model
+    literal_variable = np.repeat(np.arange(model.n), model.cards)
+    statistic = np.where(model.evidence[literal_variable] == FREE, statistic_of, -1)
+    if not len(sizes):
+        return None
+    statistic[(statistic >= 0) & (sizes[statistic] == 1)] = -1
+    _, first = np.unique(tied, return_index=True)
+    pairs = np.isin(tied, np.flatnonzero(np.bincount(tied) == 2))
+    other = pairs & ~np.isin(np.arange(len(tied)), first)
+    statistic[(statistic >= 0) & other[statistic]] = -1
+    literals = pick(statistic, np.random.default_rng([seed, 2]))
+    variable = literal_variable[literals]
+    value = (literals - model.literal_start[variable]).astype(np.uint8)
+    return Members(variable.astype(np.int32), value, statistic[literals]) if len(literals) else None
+
+
+def _tied(of_slot: np.ndarray, row: np.ndarray) -> np.ndarray:
+    """int64[K]: one number for the statistics that the values of a variable, or of a row, link (a value flip may link
+    several rows)."""
+    count = int(of_slot.max(initial=-1)) + 1
+    return components(count + int(row.max(initial=-1)) + 1, of_slot, count + row)[:count].astype(np.int64)
+
+
+def _variable_orbits(group: GraphSymmetries) -> np.ndarray:
+    """int64[n]: variables that some element of the group carries into each other, with whatever values."""
+    model = group.model
+    linked = _tied(group.literal_orbit, np.repeat(np.arange(model.n), model.cards))
+    return linked[group.literal_orbit[model.literal_start[:-1]]]
+
+
+def ask(
+    group: GraphSymmetries,
+    queries: Sequence[str | Query],
+    method: str,
+    seed: int,
+    untied: Contracted | None = None,
+    more_notices: Sequence[Notice] = (),
+) -> GraphQuestion:
+    """Parse the queries and lay out the statistics for an estimator; `untied` if the group is of a model's core."""
+    model = group.model
+    shown = model if untied is None else untied.model
+    parsed = tuple(query if isinstance(query, Query) else parse_query(query, shown) for query in queries)
+    over_orbit = method != "standard"
+    used = group if over_orbit else none(model)
+    events: list[Event] = []
+    notices = [*group.notices, *more_notices]
+    rng = np.random.default_rng([seed, 1])
+    carried = [query if untied is None else untied.query(query) for query in parsed]
+    for query, event_query in zip(parsed, settled(model, carried), strict=True):
+        if query.kind != "event" or any(query.text == event.query.text for event in events):
+            continue
+        if isinstance(event_query, bool):
+            events.append(Event(query, (), int(event_query), 1))
+            continue
+        event, more = build_event(event_query, group, over_orbit, rng)
+        events.append(event)
+        notices += more
+    slots = slots_of(model, used.row_of)
+    representative = used.row_representative
+    first = model.literal_start[representative]
+    literals = np.repeat(first - slots.start[:-1], slots.cards) + np.arange(slots.count)
+    distinct, of_slot = np.unique(used.literal_orbit[literals], return_inverse=True)
+    of_slot = of_slot.ravel().astype(np.int64)
+    sizes = np.bincount(of_slot, weights=slots.size_of_slot, minlength=len(distinct)).astype(np.int64)
+    tied = _tied(of_slot, np.repeat(np.arange(len(slots.cards)), slots.cards))
+    watch, event_sizes = observer(events, model)
+    statistic_of = np.searchsorted(distinct, used.literal_orbit)
+    columns = Columns(
+        row_of=used.row_of,
+        row_size=used.row_size,
+        row_representative=representative,
+        statistic_of=statistic_of,
+        singles=len(distinct),
+        certain=certain_statistics(model, slots, of_slot, statistic_of, events),
+    )
+    members = _members(used, statistic_of, sizes, tied, seed)
+    statistics = Statistics(of_slot, sizes, watch, event_sizes, tied, members, _variable_orbits(group))
+    lifted = None
+    if untied is not None:
+        from definetti.inference.graph.lift import lift
+
+        lifted = lift(untied, columns)
+    return GraphQuestion(used, parsed, tuple(events), slots, statistics, columns, tuple(notices), shown, lifted)

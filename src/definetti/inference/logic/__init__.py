@@ -1,0 +1,1 @@
+"""Preparing, asking and concluding for Markov logic networks."""

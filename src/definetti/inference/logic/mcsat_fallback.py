@@ -1,0 +1,78 @@
+"""`--sampler auto` for Markov logic: Gibbs, and MC-SAT where Gibbs was seen to be stuck behind hard formulas.
+
+Whether single-site moves reach every state in time is seen from chains that start in different regions. Where they
+fail, MC-SAT draws a fresh solution of its slice at every sample and so crosses; components with many assignments it
+draws only nearly uniformly. A run whose length is a number of sweeps is judged at its end; one that runs for some time
+is judged on the way, and MC-SAT has the time that is left.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from math import prod
+
+from definetti.errors import Notice
+from definetti.inference.question import STUCK, Answer, is_stuck
+from definetti.model.logic.atom_literals import layout
+from definetti.model.logic.ground import LARGEST_TABLE, ground_size
+from definetti.model.logic.theory import MarkovLogic
+from definetti.model.marginals import Marginals
+from definetti.samplers.mcsat import MCSat
+from definetti.samplers.protocol import LogicSampler, Plan
+
+MOST_FACTORS = 2_000_000
+WIDEST = 6  #: atoms of a grounding that leave components small
+WORK = 2_500_000  #: atoms drawn by one chain
+FEWEST = 100  #: samples
+
+
+def mcsat_takes(model: MarkovLogic) -> bool:
+    """Whether MC-SAT can sample a model."""
+    size, values = ground_size(model), max([2, *(box.card for box in layout(model).values())])
+    return size.factors <= MOST_FACTORS and size.largest_scope * math.log2(values) <= math.log2(LARGEST_TABLE)
+
+
+def mcsat_suits(model: MarkovLogic) -> bool:
+    """Whether its components will be small: of wide formulas and blocks it draws most only nearly uniformly."""
+    blocks = any(predicate.exclusive for predicate in model.predicates.values())
+    return not blocks and ground_size(model).largest_scope <= WIDEST and mcsat_takes(model)
+
+
+def may_cross(model: MarkovLogic) -> bool:
+    """Whether MC-SAT is there to be asked where Gibbs sampling gets stuck."""
+    return any(formula.hard for formula in model.formulas) and mcsat_takes(model)
+
+
+def crossing_plan(model: MarkovLogic, plan: Plan, by_default: bool, left: float = math.inf) -> Plan:
+    """How MC-SAT should run; `left`: seconds for it, of which warm-up may take a quarter."""
+    if plan.sweeps is None:
+        return replace(plan, warm_seconds=min(plan.warm_seconds, left / 4))
+    atoms = sum(prod(model.shape(name)) for name in model.predicates)
+    sweeps = min(plan.sweeps, max(FEWEST, WORK // max(atoms, 1))) if by_default else plan.sweeps
+    warm = max(1, sweeps // 20)
+    return replace(plan, sweeps=sweeps, burn_in=warm if plan.burn_in is None else min(plan.burn_in, warm))
+
+
+def prefer(gibbs: Marginals, crossed: Marginals) -> Marginals:
+    """MC-SAT's answer, with the reason why it was asked for."""
+    why = next(notice for notice in gibbs.notices if notice.kind in STUCK)
+    note = Notice("note", f"MC-SAT was used: Gibbs sampling is stuck behind the hard formulas ({why.message})")
+    return replace(crossed, notices=(note, *crossed.notices))
+
+
+def by_choice(
+    model: MarkovLogic, answer: Answer, sampler: LogicSampler, plan: Plan, by_default: bool, seconds: float | None
+) -> Marginals:
+    """The answer of the sampler that `auto` took; MC-SAT's, where Gibbs sampling is stuck."""
+    if not sampler.single_site:
+        return answer(sampler, crossing_plan(model, plan, by_default), seconds)[0]
+    crossable = may_cross(model)
+    result, left = answer(sampler, plan, seconds, crossable)
+    if not crossable or not is_stuck(result.notices) or result.interrupted or left <= 0:
+        return result
+    try:
+        other = crossing_plan(model, plan, by_default, left)
+        return prefer(result, answer(MCSat(), other, None if math.isinf(left) else left)[0])
+    except KeyboardInterrupt:
+        return replace(result, interrupted=True)

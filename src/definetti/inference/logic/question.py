@@ -1,0 +1,154 @@
+"""What is to be estimated of a Markov logic network: orbits of atoms, and formulas over constants averaged over the
+orbit of their constants (Lemma 1 with tuples of constants in place of tuples of variables)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from definetti.diagnose import Diagnosis
+from definetti.errors import Notice
+from definetti.estimators import ESTIMATORS
+from definetti.estimators.gain import report, within_orbits
+from definetti.estimators.values import Estimates
+from definetti.inference.assemble import answer, cut_notices, doubts, fallback_notices, judge
+from definetti.inference.logic.certain import Certain, block_orbits
+from definetti.inference.stopping import Look, worst
+from definetti.model.logic.atom_names import atom_text
+from definetti.model.logic.formulas import atoms, replace_constants, terms
+from definetti.model.logic.theory import Atom, Constant, Formula
+from definetti.model.marginals import Estimate, Marginals, OrbitRow
+from definetti.readers.logic.queries import parse_queries
+from definetti.samplers.draws import Draws
+from definetti.samplers.logic.queries import Asked, Query, QueryCells
+from definetti.samplers.protocol import LogicSampler, Plan, Sampling
+from definetti.symmetry.logic.members import AtomMembers
+from definetti.symmetry.logic.renaming import RenamingSymmetries, trivial
+
+
+@dataclass(frozen=True, eq=False)
+class LogicQuestion:
+    """A `Question` about a Markov logic network. `group` is trivial for the standard estimator; `late` is not its
+    own, so that all estimators see the same draws."""
+
+    group: RenamingSymmetries
+    late: Callable[[], Mapping[str, np.ndarray]]  # hanging and loose atoms: tensors as large as the model
+    queries: Mapping[str, Formula]  # over constants
+    counted: tuple[Query, ...]  # formulas with their constants let loose, one per cell of an orbit
+    cells: Mapping[str, QueryCells]  # which of `counted` make up a query
+    notices: tuple[Notice, ...]
+
+    def sampling(self, sampler: LogicSampler, plan: Plan, method: str) -> Sampling:
+        return sampler.logic_sampling(Asked(self.group, self.late, self.counted, tuple(self.cells.values())), plan)
+
+    def conclude(self, draws: Draws, method: str, run: Mapping[str, Any], interrupted: bool) -> Marginals:
+        if draws.g is None and ESTIMATORS[method].conditionals:
+            method = "orbit"
+        estimates, found = self._estimate(draws, method)
+        members = AtomMembers(self.group)
+        rows = OrbitRows(self.group, estimates, found, found.half_width)
+        shown = Marginals(rows, members, run=dict(run) | report(draws, estimates, found, method))
+        places = {text: len(self.group.sizes) + k for k, text in enumerate(self.cells)}
+        asked = {}
+        for text, formula in self.queries.items():
+            if text in places:
+                asked[text] = Estimate(**rows.answer(places[text]), orbit_size=self.cells[text].size)
+            else:
+                assert isinstance(formula, Atom)
+                asked[text] = shown[atom_text(self.group.model, formula.predicate, _numbers(formula))]
+        said = [*fallback_notices(estimates.fallback, method), *cut_notices(estimates.value)]
+        said += within_orbits(draws, lambda k: self.group.orbits[k].representative)
+        notices = [*self.notices, *said, *doubts(tuple(rows), asked)]
+        return replace(shown, queries=asked, notices=tuple(notices), interrupted=interrupted)
+
+    def _estimate(self, draws: Draws, method: str) -> tuple[Estimates, Diagnosis]:
+        draws = replace(draws, groups=tied_orbits(self.group, draws.f.shape[2]))
+        estimates = ESTIMATORS[method](draws)
+        return estimates, judge(estimates, draws, self.certain.values(draws))
+
+    @cached_property
+    def certain(self) -> Certain:
+        return Certain(self.group, [self.queries[text] for text in self.cells])
+
+    def measure(self, draws: Draws, method: str) -> Look:
+        orbits = len(self.group.sizes)
+        places = {text: orbits + k for k, text in enumerate(self.cells)}
+        columns = [] if self.queries else [*range(orbits)]
+        for text, formula in self.queries.items():
+            if text in places:
+                columns.append(places[text])
+            elif isinstance(formula, Atom):
+                number = self.group.orbit_number(formula.predicate, _numbers(formula))
+                columns += [number] if number >= 0 else []
+        return worst(self._estimate(draws, method)[1], np.array(columns, dtype=np.int64))
+
+
+def tied_orbits(group: RenamingSymmetries, count: int) -> np.ndarray:
+    """int64[count]: one number for the orbits that the values of a `!` block link; every other statistic is by
+    itself."""
+    tied = np.arange(count)
+    for numbers in block_orbits(group):
+        linked = tied[numbers]
+        tied[np.isin(tied, linked)] = linked.min()
+    return tied
+
+
+def logic_question(
+    group: RenamingSymmetries, texts: Sequence[str], method: str, more_notices: Sequence[Notice] = ()
+) -> LogicQuestion:
+    """Parse the queries and find the orbits of the constants they name."""
+    used = trivial(group.model) if method == "standard" and group.kind != "none" else group
+    queries = parse_queries(group.model, texts)
+    counted: list[Query] = []
+    cells: dict[str, QueryCells] = {}
+    notices = [*used.notices, *more_notices]
+    for text, formula in queries.items():
+        if isinstance(formula, Atom) and formula.predicate in used.atom_orbits:
+            continue
+        constants = _constants(formula)
+        orbit = used.tuple_orbit(constants, atoms=[(a.predicate, _numbers(a)) for a in atoms(formula)])
+        notices += orbit.notices
+        body = replace_constants(formula, {Constant(s, i): f"c{k}" for k, (s, i) in enumerate(constants)})
+        first = len(counted)
+        for cell in orbit.cells:
+            members = {f"c{k}": mask for k, mask in orbit.members(cell).items()}
+            counted.append(Query(body, {f"c{k}": s for k, (s, _) in enumerate(constants)}, members))
+        cells[text] = QueryCells(tuple(range(first, len(counted))), orbit.size)
+    return LogicQuestion(used, group.late, queries, tuple(counted), cells, tuple(notices))
+
+
+def _numbers(atom: Atom) -> list[int]:
+    return [term.index for term in atom.args if isinstance(term, Constant)]
+
+
+def _constants(formula: Formula) -> list[tuple[str, int]]:
+    """The constants of a formula over constants, each once."""
+    return list({(term.sort, term.index): None for term in terms(formula) if isinstance(term, Constant)})
+
+
+@dataclass(frozen=True, eq=False)
+class OrbitRows(Sequence[OrbitRow]):
+    """The rows of all orbits, made when looked at."""
+
+    group: RenamingSymmetries
+    estimates: Estimates
+    found: Diagnosis
+    half_width: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.group.sizes)
+
+    def answer(self, statistic: int) -> dict[str, Any]:
+        return answer(self.estimates, self.found, self.half_width, np.array([statistic]))
+
+    def __getitem__(self, k: Any) -> Any:
+        if isinstance(k, slice):
+            return [self[i] for i in range(len(self))[k]]
+        if not -len(self) <= k < len(self):
+            raise IndexError(k)
+        orbit = self.group.orbits[k]
+        return OrbitRow(orbit.representative, orbit.size, **self.answer(k % len(self)))

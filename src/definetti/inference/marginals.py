@@ -1,0 +1,311 @@
+"""`marginals`: symmetries, sampling and estimation in one call; or estimation alone, of samples that another program
+drew."""
+
+from __future__ import annotations
+
+import math
+import operator
+import os
+import secrets
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from definetti.errors import INTERRUPTED, ModelError, Notice
+from definetti.estimators import choose
+from definetti.inference.progress import reports
+from definetti.inference.question import Question, Request, is_stuck
+from definetti.inference.stopping import MOST_SECONDS, Stopping
+from definetti.model.marginals import Marginals
+from definetti.samplers.draws import Draws
+from definetti.samplers.protocol import Plan, Progress, Sampler, Sampling
+from definetti.samplers.registry import named
+from definetti.symmetry.find import is_group, require_fit
+
+if TYPE_CHECKING:
+    from definetti.model.graph.factors import FactorGraph
+    from definetti.model.logic.theory import MarkovLogic
+    from definetti.symmetry.protocol import Symmetries
+
+SWEEPS = 2000
+KINDS = ("graph", "logic")
+REAL = (int, float, np.number)
+
+
+def marginals(
+    source: object,
+    queries: str | Sequence[str] = (),
+    *,
+    model: FactorGraph | None = None,
+    symmetries: str | Symmetries | None = "auto",
+    sampler: str | Sampler = "auto",
+    estimator: str = "auto",
+    scan: str = "symmetric",
+    chains: int | None = None,
+    sweeps: int | None = None,
+    seconds: float | None = None,
+    until: float | None = None,
+    burn_in: int | None = None,
+    seed: int | None = None,
+    workers: int | None = None,
+    time_limit: float = 10.0,
+    progress: bool | Callable[[Progress], None] | None = None,
+) -> Marginals:
+    """Marginals of a model by sampling, each sample averaged over its orbit; or of samples drawn elsewhere.
+
+    Parameters
+    ----------
+    source : FactorGraph, MarkovLogic or samples
+        A model; or samples that another program drew, with `model` beside them: an array chains × draws × variables
+        (or draws × variables), a dimod SampleSet, an ArviZ object, an xarray DataArray, a DataFrame, or a mapping from
+        names to arrays. Names are used where there are names.
+    queries : str or sequence of str
+        Variables (`X3`), atoms, predicates or formulas (`X1=0 ^ X7=2`); none means all variables. A value is meant by
+        its name where values have names, else by its number from 0 on.
+    model : FactorGraph, optional
+        The model of the samples.
+    symmetries : {"auto", "none", "variables", "literals", "renaming"}, group or None
+        What to average over: found, given, or nothing.
+    sampler : str or sampler
+        "auto", a name, or a value such as `Gibbs(scan="random")`.
+    estimator : {"auto", "standard", "orbit", "conditional", "control"}
+        What to make of the draws.
+    scan : {"symmetric", "random", "fixed"}
+        The order of a sweep.
+    chains : int, optional
+        Independent chains; 64 on factor graphs, 8 on Markov logic.
+    sweeps, seconds, until : optional
+        How long to run, one of them: kept sweeps of each chain (2,000 by default), seconds, or the largest half-width
+        of a 95 % interval (`seconds` beside `until` is the most it may take, 600 by default).
+    burn_in : int, optional
+        Sweeps dropped at the start; detected where it is left out.
+    seed : int, optional
+        The same seed gives the same numbers.
+    workers : int, optional
+        Threads; all cores by default.
+    time_limit : float
+        Seconds for the search for symmetries.
+    progress : bool or callable, optional
+        True draws a bar; a function is called with a `Progress`.
+
+    Returns
+    -------
+    Marginals
+        Name or query → `Estimate`, with warnings in `notices`.
+
+    Raises
+    ------
+    ModelError, UnknownName, ParseError
+        For what does not fit the model.
+    Unsatisfiable
+        Where no state is possible.
+
+    Examples
+    --------
+    >>> import definetti as dft
+    >>> ring = dft.factor_graph([2] * 4, [([i, (i + 1) % 4], [[3, 1], [1, 2]]) for i in range(4)])
+    >>> p = dft.marginals(ring, ["X0", "X0=1 ^ X1=1"], sweeps=200, seed=7)
+    >>> abs(p["X0"].probability - dft.exact(ring)["X0"].probability) < 5 * p["X0"].mcse
+    True
+    """
+    queries = [queries] if isinstance(queries, str) else queries
+    chains, sweeps, workers = (_whole(chains, "chains"), _whole(sweeps, "sweeps"), _whole(workers, "workers"))
+    burn_in, seed = _whole(burn_in, "burn_in", 0), _whole(seed, "seed", 0)
+    if getattr(source, "kind", None) not in KINDS:
+        from definetti.inference.samples import from_samples
+
+        return from_samples(source, queries, model, symmetries, estimator, burn_in or 0, time_limit, seed)
+    method = choose(estimator)
+    wanted = named(sampler, scan)
+    _check_length(sweeps, seconds, until)
+    seed = secrets.randbits(32) if seed is None else seed
+    began = time.perf_counter()
+    asked: Any = source  # a model of either kind
+    request = Request(check(asked, symmetries), wanted, scan, queries, method, seed, time_limit)
+    ready = _prepare(asked).ready(asked, request)
+    if not ready.sampler.warms_up:
+        burn_in = 0
+    plan = _plan(chains or ready.chains, sweeps, seconds, until, burn_in, seed, workers)
+    prepared = time.perf_counter() - began
+
+    def answer(kernel: Sampler, plan: Plan, seconds: float | None, watched: bool = False) -> tuple[Marginals, float]:
+        how = usable(method, kernel)
+        taken = _take(ready.question, kernel, plan, how, seconds, until, report, watched)
+        head = {"sampler": kernel.name, "estimator": how, "scan": kernel.scan, "symmetries": ready.symmetries}
+        run = {**head, "world": world(asked), **taken.run}
+        run["seconds"] = {"symmetries": prepared, **taken.run["seconds"]}
+        result = ready.in_names_of_source(ready.question.conclude(taken.draws, how, run, taken.interrupted))
+        said = (*result.notices, *taken.notices, *_fallen_back(method, how, kernel))
+        return replace(result, notices=said), taken.left
+
+    with reports(progress) as report:
+        if ready.strategy is not None:
+            return ready.strategy(answer, ready.sampler, plan, sweeps is None, seconds)
+        return answer(ready.sampler, plan, seconds)[0]
+
+
+def _prepare(model: FactorGraph | MarkovLogic) -> Any:
+    """The module that prepares this kind of model, the other kind's engines not loaded."""
+    return import_module(f"definetti.inference.{model.kind}.prepare")
+
+
+def usable(method: str, sampler: Sampler) -> str:
+    """The estimator, or `orbit` for samplers that are not single-site Gibbs sampling alone: they have no full
+    conditionals, or such that differ from the states by moves of another kind, which the choice of `auto` is not made
+    for."""
+    if sampler.single_site or method == "standard" or (method != "auto" and sampler.conditionals):
+        return method
+    return "orbit"
+
+
+def _fallen_back(method: str, used: str, kernel: Sampler) -> list[Notice]:
+    """For those who asked for an estimator by name and get another."""
+    if method in ("auto", used):
+        return []
+    text = f"{kernel.name} has no full conditionals for the estimator {method!r}; {used!r} was used"
+    return [Notice("fallback", text)]
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What one sampler left behind."""
+
+    draws: Draws
+    run: dict[str, Any]
+    notices: tuple[Notice, ...]
+    interrupted: bool
+    left: float  # seconds
+
+
+def _take(
+    question: Question,
+    kernel: Sampler,
+    plan: Plan,
+    method: str,
+    seconds: float | None,
+    until: float | None,
+    progress: Callable[[Progress], None] | None,
+    watched: bool,
+) -> Taken:
+    """Compile and run one sampler; `watched`: a run that is limited by time ends early if it is seen to be stuck."""
+    began = time.perf_counter()
+    sampling = question.sampling(kernel, plan, method)
+    compiled = time.perf_counter()
+
+    def stuck() -> bool:
+        return is_stuck([*question.conclude(sampling.draws(), method, {}, False).notices, *sampling.notices()])
+
+    stopping = Stopping(question, method, seconds, until, progress is not None, stuck if watched else None)
+    interrupted = _follow(sampling, stopping, progress)
+    draws = sampling.draws()
+    if draws.sweeps == 0:
+        raise KeyboardInterrupt
+    if not interrupted:
+        stopping.finish(draws)
+    run = {
+        "chains": plan.chains,
+        "sweeps": int(sampling.batch_count and draws.sweeps),
+        "burn_in": draws.burn_in,
+        "updates": sampling.updates,
+        "seconds": {"compile": compiled - began, "sample": sampling.seconds},
+        "workers": plan.workers,
+        "seed": plan.seed,
+        **stopping.run(),
+        **sampling.report(),
+    }
+    notices = [*([] if interrupted else stopping.notices()), *sampling.notices()]
+    return Taken(draws, run, tuple(notices), interrupted, stopping.remaining)
+
+
+def world(model: FactorGraph | MarkovLogic) -> str:
+    """What is taken for false without being said."""
+    closed = sorted(getattr(model, "closed", ()))
+    return f"closed: {','.join(closed)}" if closed else "open"
+
+
+def check(model: FactorGraph | MarkovLogic, wanted: Any) -> Any:
+    """A group that was given must belong to the model."""
+    if is_group(wanted):
+        require_fit(model, wanted)
+    return wanted
+
+
+def resolve(model: FactorGraph | MarkovLogic, wanted: Any, time_limit: float) -> Any:
+    """The group to average over: found, given, or none."""
+    if is_group(check(model, wanted)):
+        return wanted
+    from definetti.symmetry.find import symmetries
+
+    return symmetries(model, "none" if wanted is None else wanted, None, time_limit)
+
+
+def _follow(sampling: Sampling, stopping: Stopping, progress: Callable[[Progress], None] | None) -> bool:
+    """Run to the end, to the time limit, or to the wanted error; true if interrupted."""
+    try:
+        for step in sampling.steps():
+            end = stopping.step(sampling, step)
+            if progress is not None:
+                progress(replace(step, worst=stopping.look.half_width, left=stopping.left))
+            if INTERRUPTED.is_set():
+                return True
+            if end:
+                break
+    except KeyboardInterrupt:
+        return True
+    return False
+
+
+def _whole(value: Any, name: str, least: int = 1) -> int | None:
+    """A count, of whatever integer type; 1.5 sweeps of warm-up would never end."""
+    if value is None:
+        return None
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = least - 1
+    if number < least:
+        raise ModelError(f"{name} is a whole number from {least} on, got {value!r}")
+    return number
+
+
+def _check_length(sweeps: int | None, seconds: Any, until: Any) -> None:
+    if sweeps is not None and (seconds is not None or until is not None):
+        raise ModelError("sweeps excludes seconds and until: give one (seconds beside until is the most it may take)")
+    if seconds is not None and not (isinstance(seconds, REAL) and seconds > 0):
+        raise ModelError(f"seconds must be a positive number, got {seconds!r}")
+    if until is not None and not (isinstance(until, REAL) and 0 < until < 1):
+        raise ModelError(f"until is a half-width between 0 and 1, got {until!r}")
+
+
+def _plan(
+    chains: int, sweeps: int | None, seconds: float | None, until: float | None, burn_in: int | None, seed: int,
+    workers: int | None,
+) -> Plan:  # fmt: skip
+    open_ended = seconds is not None or until is not None
+    kept = None if open_ended else (SWEEPS if sweeps is None else sweeps)
+    return Plan(
+        chains=chains,
+        burn_in=burn_in,
+        sweeps=kept,
+        seed=seed,
+        workers=workers or available_cores(),
+        warm_seconds=_warm_seconds(seconds, until, burn_in),
+    )
+
+
+def _warm_seconds(seconds: float | None, until: float | None, burn_in: int | None) -> float:
+    """A warm-up that nobody asked for takes a quarter of the time at most."""
+    most = MOST_SECONDS if until is not None and seconds is None else seconds
+    return math.inf if most is None or burn_in is not None else most / 4
+
+
+def available_cores() -> int:
+    """Cores this process may use."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not on every system
+        return os.cpu_count() or 1

@@ -1,0 +1,78 @@
+"""What both kinds of model hand to `marginals`: a question, and the sampler that is to answer it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from definetti.errors import Notice
+
+if TYPE_CHECKING:
+    from definetti.inference.stopping import Look
+    from definetti.model.marginals import Marginals
+    from definetti.samplers.draws import Draws
+    from definetti.samplers.protocol import Plan, Sampling
+
+UNDECIDED = Notice(
+    "note", "it could not be decided whether moves of one variable at a time reach every state; the chains are watched"
+)
+UNREACHED = Notice(
+    "divided",
+    "moves of one variable at a time do not lead from every legal state to every other: the numbers stand for the "
+    "parts where the chains started; use --sampler auto",
+)
+STUCK = frozenset({"not-mixed", "divided", "frozen"})  # kinds of notices
+
+
+class Question(Protocol):
+    """A model, what is asked of it and the group to average over."""
+
+    def sampling(self, sampler: Any, plan: Plan, method: str) -> Sampling:
+        """A run ready to start, its kernels loaded or compiled."""
+        ...
+
+    def conclude(self, draws: Draws, method: str, run: Mapping[str, Any], interrupted: bool) -> Marginals:
+        """Estimates, errors and notices from the draws."""
+        ...
+
+    def measure(self, draws: Draws, method: str) -> Look:
+        """The worst error of what is asked: the queries, or every row."""
+        ...
+
+
+class Answer(Protocol):
+    """Runs a sampler: the answer, and the seconds that are left."""
+
+    def __call__(
+        self, sampler: Any, plan: Plan, seconds: float | None, watched: bool = False
+    ) -> tuple[Marginals, float]: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Request:
+    """What the caller of `marginals` wants to know, and how."""
+
+    symmetries: Any  # a group of the model, the kind of symmetries to look for, or None for none
+    sampler: Any  # None: to be chosen
+    scan: str
+    queries: Sequence[Any]  # texts, or queries of the ground model
+    method: str  # the estimator
+    seed: int
+    time_limit: float  # seconds, for the search for symmetries
+
+
+@dataclass(frozen=True, eq=False)
+class Ready:
+    """What a run asks, of which sampler."""
+
+    question: Question
+    sampler: Any
+    symmetries: str  # their kind
+    chains: int  # unless told otherwise
+    in_names_of_source: Callable[[Marginals], Marginals] = lambda answer: answer  # of a model that was grounded
+    strategy: Callable[[Answer, Any, Plan, bool, float | None], Marginals] | None = None  # where `auto` may change
+
+
+def is_stuck(notices: Iterable[Notice]) -> bool:
+    return any(notice.kind in STUCK for notice in notices)

@@ -1,0 +1,179 @@
+"""When to stop: at the wanted half-width, or when the time is up; and what to say about the way there.
+
+The half-width is itself an estimate, and a run that stops the first time it is small enough stops too early too
+often. So it is looked at only now and then, must be a tenth below what was asked, and counts only with enough batches
+and chains that agree. The next look is when the goal could be reached at the earliest: the error of a control variate
+falls nearly with the number of sweeps, that of a mean with its root; but after a fifth more of sweeps at least, and
+before there are more than twice as many, since fits get better.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+
+from definetti.diagnose import Diagnosis
+from definetti.errors import Notice
+from definetti.samplers.draws import Draws
+from definetti.samplers.protocol import Progress, Sampling
+
+FEWEST_BATCHES = 20  # or as many as are kept where statistics are very many
+MOST_RHAT = 1.01
+MARGIN = 0.9  # the half-width must be below this share of the one asked for
+LEAST_GROWTH, MOST_GROWTH = 1.2, 2.0  # of the sweeps between two looks
+LOOK_SHARE = 0.1  # of the time goes into looking at most,
+LOOK_SHARE_UNTIL = 0.3  # or this where the run waits for what is seen
+QUICK = 0.1  # seconds: a look that costs less is not worth sparing
+PILOT_SWEEPS = 2000  # after so many, or half of the time, a run that may be stuck is judged
+MOST_SECONDS = 600.0  # a run that waits for its error ends here, unless `seconds` says otherwise
+
+
+@dataclass(frozen=True)
+class Look:
+    """The worst of what was asked: half-width (None: not known yet) and R-hat."""
+
+    half_width: float | None
+    rhat: float | None
+
+
+class Measures(Protocol):
+    def measure(self, draws: Draws, method: str) -> Look: ...
+
+
+def worst(found: Diagnosis, columns: np.ndarray) -> Look:
+    """Of these statistics; those without error are left out. An R-hat may be infinite: chains that stay apart."""
+    mcse, half, rhat = (x[columns] for x in (found.mcse, found.half_width, found.rhat))
+    moving = mcse != 0
+    if not moving.any():
+        return Look(0.0, None)
+    if np.isnan(mcse).any():
+        return Look(None, None)
+    known = rhat[moving & ~np.isnan(rhat)]
+    return Look(float(half[moving].max()), float(known.max()) if len(known) else None)
+
+
+@dataclass
+class Stopping:
+    """Follows a run: `step(report)` is true when it should end."""
+
+    question: Measures
+    method: str
+    seconds: float | None
+    until: float | None
+    watched: bool  # somebody sees the progress line
+    is_stuck: Callable[[], bool] | None = None  # asked once, on the way: whether it is in vain to go on
+    look: Look = Look(None, None)
+    reached: bool = False
+    left: float | None = None
+    _next: float = 0.0  # sweeps at the next look
+    _cost: float = 0.0
+    _looks: int = 0
+    _looked: float = field(default_factory=time.perf_counter)
+    _warm: float = 0.0
+    _began: float | None = None  # of the first sweep: finding legal starts is not sampling
+    _fewest: int = FEWEST_BATCHES
+
+    @property
+    def limit(self) -> float | None:
+        """Seconds of sampling at most."""
+        return MOST_SECONDS if self.until is not None and self.seconds is None else self.seconds
+
+    @property
+    def remaining(self) -> float:
+        """Seconds until the limit, by the clock: looking at the errors counts as well."""
+        if self.limit is None:
+            return math.inf
+        spent = 0.0 if self._began is None else time.perf_counter() - self._began
+        return max(self.limit - spent, 0.0)
+
+    def step(self, sampling: Sampling, report: Progress) -> bool:
+        if self._began is None:
+            self._began = time.perf_counter() - report.seconds
+            self._fewest = min(FEWEST_BATCHES, sampling.most_batches)
+        if report.phase == "warm-up":
+            self._warm = report.seconds
+        elif (self.until is not None or self.watched) and self._due(report.done):
+            self._measure(sampling, report)
+        self.left = self._left(report)
+        return self.reached or (self.remaining == 0.0 and sampling.can_stop) or self._in_vain(sampling, report)
+
+    def _in_vain(self, sampling: Sampling, report: Progress) -> bool:
+        if self.is_stuck is None or self.limit is None or report.phase == "warm-up" or not sampling.batch_count:
+            return False
+        if report.done < PILOT_SWEEPS and self.remaining > self.limit / 2:
+            return False
+        is_stuck, self.is_stuck = self.is_stuck, None
+        return is_stuck()
+
+    def run(self) -> dict[str, float | None]:
+        """What was asked for and what was reached, where a half-width was."""
+        return {} if self.until is None else {"until": self.until, "half_width": self.look.half_width}
+
+    def _due(self, sweeps: int) -> bool:
+        """By sweeps, so that the same seed gives the same run; by the clock only where looking takes long."""
+        share = LOOK_SHARE if self.until is None else LOOK_SHARE_UNTIL
+        waited = time.perf_counter() - self._looked
+        quick = self.until is not None and self._cost < QUICK
+        return sweeps >= self._next and (quick or waited * share >= self._cost)
+
+    def _measure(self, sampling: Sampling, report: Progress) -> None:
+        if sampling.batch_count < (2 if self.until is None else self._fewest):
+            return
+        began = time.perf_counter()
+        self._judge(sampling.draws(), MARGIN)
+        self._next = self._growth() * report.done + 1
+        self._looked = time.perf_counter()
+        took = self._looked - began
+        self._cost = (
+            0.0 if self._looks == 0 else took if self._looks == 1 else min(took, self._cost)
+        )  # 0: it loads modules
+        self._looks += 1
+
+    def _judge(self, draws: Draws, share: float) -> None:
+        """Whether the half-width is below this share of the one asked for."""
+        self.look = self.question.measure(draws, self.method)
+        half, rhat = self.look.half_width, self.look.rhat
+        small = self.until is not None and half is not None and half <= share * self.until
+        self.reached = small and (rhat is None or rhat < MOST_RHAT)
+
+    def finish(self, draws: Draws) -> None:
+        """A last look where the time ran out: the end was not chosen by what was seen, so it needs no margin."""
+        if self.until is not None and not self.reached and len(draws.lengths) >= self._fewest:
+            self._judge(draws, 1.0)
+
+    def _growth(self) -> float:
+        """How many times the sweeps so far the goal needs at least, if errors fall with the number of sweeps."""
+        if self.until is None or not self.look.half_width:
+            return LEAST_GROWTH
+        return min(max(self.look.half_width / (MARGIN * self.until), LEAST_GROWTH), MOST_GROWTH)
+
+    def _left(self, report: Progress) -> float | None:
+        """Errors shrink with the root of the time; otherwise what the clock or the plan says."""
+        taken, half = report.seconds - self._warm, self.look.half_width
+        if self.until is not None:
+            if not half:
+                return None
+            need = max(taken * ((half / (MARGIN * self.until)) ** 2 - 1.0), 0.0)
+            return min(need, self.remaining)
+        if self.seconds is not None:
+            return self.remaining
+        if report.total and report.done and report.phase != "warm-up":
+            return taken * (report.total / report.done - 1.0)
+        return None
+
+    def notices(self) -> list[Notice]:
+        """What to say if the goal was not reached."""
+        if self.until is None or self.reached:
+            return []
+        half = "unknown" if self.look.half_width is None else f"{self.look.half_width:.3g}"
+        if self.look.half_width is not None and self.look.half_width <= self.until:
+            why = f"R-hat is {self.look.rhat:.4g}, not below {MOST_RHAT}" if self.look.rhat else "the batches are few"
+        else:
+            why = f"the largest half-width is {half}, {self.until:g} was asked for"
+        cure = "give --seconds to allow more time"
+        return [Notice("time-limit", f"stopped after {self.limit:g} s of sampling: {why}; {cure}")]

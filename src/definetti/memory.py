@@ -1,0 +1,67 @@
+"""Leaf: how much memory this process can still take, including the limits of its control group (containers)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+UNKNOWN = 4 << 30  # bytes: the answer on a system that does not report its memory
+CONTROLLERS = (  # (limit, usage, reclaimable cache in `memory.stat`) in cgroup v2 and v1
+    ("memory.max", "memory.current", "inactive_file"),
+    ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+)
+
+
+def available_memory(proc: Path = Path("/proc"), cgroups: Path = Path("/sys/fs/cgroup")) -> int:
+    """Bytes that can be taken without swapping: the least of what the machine and each control group have left."""
+    return max(0, min([_machine(proc), *_groups_left(proc, cgroups)]))
+
+
+def _machine(proc: Path) -> int:
+    try:
+        lines = (proc / "meminfo").read_text(encoding="ascii").splitlines()
+        return next(int(line.split()[1]) << 10 for line in lines if line.startswith("MemAvailable:"))
+    except (OSError, StopIteration):  # not Linux
+        pass
+    for pages in ("SC_AVPHYS_PAGES", "SC_PHYS_PAGES"):
+        try:
+            return os.sysconf(pages) * os.sysconf("SC_PAGE_SIZE")
+        except (ValueError, OSError, AttributeError):
+            continue
+    return UNKNOWN
+
+
+def _groups_left(proc: Path, cgroups: Path) -> Iterator[int]:
+    """What each control group with a limit has left, from that of this process up to the root."""
+    for folder in _group_folders(proc, cgroups):
+        for limit, usage, cache in CONTROLLERS:
+            try:
+                most = int((folder / limit).read_text(encoding="ascii"))  # the text is "max" where there is no limit
+                used = int((folder / usage).read_text(encoding="ascii"))
+            except (OSError, ValueError):
+                continue
+            yield most - used + _statistic(folder / "memory.stat", cache)
+
+
+def _group_folders(proc: Path, cgroups: Path) -> Iterator[Path]:
+    """Inside a container the group's own path is often not mounted: its parents are, at least the root."""
+    try:
+        lines = (proc / "self" / "cgroup").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        if controllers and "memory" not in controllers.split(","):
+            continue
+        root = cgroups / "memory" if controllers else cgroups
+        own = root / path.lstrip("/")
+        yield from (folder for folder in (own, *own.parents) if folder.is_relative_to(root))
+
+
+def _statistic(file: Path, name: str) -> int:
+    try:
+        rows = (line.split() for line in file.read_text(encoding="ascii").splitlines())
+        return next((int(row[1]) for row in rows if row[0] == name), 0)
+    except (OSError, ValueError, IndexError):
+        return 0

@@ -1,0 +1,1 @@
+"""`FactorGraph`: any discrete model, ground."""

@@ -1,0 +1,1 @@
+"""`MarkovLogic`: sorts, predicates, weighted formulas, evidence; never grounded to sample it."""

@@ -1,0 +1,1 @@
+"""Readers that make a `FactorGraph`."""

@@ -1,0 +1,1 @@
+"""Readers that make a `MarkovLogic`, its evidence and its queries."""

@@ -1,0 +1,255 @@
+"""Evidence files (.db): one atom a line, `Smokes(Anna)` true, `!Smokes(Bob)` false, `?Smokes(Eve)` unknown.
+
+A file may have a million lines, so a plain line costs one regular expression; anything else (quotes, comments,
+mistakes) goes through a slower reader that knows columns. Constants stay names here; `evidence.py` gives them numbers.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from definetti.errors import ParseError, suggestion
+from definetti.model.logic.change import FALSE, TRUE, UNKNOWN
+from definetti.model.logic.text import unescaped
+from definetti.model.logic.theory import Predicate
+from definetti.readers.logic.meaning import UnknownPlace
+from definetti.readers.logic.syntax import Source
+
+SIGN = {"": TRUE, "!": FALSE, "?": UNKNOWN}
+
+_BARE = r"(?:[A-Z]\w*(?:-\w+)*|[0-9]+)"
+_QUOTED = r'"[^"\\]*"'  # without escapes
+
+
+def _line_of(constant: str) -> re.Pattern[str]:
+    space = r"[ \t]*"
+    args = f"({constant}(?:{space},{space}{constant})*)"
+    return re.compile(rf"{space}([!?]?){space}([A-Za-z_]\w*){space}\({space}{args}{space}\)\s*(?://.*)?", re.ASCII)
+
+
+_PLAIN_LINE = _line_of(_BARE)
+_QUOTED_LINE = _line_of(f"(?:{_BARE}|{_QUOTED})")
+_CONSTANT = re.compile(f"{_BARE}|{_QUOTED}", re.ASCII)
+_WORD = re.compile(
+    r'(?P<space>[ \t\r\f]+)|(?P<comment>//.*)|(?P<open>/\*)|(?P<quoted>"(?:\\.|[^"\\])*")'
+    r"|(?P<name>[^\W\d]\w*(?:-\w+)*)|(?P<number>\d+(?!\w))|(?P<mark>[!?(),.])"
+)
+
+
+@dataclass
+class Facts:
+    """What the files say of one predicate, row by row. `args` holds the constants as written, joined by commas."""
+
+    predicate: Predicate
+    args: list[str] = field(default_factory=list)
+    signs: list[int] = field(default_factory=list)
+    lines: list[int] = field(default_factory=list)
+    odd: dict[int, list[str]] = field(default_factory=dict)  # rows that the plain reader could not split
+    sources: list[tuple[int, Source]] = field(default_factory=list)  # (first row, file), ascending
+
+    def place(self, row: int) -> tuple[Source, int]:
+        """The file and line of a row."""
+        source = next(source for first, source in reversed(self.sources) if first <= row)
+        return source, self.lines[row]
+
+    def error(
+        self, message: str, row: int, argument: int | None = None, kind: type[ParseError] = ParseError
+    ) -> ParseError:
+        """An error that points at a row, or at one of its arguments."""
+        source, line = self.place(row)
+        atom = read_atom(source, line, source.lines[line - 1])
+        column = atom.column if atom else 1
+        if atom and argument is not None:
+            column = atom.columns[argument]
+        return source.error(message, line, column, kind)
+
+    @cached_property
+    def names(self) -> list[str]:
+        """All constants, the arguments of a row side by side (asked for once all files are read)."""
+        arity = len(self.predicate.sorts)
+        if arity == 0 or not self.args:
+            return []
+        flat = ",".join(self.args)
+        if " " in flat or "\t" in flat:
+            flat = flat.replace(" ", "").replace("\t", "")
+        names = flat.split(",")
+        for row, constants in self.odd.items():
+            names[row * arity : (row + 1) * arity] = constants
+        return names
+
+
+@dataclass(frozen=True)
+class GroundAtom:
+    """One line, with columns."""
+
+    sign: str
+    predicate: str
+    column: int
+    constants: list[str]
+    columns: list[int]
+
+
+def read_facts(sources: list[Source], predicates: Mapping[str, Predicate]) -> dict[str, Facts]:
+    """All lines of all files, by predicate."""
+    facts: dict[str, Facts] = {}
+    for source in sources:
+        for known in facts.values():
+            known.sources.append((len(known.args), source))
+        _read_file(source, predicates, facts)
+    return facts
+
+
+def _read_file(source: Source, predicates: Mapping[str, Predicate], facts: dict[str, Facts]) -> None:
+    commas = {name: len(predicate.sorts) - 1 for name, predicate in predicates.items()}
+    plain, lines, number = _PLAIN_LINE.fullmatch, source.lines, 0
+    while number < len(lines):
+        line = lines[number]
+        number += 1
+        match = plain(line)
+        if match is not None:
+            sign, name, args = match.groups()
+            if name in facts and args.count(",") == commas[name]:
+                known = facts[name]
+                known.args.append(args)
+                known.signs.append(SIGN[sign])
+                known.lines.append(number)
+                continue
+        elif '"' in line and (match := _QUOTED_LINE.fullmatch(line)) and match[2] in predicates:
+            names = [word[1:-1] if word[0] == '"' else word for word in _CONSTANT.findall(match[3])]
+            if len(names) - 1 == commas[match[2]]:
+                _add_row(source, number, match[1], predicates[match[2]], names, facts)
+                continue
+        elif not line or line.isspace():
+            continue
+        elif line.lstrip().startswith("/*"):
+            number = _skip_comment(source, number)
+            continue
+        atom = read_atom(source, number, line)
+        if atom is not None:
+            _add(source, number, atom, predicates, facts)
+
+
+def _skip_comment(source: Source, first: int) -> int:
+    """The number of the line that closes the comment opened on line `first`."""
+    start = source.lines[first - 1].index("/*") + 2
+    for number in range(first, len(source.lines) + 1):
+        line = source.lines[number - 1]
+        end = line.find("*/", start)
+        start = 0
+        if end >= 0:
+            rest = line[end + 2 :]
+            if rest.strip() and not rest.lstrip().startswith("//"):
+                raise source.error("an atom needs a line of its own, after the comment", number, end + 3)
+            return number
+    column = source.lines[first - 1].index("/*") + 1
+    raise source.error("this comment is never closed: */ is missing", first, column)
+
+
+def _add(
+    source: Source, line: int, atom: GroundAtom, predicates: Mapping[str, Predicate], facts: dict[str, Facts]
+) -> None:
+    predicate = predicates.get(atom.predicate)
+    if predicate is None:
+        message = f"no predicate is called {atom.predicate}{suggestion(atom.predicate, predicates)}"
+        raise source.error(message, line, atom.column, UnknownPlace)
+    if len(atom.constants) != len(predicate.sorts):
+        wanted = f"{predicate.name}({', '.join(predicate.sorts)})"
+        count = len(atom.constants)
+        raise source.error(f"{wanted} has {len(predicate.sorts)} arguments, here are {count}", line, atom.column)
+    _add_row(source, line, atom.sign, predicate, atom.constants, facts)
+
+
+def _add_row(
+    source: Source, line: int, sign: str, predicate: Predicate, constants: list[str], facts: dict[str, Facts]
+) -> None:
+    known = facts.get(predicate.name)
+    if known is None:
+        known = facts[predicate.name] = Facts(predicate, sources=[(0, source)])
+    known.odd[len(known.args)] = constants
+    known.args.append("," * (len(constants) - 1))
+    known.signs.append(SIGN[sign])
+    known.lines.append(line)
+
+
+def read_atom(source: Source, number: int, line: str) -> GroundAtom | None:
+    """One line word by word; None if it holds no atom."""
+    words = _words(source, number, line)
+    if not words:
+        return None
+    end = ("end", "", len(line.rstrip()) + 1)
+    at = 0
+
+    def take(*kinds: str) -> tuple[str, str, int]:
+        nonlocal at
+        word = words[at] if at < len(words) else end
+        if word[0] not in kinds:
+            met = "the end of the line" if word[0] == "end" else repr(word[1])
+            expected = " or ".join(_SPOKEN.get(kind, repr(kind)) for kind in kinds)
+            raise source.error(f"expected {expected}, not {met}", number, word[2])
+        at += 1
+        return word
+
+    sign = take("!", "?")[1] if words[0][0] in ("!", "?") else ""
+    _, name, column = take("name")
+    constants: list[str] = []
+    columns: list[int] = []
+    if at < len(words) and take("(")[0] == "(" and not (words[at : at + 1] and words[at][0] == ")" and take(")")):
+        while True:
+            kind, text, place = take("name", "number", "quoted")
+            constants.append(_constant(source, number, kind, text, place))
+            columns.append(place)
+            if take(",", ")")[0] == ")":
+                break
+    if at < len(words):
+        take("end")
+    return GroundAtom(sign, name, column, constants, columns)
+
+
+_SPOKEN = {"name": "a name", "number": "a number", "quoted": "a quoted name", "end": "the end of the line"}
+
+
+def _words(source: Source, number: int, line: str) -> list[tuple[str, str, int]]:
+    """(kind, text, column) of each word of a line, without spaces and comments."""
+    words, at = [], 0
+    while at < len(line):
+        match = _WORD.match(line, at)
+        if match is None:
+            raise source.error(f"the character {line[at]!r} has no meaning here", number, at + 1)
+        kind, text = match.lastgroup or "", match[0]
+        if kind == "open":
+            close = line.find("*/", match.end())
+            if close < 0:
+                raise source.error("a comment that starts behind an atom must end on its line", number, at + 1)
+            at = close + 2
+            continue
+        if kind not in ("space", "comment"):
+            words.append((text if kind == "mark" else kind, text, at + 1))
+        at = match.end()
+    return words
+
+
+def _constant(source: Source, number: int, kind: str, text: str, column: int) -> str:
+    if kind == "quoted":
+        return unescaped(text[1:-1])
+    if kind == "name" and not text[0].isupper():
+        message = f'evidence is about constants, which start with an upper-case letter; quote it: "{text}"'
+        raise source.error(message, number, column)
+    return text
+
+
+def mapping_source(evidence: Mapping[str, bool | None]) -> Source:
+    """Evidence given as a mapping, as the file that says the same."""
+    lines = []
+    for atom, value in evidence.items():
+        place = Source(Path("<evidence>"), str(atom))
+        words = _words(place, 1, str(atom)) if "\n" not in str(atom) else []
+        if not words or words[0][0] in ("!", "?"):
+            raise place.error(f"{str(atom)!r} is no atom such as Smokes(Anna)", 1, 1)
+        if value is not None and (isinstance(value, str) or value not in (True, False)):
+            raise place.error(f"the evidence on {atom} is {value!r}; it must be True, False or None", 1, 1)
+        lines.append(("?" if value is None else "" if value else "!") + str(atom))
+    return Source("<evidence>", "\n".join(lines))

@@ -1,0 +1,1 @@
+"""Fixed text that generated kernels begin with. Never imported."""

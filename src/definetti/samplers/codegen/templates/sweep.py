@@ -1,0 +1,141 @@
+"""The part of every relational kernel around its generated updates: what they call, and the loop that calls them.
+
+Never imported: this text stands at the top of each generated file. Tests replace what stands above the line
+`# --- text ---` to run the rest as plain Python.
+`choose` picks a chunk of sites, `update_*` (generated) draws them, `gather` adds up (`kernels/relational.py`).
+"""
+# ruff: noqa: E741, F401, F821
+# pyright: reportUndefinedVariable=false, reportCallIssue=false
+
+import math
+
+import numpy as np
+
+from definetti.samplers.kernels.compiling import njit
+from definetti.samplers.kernels.relational import (
+    BARE,
+    FAILED,
+    NOW,
+    OPEN,
+    OWN,
+    PREDICATE,
+    RANDOM,
+    SQUARE,
+    SUM,
+    SWEEP,
+    UPDATES,
+    VALUES,
+    begin_sweep,
+    end_sweep,
+    fill,
+    fill_random,
+    fold,
+    fold_blocks,
+    fold_tied,
+    lowest,
+    peek,
+    popcount,
+    test,
+    toggle,
+    uniforms,
+)
+
+helper = njit(**BARE)
+entry = njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True, _nrt=False)
+
+
+# --- text ---
+
+U, I = np.uint64, np.int64
+ZERO, ONE, FULL = np.uint64(0), np.uint64(1), np.uint64(0xFFFFFFFFFFFFFFFF)
+KEEP = 2  # a kind of greed: sites that violate nothing stay as they are
+BARRED = 1e300  # violations of a value that the evidence excludes
+
+
+@helper
+def mask(i, word):
+    return ONE << U(i & 63) if i >> 6 == word else ZERO
+
+
+@helper
+def logistic(h):
+    e = math.exp(-abs(h))
+    return 1.0 / (1.0 + e) if h >= 0.0 else e / (1.0 + e)
+
+
+@helper
+def draw(uniform, chance):
+    """The one line that draws a binary site."""
+    return uniform < chance
+
+
+@helper
+def draw_value(uniform, chances, start, count):
+    """The one place that draws a site of several values: the first whose cumulated chance exceeds the uniform."""
+    total, last = 0.0, 0
+    for k in range(count):
+        if chances[start + k] > 0.0:
+            total += chances[start + k]
+            last = k
+            if uniform < total:
+                return k
+    return last
+
+
+@helper
+def soften(fields, count, current, greedy, chances, i):
+    """The conditionals of a block's values. Says whether the state was illegal, unless it is being repaired."""
+    least = fields[1, current]
+    for k in range(count):
+        if fields[1, k] < least:
+            if greedy == 0:
+                return True
+            least = fields[1, k]
+    top, total = -math.inf, 0.0
+    for k in range(count):
+        if fields[1, k] == least:
+            top = max(top, fields[0, k])
+    for k in range(count):
+        e = math.exp(fields[0, k] - top) if fields[1, k] == least else 0.0
+        chances[i * count + k] = e
+        total += e
+    for k in range(count):
+        chances[i * count + k] /= total
+    return False
+
+
+@entry
+def advance(d, c, budget, sweeps, greedy):
+    """Draws at most `budget` sites, or until `sweeps` sweeps have ended. Returns how many sites were drawn.
+
+    `clock` says where the chain stands, so that the next call goes on inside the sweep; `clock[FAILED]` >= 0 is the
+    place in `coords` of a site all of whose values have probability zero.
+    `choose`, `update`, `gather` and `observe` are named in the generated part.
+    """
+    words, entries, sorts = d.words, d.entries, d.sorts
+    bits, clock, streams = c.bits, c.clock, c.streams
+    order, coords, uniform = c.order, c.coords, c.uniform
+    value, chance = c.value, c.chance
+    done, target, longest = 0, clock[SWEEP] + sweeps, uniform.shape[0]
+    while done < budget and clock[SWEEP] < target:
+        room = budget - done
+        if clock[OPEN] == 0:
+            begin_sweep(d.scan, clock, streams, uniform, order, sorts, entries)
+        m, e = choose(
+            entries, words, sorts, order, coords, clock, streams, uniform, room, longest, d.free_sites, d.all_sites
+        )
+        if m == 0:
+            end_sweep(clock, c.sum_f, c.sum_g)
+            observe(d.numbers, d.indices, d.reals, words, bits, c.seen)
+            continue
+        uniforms(streams, OWN, uniform, m)
+        p, values = entries[e, PREDICATE], entries[e, VALUES]
+        clock[FAILED] = update(
+            d.numbers, d.indices, d.reals, words, bits, coords, uniform, value, chance, c.fields, p, m, greedy
+        )
+        if clock[FAILED] >= 0:
+            break
+        gather(d.folds, p, d.lookup, coords, c.orbit, value, chance, c.sum_f, c.sum_g, m, values, d.scan == RANDOM)
+        done += m
+    clock[UPDATES] += done
+    return done

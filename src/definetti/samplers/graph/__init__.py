@@ -1,0 +1,1 @@
+"""Samplers of factor graphs: chains are lanes of arrays."""

@@ -1,0 +1,166 @@
+"""What every factor-graph engine shares: rows and slots of statistics, seeds, scan orders, and blocks of lanes.
+
+A *row* is a set of variables with equal marginals (see `Symmetries.row_of`); a *slot* is a (row, value) pair. Engines
+fold counts into slots; only afterwards are slots gathered into orbits of literals, so kernels know nothing of groups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+
+from definetti.errors import Notice
+from definetti.model.graph.factors import FactorGraph, frozen
+
+
+@dataclass(frozen=True, eq=False)
+class Slots:
+    """Where each variable's values are counted: slot `start[row_of[i]] + v`."""
+
+    row_of: np.ndarray  # int32[n], -1 for observed variables
+    cards: np.ndarray  # int64[R]: number of values of each row's variables
+    sizes: np.ndarray  # int64[R]: number of variables
+
+    @cached_property
+    def start(self) -> np.ndarray:
+        return frozen(np.concatenate([[0], np.cumsum(self.cards)]), np.int64)
+
+    @property
+    def count(self) -> int:
+        return int(self.start[-1])
+
+    @cached_property
+    def size_of_slot(self) -> np.ndarray:
+        return frozen(np.repeat(self.sizes, self.cards), np.int64)
+
+
+def slots_of(model: FactorGraph, row_of: np.ndarray) -> Slots:
+    """The slots of a partition of the free variables into rows."""
+    rows = row_of[model.free]
+    count = int(rows.max()) + 1 if len(rows) else 0
+    cards = np.zeros(count, dtype=np.int64)
+    cards[rows] = model.cards[model.free]
+    return Slots(frozen(row_of, np.int32), frozen(cards), frozen(np.bincount(rows, minlength=count), np.int64))
+
+
+@dataclass(frozen=True, eq=False)
+class Harvest:
+    """Sums since the last harvest, float64[slots, lanes]; `visits` counts updates per slot (over the row's
+    variables)."""
+
+    final: np.ndarray  # values at sweeps' ends
+    drawn: np.ndarray | None  # values at the updates (equal to `final` unless the scan is random)
+    conditional: np.ndarray | None
+    visits: np.ndarray  # int64[slots]
+
+
+Seeds = Sequence[np.random.SeedSequence]
+
+
+class Block(Protocol):
+    """A block of lanes: chains that one thread advances together. It changes in place; everything else is frozen."""
+
+    lanes: int
+
+    @property
+    def state(self) -> np.ndarray: ...
+
+    @property
+    def mask(self) -> int:
+        """`state & mask` is the value (other bits are the engine's own)."""
+        ...
+
+    def run(self, orders: np.ndarray, folded: int) -> None:
+        """One sweep per row of `orders`; `folded`: 0 nothing, 1 F only, 2 F and G."""
+        ...
+
+    def harvest(self) -> Harvest:
+        """The sums since the last call, which are then cleared."""
+        ...
+
+    def present(self) -> np.ndarray:
+        """float64[slots, lanes]: the values as they stand, counted as a harvest's `final` counts them."""
+        ...
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """What the block's future depends on, changed in place (`Sampling.state`)."""
+        ...
+
+
+class Engine:
+    """A compiled model that can make blocks."""
+
+    name: str
+    width: int  # how many chains share a seed; a block has as many lanes, or a few times as many
+    together: int  # how many times as many; beyond 1, what a lane draws may not depend on the other lanes of its block
+
+    def block(self, starts: np.ndarray, seeds: Seeds, visits_too: bool, conditionals: bool = True) -> Block:
+        """A block for the chains starting at starts[lane, n], with a seed for every `width` of them; without
+        `conditionals` it need not be able to fold G."""
+        raise NotImplementedError
+
+    def memory(self, chains: int, conditionals: bool) -> int:
+        """Bytes that the blocks of so many chains take."""
+        raise NotImplementedError
+
+    def notices(self, blocks: Sequence[Any]) -> list[Notice]:
+        """What leaves the draws of its blocks in doubt."""
+        return []
+
+    def report(self, blocks: Sequence[Any]) -> dict[str, Any]:
+        """What it adds to `run` of the answer."""
+        return {}
+
+
+def count_values(state: np.ndarray, slots: Slots) -> np.ndarray:
+    """float64[slots, lanes]: what `Block.present` says of values that are bytes, state[n, lanes]."""
+    free = np.flatnonzero(slots.row_of >= 0)
+    slot = slots.start[slots.row_of[free]][:, None] + state[free]
+    lanes = state.shape[1]
+    counts = np.bincount((slot * lanes + np.arange(lanes)).ravel(), minlength=slots.count * lanes)
+    return counts.reshape(slots.count, lanes).astype(np.float64)
+
+
+def taken(sums: Sequence[np.ndarray]) -> Harvest:
+    """Sums of values and of conditionals by slot and lane, and visits by slot, of a scan that visits once; cleared."""
+    final, conditional, visits = (part.copy() for part in sums)
+    for part in sums:
+        part[...] = 0
+    return Harvest(final, None, conditional, visits)
+
+
+def words(seed: np.random.SeedSequence, shape: tuple[int, ...], dtype: Any = np.uint64) -> np.ndarray:
+    """Seed words for streams; xoshiro must not start at all zeros, which has probability 2^-128 here."""
+    size = int(np.prod(shape))
+    return seed.generate_state(size, dtype).reshape(shape)
+
+
+class Orders:
+    """The stream of scan orders. `orbit_of[i]` is the orbit of variable i; without it all sites are taken for one."""
+
+    def __init__(self, scan: str, sites: np.ndarray, stream: np.ndarray, orbit_of: np.ndarray | None = None) -> None:
+        self._scan, self.stream = scan, stream  # changed in place
+        orbit = np.zeros(len(sites), np.int64) if orbit_of is None else orbit_of[sites]
+        _, first, place, sizes = np.unique(orbit, return_index=True, return_inverse=True, return_counts=True)
+        by_orbit = np.argsort(first[place.ravel()], kind="stable")  # orbits in the order of their first sites
+        if scan == "symmetric":
+            sites = sites[by_orbit]
+        self._sites = np.ascontiguousarray(sites, dtype=np.int32)
+        self._starts = np.concatenate([[0], np.cumsum(sizes[np.argsort(first)])]).astype(np.int64)
+
+    def next(self, sweeps: int) -> np.ndarray:
+        """int32[sweeps, sites]: the sites to update, one row per sweep."""
+        from definetti.samplers.kernels import orders as kernels
+
+        if self._scan == "fixed":
+            return np.broadcast_to(self._sites, (sweeps, len(self._sites))).copy()
+        rows = np.empty((sweeps, len(self._sites)), dtype=np.int32)
+        if self._scan == "symmetric":
+            kernels.shuffled(self.stream, self._sites, self._starts, rows)
+        else:
+            kernels.with_replacement(self.stream, self._sites, rows)
+        return rows

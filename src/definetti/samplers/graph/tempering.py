@@ -1,0 +1,319 @@
+"""Parallel tempering over any sampler: a ladder of flatter and flatter versions of the model, exchanging states with
+each other.
+
+Level 0 is uniform, level 1 the model. In between, logarithms are multiplied by the level, and what is impossible
+costs a penalty that grows without bound towards level 1: hot chains walk through states that the model forbids, so
+every legal state can be reached. Only the chain at level 1 is folded. The ladder is found by annealing a few chains:
+each step is as long as half of them can bear.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from definetti.errors import ModelError, Notice, TooLarge
+from definetti.model.graph.factors import FREE, FactorGraph, frozen
+from definetti.samplers.gibbs import Gibbs
+from definetti.samplers.graph.lanes import Block, Engine, Harvest, Orders, Seeds, Slots, words
+from definetti.samplers.protocol import GraphSampler, prefixed
+
+MOST_LEVELS = 100
+STEEPNESS = 5.0  # of the penalty: 5, 12 and 23 at the levels 0.63, 0.9 and 0.99
+PILOTS, PILOT_SWEEPS = 64, 12
+LOW_RATE, LOWEST_RATE = 0.1, 0.01  # of exchanges between neighbours: worth a word; too low to be trusted
+SHARE = 0.5  # of the annealed chains that a step must leave effective
+
+
+@dataclass(frozen=True)
+class Tempering:
+    """Parallel tempering: chains at flatter versions of the model exchange states with those of the model.
+
+    Parameters
+    ----------
+    over : Gibbs, Blocks, SwendsenWang or MCSat
+        The sampler of every level.
+    levels : tuple of float, optional
+        From 0 (uniform) or above to 1 (the model); chosen by annealing where it is left out.
+
+    Examples
+    --------
+    >>> import definetti as dft
+    >>> ring = dft.factor_graph([2] * 4, [([i, (i + 1) % 4], [[2, 1], [1, 2]]) for i in range(4)])
+    >>> sampler = dft.Tempering(dft.Gibbs(), levels=(0.5, 1.0))
+    >>> dft.marginals(ring, sampler=sampler, sweeps=10, seed=7).run["sampler"]
+    'tempering'
+    """
+
+    over: GraphSampler = field(default_factory=Gibbs)
+    levels: tuple[float, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if self.over.name == self.name:
+            raise ModelError("tempering over tempering has no meaning; give the ladder more levels")
+        if self.levels is not None and (
+            len(self.levels) < 2 or self.levels[0] < 0 or self.levels[-1] != 1.0 or (np.diff(self.levels) <= 0).any()
+        ):
+            raise ModelError(f"the levels of a ladder rise to 1, got {self.levels}")
+
+    name = "tempering"
+    kinds = ("graph",)
+    single_site = False
+    warms_up = True
+
+    @property
+    def scan(self) -> str | None:
+        return self.over.scan
+
+    @property
+    def conditionals(self) -> bool:
+        return self.over.conditionals
+
+    @property
+    def visits_once(self) -> bool:
+        return self.over.visits_once
+
+    def engine(self, model: FactorGraph, slots: Slots) -> TemperingEngine:
+        levels = self.levels if self.levels is not None else ladder(model, self.over, slots)
+        return build(model, self.over, slots, levels)
+
+    def alone(self, model: FactorGraph) -> np.ndarray:
+        return model.free[:0]
+
+    def orders(self, sites: np.ndarray, seed: np.random.SeedSequence, orbit_of: np.ndarray | None = None) -> Orders:
+        return self.over.orders(sites, seed, orbit_of)
+
+
+def penalty(level: float) -> float:
+    """What an impossible entry costs on a level."""
+    return np.inf if level >= 1.0 else -STEEPNESS * float(np.log1p(-level))
+
+
+def softened(model: FactorGraph, level: float) -> FactorGraph:
+    """The model on a level."""
+    if level >= 1.0:
+        return model
+    tables = np.where(np.isneginf(model.tables), -penalty(level), level * np.nan_to_num(model.tables, neginf=0.0))
+    return replace(model, tables=frozen(tables))
+
+
+def all_parts(model: FactorGraph) -> Any:
+    from definetti.samplers.kernels import tempering as kernels
+
+    return kernels.Parts(
+        start=np.ascontiguousarray(model.scope_start),
+        scope=np.ascontiguousarray(model.scope),
+        stride=np.ascontiguousarray(model.strides),
+        first=np.ascontiguousarray(model.table_start[model.table_of]),
+        log=np.nan_to_num(model.tables, neginf=0.0),
+        possible=~np.isneginf(model.tables),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class TemperingEngine(Engine):
+    engines: tuple[Engine, ...]  # the last is that of the model itself
+    levels: np.ndarray
+    parts: Any
+    free: np.ndarray
+    cards: np.ndarray  # of all variables
+    width: int
+    name: str = "tempering"
+    together: int = 1
+
+    def block(self, starts: np.ndarray, seeds: Seeds, visits_too: bool, conditionals: bool = True) -> TemperingBlock:
+        return TemperingBlock(self, starts, seeds[0], visits_too, conditionals)
+
+    def memory(self, chains: int, conditionals: bool) -> int:
+        return sum(engine.memory(chains, conditionals) for engine in self.engines)
+
+    def notices(self, blocks: Sequence[TemperingBlock]) -> list[Notice]:
+        return self._ladder(blocks).notices()
+
+    def report(self, blocks: Sequence[TemperingBlock]) -> dict[str, Any]:
+        return {"tempering": self._ladder(blocks).report()}
+
+    def _ladder(self, blocks: Sequence[TemperingBlock]) -> Ladder:
+        return Ladder(self.levels, *np.sum([block.swaps for block in blocks], axis=0))
+
+
+def build(model: FactorGraph, over: GraphSampler, slots: Slots, levels: tuple[float, ...]) -> TemperingEngine:
+    engines = tuple(_engine(softened(model, level), over, slots) for level in levels)
+    width = min(engine.width for engine in engines)
+    return TemperingEngine(
+        engines, np.array(levels, dtype=np.float64), all_parts(model), model.free, model.cards, width
+    )
+
+
+def _engine(model: FactorGraph, over: GraphSampler, slots: Slots) -> Engine:
+    """Levels exchange states in place, so Gibbs sampling runs on the engine that keeps them as bytes."""
+    if not over.single_site:
+        return over.engine(model, slots)
+    from definetti.samplers.graph import tables
+
+    return tables.build(model, slots)
+
+
+class TemperingBlock:
+    """A block per level; a sweep is one on every level, then exchanges between every other pair of neighbours."""
+
+    def __init__(
+        self,
+        engine: TemperingEngine,
+        starts: np.ndarray,
+        seed: np.random.SeedSequence,
+        visits_too: bool,
+        conditionals: bool,
+    ) -> None:
+        from definetti.samplers.kernels import tempering as kernels
+
+        self._kernels, self._engine, self.lanes = kernels, engine, len(starts)
+        seeds = seed.spawn(len(engine.engines) + 2)
+        rng = np.random.default_rng(seeds[-2])
+        self._blocks: list[Block] = [
+            part.block(
+                starts if k == len(engine.engines) - 1 else scattered(engine, starts, rng),
+                seeds[k : k + 1], visits_too, conditionals,
+            )
+            for k, part in enumerate(engine.engines)
+        ]  # fmt: skip
+        self._stream = words(seeds[-1], (4,))
+        self._penalties = np.array([penalty(level) for level in engine.levels])
+        count = len(engine.levels)
+        self._soft, self._broken = np.zeros((count, self.lanes)), np.zeros((count, self.lanes), dtype=np.int64)
+        self._parity = np.array(0)  # of the pairs to exchange next
+        self.swaps = np.zeros((2, count - 1), dtype=np.int64)  # done, tried
+
+    @property
+    def state(self) -> np.ndarray:
+        return self._blocks[-1].state
+
+    @property
+    def mask(self) -> int:
+        return self._blocks[-1].mask
+
+    def run(self, orders: np.ndarray, folded: int) -> None:
+        for s in range(len(orders)):
+            for block in self._blocks[:-1]:
+                block.run(orders[s : s + 1], 0)
+            self._blocks[-1].run(orders[s : s + 1], folded)
+            self._exchange()
+        if not len(orders):  # nothing but loading the kernels
+            for block in self._blocks:
+                block.run(orders, folded)
+
+    def _exchange(self) -> None:
+        for k, block in enumerate(self._blocks):
+            self._kernels.weigh(
+                self._engine.parts, block.state, np.uint8(block.mask), self.lanes, self._soft[k], self._broken[k]
+            )
+        for k in range(int(self._parity), len(self._blocks) - 1, 2):
+            a, b = self._blocks[k], self._blocks[k + 1]
+            self.swaps[0, k] += self._kernels.swap_levels(
+                self._engine.levels, self._penalties, k, a.state, np.uint8(a.mask), b.state, np.uint8(b.mask),
+                self._soft, self._broken, self.lanes, self._stream,
+            )  # fmt: skip
+            self.swaps[1, k] += self.lanes
+        self._parity ^= 1
+
+    def harvest(self) -> Harvest:
+        return self._blocks[-1].harvest()
+
+    def present(self) -> np.ndarray:
+        return self._blocks[-1].present()
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        found = {"stream": self._stream, "parity": self._parity, "swaps": self.swaps}
+        for k, block in enumerate(self._blocks):
+            found |= prefixed(f"level{k}", block.arrays())
+        return found
+
+
+def scattered(engine: TemperingEngine, starts: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Starts for a level below the model's, where every state is possible: uniform, and each chain's its own. With the
+    starts of other chains they would all hold one mixture of regions, and forget it only when every state has been to
+    the top of the ladder and back; no look at the chains shows that."""
+    out = starts.copy()
+    out[:, engine.free] = rng.integers(engine.cards[engine.free], size=(len(starts), len(engine.free)))
+    return out
+
+
+@dataclass(frozen=True, eq=False)
+class Ladder:
+    """The levels of a run, and the exchanges of neighbours: done, of those tried."""
+
+    levels: np.ndarray
+    done: np.ndarray
+    tried: np.ndarray
+
+    def report(self) -> dict[str, list[float]]:
+        return {"levels": self.levels.tolist(), "swap_rates": (self.done / np.maximum(self.tried, 1)).tolist()}
+
+    def notices(self) -> list[Notice]:
+        """Neighbours that seldom exchange states: what the hot levels find arrives late, or never."""
+        rate = np.where(self.tried > 0, self.done / np.maximum(self.tried, 1), 1.0)
+        k = int(rate.argmin())
+        if rate[k] >= LOW_RATE:
+            return []
+        text = f"the levels {self.levels[k]:.3g} and {self.levels[k + 1]:.3g} of the ladder exchange states at only "
+        kind = "note" if rate[k] >= LOWEST_RATE else "not-mixed"
+        return [
+            Notice(kind, f"{text}{rate[k]:.2g} of the attempts; put more levels between them (Tempering(levels=…))")
+        ]
+
+
+# --- the ladder ----------------------------------------------------------------------------------------------------
+
+
+def ladder(model: FactorGraph, over: GraphSampler, slots: Slots) -> tuple[float, ...]:
+    """Levels from 0 to 1, each step such that reweighting to it leaves half of the annealed chains effective."""
+    from definetti.samplers.kernels import tempering as kernels
+
+    rng = np.random.default_rng(0)
+    parts = all_parts(model)
+    seeds = np.random.SeedSequence(0)
+    orders = over.orders(model.free, seeds.spawn(1)[0])
+    states = np.tile(np.where(model.evidence == FREE, 0, model.evidence), (PILOTS, 1))
+    states[:, model.free] = rng.integers(model.cards[model.free], size=(PILOTS, len(model.free)))
+    levels = [0.0]
+    while levels[-1] < 1.0:
+        soft, broken = np.zeros(PILOTS), np.zeros(PILOTS, dtype=np.int64)
+        kernels.weigh(parts, np.ascontiguousarray(states.T.astype(np.uint8)), np.uint8(255), PILOTS, soft, broken)
+        level = _next_level(levels[-1], soft, broken)
+        levels.append(level)
+        if len(levels) > MOST_LEVELS:
+            what, cure = "the number of levels of the ladder", "use another sampler"
+            raise TooLarge(what, len(levels), MOST_LEVELS, cure, at_least=True)
+        if level >= 1.0:
+            break
+        states = states[rng.choice(PILOTS, PILOTS, p=_shares(levels[-2], level, soft, broken))]
+        block = over.engine(softened(model, level), slots).block(states.astype(np.uint8), seeds.spawn(1), False, False)
+        block.run(orders.next(PILOT_SWEEPS), 0)
+        states = (block.state[: model.n, :PILOTS] & np.uint8(block.mask)).T.astype(np.int64)
+    return tuple(levels)
+
+
+def _shares(now: float, then: float, soft: np.ndarray, broken: np.ndarray) -> np.ndarray:
+    """The weights, adding up to 1, that carry states from one level to another."""
+    more = penalty(then) - penalty(now)
+    log = (then - now) * soft - np.where(broken > 0, more * np.maximum(broken, 1), 0.0)
+    weight = np.exp(log - log.max()) if np.isfinite(log.max()) else np.zeros(len(log))
+    return weight / max(weight.sum(), 1e-300)
+
+
+def _next_level(now: float, soft: np.ndarray, broken: np.ndarray) -> float:
+    def bearable(level: float) -> bool:
+        share = _shares(now, level, soft, broken)
+        return share.sum() > 0.5 and 1.0 / (share**2).sum() >= SHARE * len(share)
+
+    if bearable(1.0):
+        return 1.0
+    # Between levels and 1 the distance to 1 shrinks by factors: the penalty grows like its logarithm.
+    low, high = 0.0, 40.0
+    for _ in range(50):
+        middle = (low + high) / 2
+        low, high = (middle, high) if bearable(1.0 - (1.0 - now) * np.exp(-middle)) else (low, middle)
+    return 1.0 - (1.0 - now) * float(np.exp(-max(low, 1e-3)))

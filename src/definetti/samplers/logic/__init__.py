@@ -1,0 +1,1 @@
+"""Samplers of Markov logic networks: chains of bit tensors."""

@@ -1,0 +1,160 @@
+"""A run of MC-SAT on a Markov logic network, which is grounded for it.
+
+One sample is one sweep. Orbits are those of the renamings; formulas that are asked for are counted at each sample.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from definetti.constraints.logic.legal_states import legal
+from definetti.constraints.logic.unsat_core import explain
+from definetti.errors import Notice
+from definetti.model.graph.factors import FREE, FactorGraph
+from definetti.model.logic.atom_literals import layout
+from definetti.model.logic.ground import ground
+from definetti.model.logic.theory import Atom, MarkovLogic
+from definetti.samplers.draws import Batch
+from definetti.samplers.kernels.mcsat_arrays import Graph, State
+from definetti.samplers.kernels.rng import seed_words
+from definetti.samplers.logic.queries import Asked, satisfied
+from definetti.samplers.mcsat import doubts, graph_of, state_of
+from definetti.samplers.protocol import Plan, prefixed
+from definetti.samplers.run import Map, Run
+from definetti.symmetry.logic.renaming import RenamingSymmetries
+
+WARM_UP = 200  # samples, unless told otherwise
+
+
+class MCSatSampling(Run):
+    """The chains of one run, and how they are advanced and folded."""
+
+    reports_after = False
+
+    def __init__(self, asked: Asked, temperature: float, plan: Plan) -> None:
+        self.group, self.asked, self._temperature = asked.group, asked, temperature
+        group = asked.group
+        self._ground = ground(group.model)
+        self._boxes = layout(group.model)
+        self._graph = graph_of(self._ground, _cells(group, self._ground))
+        self._chains = [
+            state_of(self._ground, x, five_words(plan.seed, k), len(group.sizes))
+            for k, x in enumerate(first_states(group.model, self._ground, self._graph, plan, group.source))
+        ]
+        self._joint = np.zeros((2, plan.chains, len(asked.counted)))  # sums and squares of this batch
+        self._rate = 10.0  # samples per second
+        self._draw(self._chains[0], 0)  # compiles, or loads
+        nothing = np.zeros(0, np.int64)
+        super().__init__(plan, asked.sizes, nothing, plan.chains, WARM_UP if plan.burn_in is None else plan.burn_in)
+
+    @property
+    def updates(self) -> int:
+        from definetti.samplers.kernels.mcsat import UPDATES
+
+        return sum(int(chain.clock[UPDATES]) for chain in self._chains)
+
+    def _draw(self, chain: State, samples: int) -> None:
+        from definetti.samplers.kernels.mcsat import advance
+
+        advance(self._graph, chain, samples, self._temperature, True)
+
+    def _advance(self, run: Map, folded: int, seconds: float) -> int:
+        some = min(self._length - self._done, max(1, int(seconds * self._rate)))
+        began = time.perf_counter()
+        list(run(self._stretch, range(len(self._chains)), [some] * len(self._chains)))
+        self._rate = min(some / max(time.perf_counter() - began, 1e-6), 4.0 * self._rate)
+        return self._done + some
+
+    def _stretch(self, k: int, samples: int) -> None:
+        chain = self._chains[k]
+        if not self.asked.counted:
+            self._draw(chain, samples)
+            return
+
+        def holds(atom: Atom, constants: tuple[Any, ...]) -> Any:
+            variable, value = self._boxes[atom.predicate].literals(constants)
+            return chain.x[variable] == value
+
+        for _ in range(samples):
+            self._draw(chain, 1)
+            seen = np.array([satisfied(query, holds) for query in self.asked.counted])
+            self._joint[0, k] += seen
+            self._joint[1, k] += seen**2
+
+    def _clear(self) -> None:
+        self._joint[:] = 0.0
+        for chain in self._chains:
+            chain.sums[:] = 0.0
+
+    def _window(self, length: int, whole: bool) -> None:
+        self._clear()
+
+    def _harvest(self, length: int) -> Batch:
+        means = np.stack([s.sums[1, 1:] for s in self._chains]) / (self.group.sizes * length)
+        squares = np.stack([s.sums[2, 1:] for s in self._chains]) / (self.group.sizes.astype(float) ** 2 * length)
+        joint = self.asked.joint(self._joint[0] / length)
+        joint_square = self.asked.joint(np.sqrt(self._joint[1] / length)) ** 2  # at most
+        self._clear()
+        return Batch(length, np.column_stack([means, joint]), None, square=np.column_stack([squares, joint_square]))
+
+    def notices(self) -> list[Notice]:
+        return doubts(chain.clock for chain in self._chains)
+
+    def _arrays(self) -> dict[str, np.ndarray]:
+        found = {"joint": self._joint}
+        for k, chain in enumerate(self._chains):
+            own = {"x": chain.x, "y": chain.y, "streams": chain.streams, "clock": chain.clock, "sums": chain.sums}
+            found |= prefixed(str(k), own)
+        return found
+
+
+def five_words(seed: int, chain: int) -> np.ndarray:
+    """The stream of a chain and the key of its slices."""
+    return np.concatenate([seed_words(seed, chain), seed_words(seed, -2 - chain)[:1]])
+
+
+def _cells(group: RenamingSymmetries, graph: FactorGraph) -> np.ndarray:
+    """The statistic of each literal: that of the atom which it makes true."""
+    cell = np.zeros(int(graph.literal_start[-1]), dtype=np.int64)
+    for name in group.model.predicates:
+        variable, value = atom_literals(group.model, name)
+        cell[graph.literal_start[variable] + value] = group.orbit_grid(name) + 1
+    return cell
+
+
+def atom_literals(model: MarkovLogic, name: str) -> tuple[np.ndarray, np.ndarray]:
+    """(variable, value) of every atom of a predicate, tensors of its shape."""
+    shape = model.shape(name)
+    variable, value = layout(model)[name].literals(np.indices(shape, sparse=True))
+    return np.broadcast_to(variable, shape), np.broadcast_to(value, shape)
+
+
+def first_states(
+    model: MarkovLogic, ground: FactorGraph, graph: Graph, plan: Plan, source: MarkovLogic | None
+) -> Iterator[np.ndarray]:
+    """Legal states: each variable from its own factors, made legal by a solver where there are hard formulas."""
+    solver = legal(model, source) if any(f.hard for f in model.formulas) else None
+    places = {name: atom_literals(model, name) for name in model.predicates}
+    for k in range(plan.chains):
+        x = np.where(ground.evidence == FREE, _drawn(graph, np.random.default_rng([plan.seed, k + 1])), ground.evidence)
+        if solver is not None:
+            found = solver.solve({name: x[variable] == value for name, (variable, value) in places.items()})
+            if found is None:
+                raise explain(source or model)
+            for name, (variable, value) in places.items():
+                true = found[name]
+                x[variable[~true & (value == 1)]] = 0  # a block keeps one true atom, which comes next
+                x[variable[true]] = value[true]
+        yield x
+
+
+def _drawn(graph: Graph, rng: np.random.Generator) -> np.ndarray:
+    """A value of each variable by the weights of its own factors: the literals race, the first one wins."""
+    with np.errstate(divide="ignore"):
+        time = rng.exponential(size=len(graph.own)) / graph.own
+    variable = np.repeat(np.arange(len(graph.literal) - 1), np.diff(graph.literal))
+    return np.lexsort((time, variable))[graph.literal[:-1]] - graph.literal[:-1]

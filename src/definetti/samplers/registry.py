@@ -1,0 +1,78 @@
+"""The samplers by name, in one table: `--sampler` and its help, the exports and the tests read it.
+
+A line names the class and where it lives; nothing is loaded until it is used. To add a sampler, write its file (and its
+kernel) and add a line (CONTRIBUTING.md shows it on an example).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from definetti.errors import ModelError, suggestion
+from definetti.samplers.gibbs import Gibbs
+
+if TYPE_CHECKING:
+    from definetti.samplers.protocol import Sampler
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A sampler: its class, and what it is made from where only the name and a scan are given."""
+
+    home: str  # module
+    class_name: str
+    kinds: tuple[str, ...]  # as the class says
+    help: str
+    arguments: Callable[[str], tuple[Any, ...]] = lambda scan: ()
+
+    @property
+    def sampler_class(self) -> Any:
+        return getattr(import_module(self.home), self.class_name)
+
+    def make(self, scan: str) -> Sampler:
+        return self.sampler_class(*self.arguments(scan))
+
+
+HERE = "definetti.samplers"
+BOTH, GRAPH, LOGIC = ("graph", "logic"), ("graph",), ("logic",)
+
+SAMPLERS = {
+    "gibbs": Entry(f"{HERE}.gibbs", "Gibbs", BOTH, "one site at a time", lambda scan: (scan,)),
+    "blocks": Entry(f"{HERE}.graph.block_gibbs", "Blocks", GRAPH, "joint draws of hard parts", lambda scan: (scan,)),
+    "swendsen-wang": Entry(f"{HERE}.graph.swendsen_wang", "SwendsenWang", GRAPH, "cluster flips"),
+    "tempering": Entry(f"{HERE}.graph.tempering", "Tempering", GRAPH, "parallel tempering", lambda s: (Gibbs(s),)),
+    "mcsat": Entry(f"{HERE}.mcsat", "MCSat", BOTH, "slices, which cross hard constraints"),
+    "lifted": Entry(f"{HERE}.logic.lifted", "LiftedSampler", LOGIC, "independent exact draws"),
+}
+
+CLASSES = {entry.class_name: entry.home for entry in SAMPLERS.values()}  # where each exported class lives
+
+
+def names() -> list[str]:
+    return ["auto", *SAMPLERS]
+
+
+def named(name: str | Sampler, scan: str) -> Sampler | None:
+    """The sampler of this name, or the one that was given; None for `auto`."""
+    if isinstance(name, type):
+        raise ModelError(f"sampler={name.__name__} is a class; give a value of it: dft.{name.__name__}()")
+    if not isinstance(name, str):
+        if not (hasattr(name, "name") and hasattr(name, "kinds")):
+            raise ModelError(f"sampler is one of {', '.join(names())}, or a value such as dft.Gibbs(); got {name!r}")
+        return name
+    if name == "auto":
+        return None
+    if name not in SAMPLERS:
+        close = suggestion(name, SAMPLERS, f"; choose one of {', '.join(names())}")
+        raise ModelError(f"sampler {name!r} is not known{close}")
+    return SAMPLERS[name].make(scan)
+
+
+def help_text() -> str:
+    """What `--help` says of the samplers."""
+    where = {BOTH: "", GRAPH: " (Markov logic is grounded)", LOGIC: " (Markov logic only)"}
+    lines = [f"{name}: {entry.help}{where[entry.kinds]}" for name, entry in SAMPLERS.items()]
+    return "; ".join(["auto: one that reaches every state", *lines]) + "."

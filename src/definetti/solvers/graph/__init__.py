@@ -1,0 +1,1 @@
+"""Exact engines for factor graphs."""

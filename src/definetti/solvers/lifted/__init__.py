@@ -1,0 +1,1 @@
+"""Exact lifted counting for Markov logic of at most two logical variables."""

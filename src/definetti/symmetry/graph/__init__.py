@@ -1,0 +1,1 @@
+"""Symmetries of a factor graph: a group that permutes literals."""

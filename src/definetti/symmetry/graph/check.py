@@ -1,0 +1,217 @@
+"""Is a permutation of literals a symmetry? Every generator is checked here before it is used, found or given.
+
+It must take the literals of a variable onto those of one variable, leave observed variables alone, and take every
+factor that it moves onto a factor with, entry for entry, exactly the same table. Many sparse generators are checked at
+once: a row is a (generator, factor) pair.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from definetti.errors import ModelError
+from definetti.groups import Generator, PermutationGroup, ranges
+from definetti.integer_rows import mix
+from definetti.model.graph.factors import FREE, FactorGraph, SameShape
+
+MOVES = 1_000_000  # moved points looked at together
+ENTRIES = 4_000_000  # table entries compared at once
+
+Image = Callable[[np.ndarray, np.ndarray], np.ndarray]  # (generators, literals) → images, broadcast
+
+
+@dataclass(frozen=True)
+class Violation:
+    """Why a generator is no symmetry. `factor` is the one that breaks; -1 if it does not even rename variables."""
+
+    generator: int
+    factor: int
+    reason: str
+
+
+@dataclass(frozen=True, eq=False)
+class ScopeIndex:
+    """The factors of a simplified model by their sets of variables. Make one with `scope_index`."""
+
+    model: FactorGraph
+    keys: np.ndarray  # uint64[F], ascending: hashes of the sets
+    factors: np.ndarray  # int64[F]: their factors
+
+    def factors_over(self, scopes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """For each row of variables the factor over them, in any order, with its scope; a wrong one if there is none"""
+        model = self.model
+        at = np.minimum(np.searchsorted(self.keys, _scope_key(scopes)), len(self.keys) - 1)
+        factor = self.factors[at]
+        place = model.scope_start[factor][:, None] + np.arange(scopes.shape[1])
+        return factor, model.scope[np.minimum(place, len(model.scope) - 1)].astype(np.int64)
+
+
+def scope_index(model: FactorGraph) -> ScopeIndex:
+    """`ModelError` if the model is not in the form that `simplify` makes: each set of variables has one factor."""
+    keys = np.zeros(model.factor_count, dtype=np.uint64)
+    for alike in model.by_shape:
+        keys[alike.factors] = _scope_key(alike.scopes)
+    observed = model.evidence[model.scope] != FREE
+    if observed.any():
+        name = factor_name(model, int(model.owner_of[observed.argmax()]))
+        raise ModelError(f"{name} is over an observed variable; simplify the model first")
+    order = np.flatnonzero(model.arity)  # without constants
+    order = order[np.argsort(keys[order], kind="stable")]
+    same = keys[order][1:] == keys[order][:-1]
+    if same.any():
+        name = factor_name(model, int(order[same.argmax()]))
+        raise ModelError(f"there are two factors where there is {name}; simplify the model first")
+    return ScopeIndex(model, keys[order], order)
+
+
+def _scope_key(scopes: np.ndarray) -> np.ndarray:
+    """uint64[m]: a hash of each row as a set of variables."""
+    return mix(scopes).sum(axis=1, dtype=np.uint64) + mix(np.array([scopes.shape[1]]))
+
+
+def factor_name(model: FactorGraph, factor: int) -> str:
+    """How messages call a factor: by its variables."""
+    names = [model.names[i] for i in model.variables(factor)]
+    shown = ", ".join(names[:8]) + (", …" if len(names) > 8 else "")
+    return f"the factor over ({shown})"
+
+
+def violation(index: ScopeIndex, generators: Sequence[Generator]) -> Violation | None:
+    """None if all generators are symmetries of the model; else one that is not, and why."""
+    for first, some in _batches(generators):
+        group = PermutationGroup(len(index.model.variable_of), tuple(some))
+        image = _lookup(group)
+        wrong = _renaming(index.model, group, image) or _factors(index, group, image)
+        if wrong is not None:
+            return Violation(first + wrong.generator, wrong.factor, wrong.reason)
+    return None
+
+
+def _batches(generators: Sequence[Generator]) -> Iterator[tuple[int, Sequence[Generator]]]:
+    """(number of the first, generators) with few moved points in all, or a single generator."""
+    total = np.cumsum([len(points) for points, _ in generators])
+    first = 0
+    while first < len(generators):
+        before = int(total[first - 1]) if first else 0
+        last = max(first + 1, int(np.searchsorted(total, before + MOVES, side="right")))
+        if len(generators[first][0]) * 10 > MOVES:
+            last = first + 1  # a dense one has its look-up to itself
+        yield first, generators[first:last]
+        first = last
+
+
+def _lookup(group: PermutationGroup) -> Image:
+    which, points, images = group.moves
+    if len(group.generators) == 1:
+        table = np.arange(group.degree)
+        table[points] = images
+        return lambda _, literals: table[literals]
+    keys = which * group.degree + points
+
+    def image(generators: np.ndarray, literals: np.ndarray) -> np.ndarray:
+        asked = generators * group.degree + literals
+        at = np.minimum(np.searchsorted(keys, asked), len(keys) - 1)
+        return np.where(keys[at] == asked, images[at], literals) if len(keys) else literals
+
+    return image
+
+
+def _renaming(model: FactorGraph, group: PermutationGroup, image: Image) -> Violation | None:
+    variable_of = model.variable_of
+    which, points, images = group.moves
+    other = np.lexsort((images, which))
+    if (astray := images[other] != points).any():
+        return Violation(int(which[astray.argmax()]), -1, "it is no permutation of the literals")
+    at = variable_of[points]
+    observed = model.evidence[at] != FREE
+    if observed.any():
+        r = int(observed.argmax())
+        return Violation(int(which[r]), -1, f"it moves {model.names[at[r]]}, which is observed")
+    to = variable_of[image(which, model.literal_start[at])]  # where the variable's first value goes
+    unlike = model.cards[to] != model.cards[at]
+    if unlike.any():
+        r = int(unlike.argmax())
+        counts = f"{model.cards[at[r]]} and {model.cards[to[r]]} values"
+        return Violation(int(which[r]), -1, f"it takes {model.names[at[r]]} to {model.names[to[r]]}, with {counts}")
+    torn = variable_of[images] != to
+    if torn.any():
+        r = int(torn.argmax())
+        return Violation(int(which[r]), -1, f"it takes the values of {model.names[at[r]]} to different variables")
+    return None
+
+
+def _factors(index: ScopeIndex, group: PermutationGroup, image: Image) -> Violation | None:
+    which, points, _ = group.moves
+    n = index.model.n
+    moved = np.unique(which * n + index.model.variable_of[points])
+    generators, variables = np.divmod(moved, n)
+    for alike in index.model.by_shape:
+        pairs = _moved_rows(alike, generators, variables)
+        step = max(1, ENTRIES // alike.size)
+        for first in range(0, len(pairs[0]), step):
+            wrong = _rows(index, alike, pairs[0][first : first + step], pairs[1][first : first + step], image)
+            if wrong is not None:
+                return wrong
+    return None
+
+
+def _moved_rows(alike: SameShape, generators: np.ndarray, variables: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Different (generator, row) pairs, from pairs (generator, variable): the factors that each generator moves."""
+    sorted_variables, row = alike.incidence
+    first = np.searchsorted(sorted_variables, variables)
+    last = np.searchsorted(sorted_variables, variables, side="right")
+    pairs = np.unique(np.repeat(generators, last - first) * len(row) + row[ranges(first, last)])
+    return np.divmod(pairs, max(len(row), 1))
+
+
+def _rows(index: ScopeIndex, alike: SameShape, which: np.ndarray, rows: np.ndarray, image: Image) -> Violation | None:
+    """Check the factors alike.factors[rows] against their images under the generators `which`."""
+    model = index.model
+    to = model.variable_of[image(which[:, None], model.literal_start[alike.scopes[rows]])]
+    other, found = index.factors_over(to)
+    lost = (np.sort(found, axis=1) != np.sort(to, axis=1)).any(axis=1)
+    if lost.any():
+        r = int(lost.argmax())
+        name = factor_name(model, int(alike.factors[rows[r]]))
+        names = ", ".join(model.names[i] for i in to[r, :8])
+        reason = f"it takes {name} to ({names}), where there is no factor"
+        return Violation(int(which[r]), int(alike.factors[rows[r]]), reason)
+    entry = _entries(model, alike, which, rows, image, to, found)
+    here = model.tables[model.table_start[alike.tables[rows]][:, None] + np.arange(entry.shape[1])]
+    there = model.tables[model.table_start[model.table_of[other]][:, None] + entry]
+    unequal = (here != there).any(axis=1)
+    if not unequal.any():
+        return None
+    r = int(unequal.argmax())
+    mine, theirs = int(alike.factors[rows[r]]), int(other[r])
+    reason = f"it changes the table of {factor_name(model, mine)}"
+    if mine != theirs:
+        reason = f"it takes {factor_name(model, mine)} to {factor_name(model, theirs)}, whose table differs"
+    return Violation(int(which[r]), mine, reason)
+
+
+def _entries(
+    model: FactorGraph,
+    alike: SameShape,
+    which: np.ndarray,
+    rows: np.ndarray,
+    image: Image,
+    to: np.ndarray,
+    found: np.ndarray,
+) -> np.ndarray:
+    """int64[rows, entries]: where each entry of a factor's table goes in the table of its image."""
+    rank = np.argsort(np.argsort(to, axis=1), axis=1)
+    axis = np.take_along_axis(np.argsort(found, axis=1), rank, axis=1)  # to[r, j] is found[r, axis[r, j]]
+    cards = model.cards[found].astype(np.int64)
+    strides = np.ones_like(cards)
+    strides[:, :-1] = np.cumprod(cards[:, :0:-1], axis=1)[:, ::-1]
+    step = np.take_along_axis(strides, axis, axis=1)
+    entry = np.zeros((len(rows), 1), dtype=np.int64)
+    for j, card in enumerate(alike.shape):
+        first = model.literal_start[alike.scopes[rows, j]][:, None]
+        value = image(which[:, None], first + np.arange(card)) - model.literal_start[to[:, j]][:, None]
+        entry = (entry[:, :, None] + (value * step[:, j : j + 1])[:, None, :]).reshape(len(rows), -1)
+    return entry

@@ -1,0 +1,1 @@
+"""Symmetries of a Markov logic network: a group that permutes constants."""

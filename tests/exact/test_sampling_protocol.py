@@ -1,0 +1,138 @@
+"""Every sampler of the registry keeps the protocol, and a run that is saved and restored goes on bit by bit.
+
+Checkpoints are written from `state()`: it must hold all that the future of a run depends on, in arrays and numbers.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import pytest
+from saved_runs import check
+from small_models import hard_pairs, ising_ring, triples
+
+import definetti as dft
+from definetti.errors import ModelError
+from definetti.estimators import ESTIMATORS
+from definetti.inference.graph.question import ask
+from definetti.inference.logic.question import logic_question
+from definetti.samplers.protocol import Plan
+from definetti.samplers.registry import CLASSES, SAMPLERS, named, names
+from definetti.symmetry.find import symmetries
+
+THEORY = """
+P(thing)
+R(thing, thing)
+0.7 P(x)
+-0.5 R(x,y) ^ P(x) => P(y)
+!R(x,x).
+P(x) v R(x,y) v R(y,x).
+"""
+
+
+def theory(folder: Any) -> dft.MarkovLogic:
+    path = folder / "theory.mln"
+    path.write_text(THEORY)
+    return dft.read(path, domain={"thing": 3})
+
+
+def hard_triples() -> dft.FactorGraph:
+    """Several values, hard factors, two joint parts."""
+    table = np.ones((3, 2))
+    table[0, 1] = table[2, 0] = 0.0
+    pairs = [([0, 1], table), ([2, 3], table), ([0, 2], np.exp(0.3 * np.eye(3)))]
+    return dft.factor_graph([3, 2, 3, 2], pairs)
+
+
+#: (sampler, model) of every kind; more chains where lanes are packed into words.
+GRAPHS: dict[str, tuple[Any, Any, int]] = {
+    "gibbs": (named("gibbs", "symmetric"), hard_pairs(), 5),
+    "gibbs-words": (named("gibbs", "random"), ising_ring(6, 0.5, 0.3), 70),
+    "gibbs-tables": (named("gibbs", "random"), triples(), 40),
+    "gibbs-fixed": (named("gibbs", "fixed"), hard_triples(), 5),
+    "blocks": (named("blocks", "symmetric"), hard_triples(), 20),
+    "swendsen-wang": (named("swendsen-wang", "symmetric"), ising_ring(6, 0.5, 0.3), 20),
+    "tempering": (named("tempering", "symmetric"), hard_triples(), 5),
+    "tempering-mcsat": (dft.Tempering(dft.MCSat()), hard_triples(), 5),
+    "mcsat": (named("mcsat", "symmetric"), hard_triples(), 10),
+}
+LOGIC: dict[str, tuple[Any, str]] = {
+    "gibbs": (named("gibbs", "symmetric"), ""),
+    "gibbs-random": (named("gibbs", "random"), ""),
+    "gibbs-fixed": (named("gibbs", "fixed"), ""),
+    "mcsat": (named("mcsat", "symmetric"), ""),
+    "lifted": (named("lifted", "symmetric"), ""),
+}
+
+
+def test_every_entry_is_tried_here() -> None:
+    for name, entry in SAMPLERS.items():
+        assert ("graph" in entry.kinds) == (name in GRAPHS), name
+        assert ("logic" in entry.kinds) == (name in LOGIC), name
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_an_entry_says_what_its_class_says(name: str) -> None:
+    entry = SAMPLERS[name]
+    sampler = entry.make("symmetric")
+    assert sampler.name == name and sampler.kinds == entry.kinds and entry.help
+    assert {type(flag) for flag in (sampler.single_site, sampler.conditionals, sampler.warms_up)} == {bool}
+    assert hash(sampler) == hash(entry.make("symmetric")) and sampler == entry.make("symmetric")
+    if "graph" in entry.kinds:
+        assert isinstance(sampler.visits_once, bool) and all(
+            callable(getattr(sampler, verb)) for verb in ("alone", "engine", "orders")
+        )
+    if "logic" in entry.kinds:
+        assert callable(sampler.logic_sampling)
+    assert getattr(import_module(CLASSES[entry.class_name]), entry.class_name) is type(sampler)
+
+
+def test_unknown_names_are_refused_with_the_known_ones() -> None:
+    with pytest.raises(ModelError, match="auto, gibbs, blocks, swendsen-wang, tempering, mcsat, lifted"):
+        named("slice", "symmetric")
+    assert named("auto", "symmetric") is None and names()[0] == "auto"
+
+
+def test_estimators_are_loaded_by_the_table() -> None:
+    for name, entry in ESTIMATORS.items():
+        assert callable(import_module(entry.home).estimate) and entry.help, name
+
+
+# --- saving and restoring --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_a_restored_run_of_a_factor_graph_goes_on(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    sampler, model, chains = GRAPHS[name]
+    question = ask(symmetries(model), ("X0=1 ^ X1=0",), "orbit", 5)
+    plan = Plan(chains, None, 70, 5, 1)
+    check(lambda: question.sampling(sampler, plan, "orbit"), None, monkeypatch)
+
+
+@pytest.mark.parametrize("name", LOGIC)
+def test_a_restored_run_of_markov_logic_goes_on(name: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    group = symmetries(theory(tmp_path))
+    question = logic_question(group, ("P(Thing1) ^ R(Thing1,Thing2)",), "orbit")
+    sampler = LOGIC[name][0]
+    plan = Plan(4, None if sampler.warms_up and name != "mcsat" else 20 * sampler.warms_up, 70, 5, 1)
+    check(lambda: question.sampling(sampler, plan, "orbit"), None, monkeypatch)
+
+
+@pytest.mark.parametrize("kind", ["graph", "logic"])
+def test_a_restored_open_ended_run_goes_on(kind: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Past the merging of its batches."""
+    sampler, plan = dft.Gibbs(), Plan(4, None, None, 5, 1)
+    if kind == "graph":
+        question: Any = ask(symmetries(hard_pairs()), (), "orbit", 5)
+    else:
+        question = logic_question(symmetries(theory(tmp_path)), (), "orbit")
+    check(lambda: question.sampling(sampler, plan, "orbit"), 560 if kind == "graph" else 70, monkeypatch)
+
+
+def test_a_state_of_another_run_is_refused() -> None:
+    question = ask(symmetries(hard_pairs()), (), "orbit", 5)
+    states = [question.sampling(dft.Gibbs(), Plan(chains, 0, 4, 5, 1), "orbit") for chains in (4, 5)]
+    with pytest.raises(ModelError, match="belongs to another run"):
+        states[0].restore(states[1].state())
