@@ -20,7 +20,7 @@ from definetti.inference.graph.question import GraphQuestion, ask
 from definetti.inference.logic.question import LogicQuestion, logic_question, tied_orbits
 from definetti.inference.marginals import available_cores, resolve
 from definetti.model.graph.factors import FREE
-from definetti.model.logic.atom_names import find_atom
+from definetti.model.logic.text import find_atom
 from definetti.samplers.draws import Draws
 from definetti.samplers.gibbs import Gibbs
 from definetti.samplers.protocol import Plan

@@ -52,7 +52,7 @@ BLOCK = 1 << 22  # numbers worked on at once
 class Diagnosis:
     """Per statistic: standard error, split R-hat (infinite: chains that never move stand apart), effective size.
 
-    NaN = cannot be told. `constant`: it never moved; `frozen`: no update could have moved it; `dof`: the degrees of
+    NaN = not known. `constant`: it never moved; `frozen`: no update could have moved it; `dof`: the degrees of
     freedom of the standard error.
     """
 

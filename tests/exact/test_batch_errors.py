@@ -10,9 +10,8 @@ from definetti.estimators.auto import estimate as auto
 from definetti.estimators.control import estimate as control
 from definetti.estimators.control import folds
 from definetti.estimators.orbit import estimate as orbit
-from definetti.samplers.draws import Draws
-from definetti.samplers.tracking import Tracked, pick
-from definetti.samplers.warmup import WarmUp, settled
+from definetti.samplers.draws import Draws, Tracked, pick_members
+from definetti.samplers.warmup import WarmUp, has_settled
 
 
 def series(kind: str, chains: int, batches: int, seed: int = 1, statistics: int = 400) -> np.ndarray:
@@ -253,8 +252,8 @@ def test_choice_does_not_go_with_the_smallest_estimate() -> None:
 def test_warm_up_ends_when_nothing_drifts() -> None:
     rng = np.random.default_rng(1)
     still, drifting = (rng.normal(size=(2, 8, 3)) for _ in range(2))
-    assert settled(still[0], still[1])
-    assert not settled(drifting[0], drifting[1] + np.array([0, 5, 0]))
+    assert has_settled(still[0], still[1])
+    assert not has_settled(drifting[0], drifting[1] + np.array([0, 5, 0]))
 
 
 @pytest.mark.parametrize("drift", [0.0, 50.0])
@@ -277,7 +276,7 @@ def test_the_callers_warm_up_is_taken() -> None:
 
 def test_members_are_picked_from_every_orbit() -> None:
     orbit = np.repeat([0, 1, -1, 2], [500, 3, 10, 64])
-    places = pick(orbit, np.random.default_rng(1))
+    places = pick_members(orbit, np.random.default_rng(1))
     assert np.bincount(orbit[places]).tolist() == [64, 3, 64] and len(set(places.tolist())) == len(places)
-    assert len(pick(np.full(3, -1), np.random.default_rng(1))) == 0
+    assert len(pick_members(np.full(3, -1), np.random.default_rng(1))) == 0
     assert Tracked(orbit, np.zeros((1, 1, 1)), np.ones(1)).statistic is orbit

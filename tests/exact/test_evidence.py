@@ -17,9 +17,9 @@ from definetti.errors import ModelError, TooLarge, Unsatisfiable
 from definetti.inference.logic.question import logic_question
 from definetti.model.graph.factors import FREE
 from definetti.model.logic.atom_literals import layout
-from definetti.model.logic.atom_names import atom_text
 from definetti.model.logic.evidence import UNKNOWN, row_keys
 from definetti.model.logic.ground import ground
+from definetti.model.logic.text import atom_text
 from definetti.model.logic.theory import Evidence, MarkovLogic, Predicate, Sort
 from definetti.model.marginals import Estimate
 from definetti.readers.logic.mln import read_mln_text

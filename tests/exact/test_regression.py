@@ -12,7 +12,7 @@ from planted import planted
 
 from definetti.estimators import control, regression
 from definetti.estimators.regression import Coefficients
-from definetti.estimators.streams import streams
+from definetti.estimators.values import streams
 from definetti.samplers.draws import Draws
 
 BATCHES, CHAINS = 32, 4

@@ -14,7 +14,7 @@ from small_theories import renaming_theories
 
 from definetti import show
 from definetti.errors import TooLarge, UnknownName
-from definetti.model.logic.atom_names import atom_text
+from definetti.model.logic.text import atom_text
 from definetti.model.logic.theory import And, Evidence, Implies, MarkovLogic, Predicate
 from definetti.readers.logic.mln import read_mln_text
 from definetti.symmetry.logic.constants import node_generators

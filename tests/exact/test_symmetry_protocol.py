@@ -16,7 +16,7 @@ from small_models import hard_pairs, ising_ring, moved, potts_ring, triples
 from definetti import groups
 from definetti.errors import ModelError
 from definetti.model.graph.factors import FactorGraph
-from definetti.model.logic.atom_names import atom_text
+from definetti.model.logic.text import atom_text
 from definetti.model.logic.theory import MarkovLogic
 from definetti.readers.logic.mln import read_mln_text
 from definetti.symmetry.find import symmetries

@@ -17,10 +17,9 @@ from definetti.estimators.gain import gains, within_orbits
 from definetti.inference.assemble import judge
 from definetti.inference.graph.question import ask
 from definetti.inference.logic.question import logic_question
-from definetti.samplers.draws import Draws
+from definetti.samplers.draws import Draws, Tracked
 from definetti.samplers.gibbs import Gibbs
 from definetti.samplers.protocol import Plan
-from definetti.samplers.tracking import Tracked
 
 RULES = """person = {A, B, C, D, E, F}
 smokes(person)

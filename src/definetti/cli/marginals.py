@@ -65,7 +65,7 @@ sampling = together(
         "--burn-in",
         type=click.IntRange(min=0),
         metavar="N",
-        help="Sweeps dropped at the start.  [default: the run tells]",
+        help="Sweeps dropped at the start.  [default: decided by the run]",
     ),
     click.option("--seed", type=click.IntRange(min=0), metavar="N", help="Same seed, same numbers.  [default: fresh]"),
     click.option("--workers", type=COUNT, metavar="N", help="Threads.  [default: all cores]"),
@@ -97,7 +97,7 @@ def command(
 ) -> int:
     """Sampled marginals with error bars, averaged over symmetries."""
     check(context, samples, output)
-    model, read_seconds = source.read()  # before the engine is loaded: a wrong file is told at once
+    model, read_seconds = source.read()  # before the engine is loaded: a wrong file is reported at once
     from definetti.inference.marginals import marginals
 
     if samples is not None:

@@ -18,10 +18,8 @@ import numpy as np
 
 from definetti.diagnose import weighted_mean
 from definetti.errors import ModelError
-from definetti.estimators.pairs import halved
 from definetti.estimators.regression import MANY, Coefficients, apply, fit
-from definetti.estimators.streams import Streams, streams
-from definetti.estimators.values import CONTROL, ORBIT, Estimates
+from definetti.estimators.values import CONTROL, ORBIT, Estimates, Streams, halved, streams
 from definetti.samplers.draws import Draws
 
 SAME = 1e-13

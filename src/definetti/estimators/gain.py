@@ -1,6 +1,6 @@
 """What the symmetries and the estimator gained over the standard one, and whether the chains move within orbits.
 
-The standard estimator's variance comes from tracked members (`samplers/tracking.py`): the spread of their batch
+The standard estimator's variance comes from tracked members (`samplers/draws.py`): the spread of their batch
 means around the orbit's estimate, averaged over members and chains. Of an orbit of one the statistic is its own
 member.
 """
@@ -16,8 +16,7 @@ import numpy as np
 from definetti.diagnose import Diagnosis, standard_error
 from definetti.errors import Notice
 from definetti.estimators.values import METHODS, Estimates
-from definetti.samplers.draws import Draws
-from definetti.samplers.tracking import Tracked
+from definetti.samplers.draws import Draws, Tracked
 
 DIVIDED = 0.1  # of a member's variance lies between chains: R-hat 1.05
 FALSE_ALARM = 1e-4

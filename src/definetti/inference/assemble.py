@@ -26,7 +26,7 @@ def judge(
     `least_variance`: what it says of their errors beside the draws (see `rare_neighbours`).
 
     A statistic that never moved is exact only where it is certain. Otherwise it is rare, and its conditionals say how
-    rare; or no update could have moved it, and it is frozen; or nothing can be told.
+    rare; or no update could have moved it, and it is frozen; or nothing is known.
     """
     found = diagnose(estimates.batches, draws.lengths, draws.f, draws.squares, draws.sizes)
     if not draws.f.shape[0]:
@@ -71,7 +71,7 @@ def answer(estimates: Estimates, found: Diagnosis, half_width: np.ndarray, colum
 
 
 def number(value: float) -> float | None:
-    """None for what cannot be told; an infinite R-hat stays, since it tells much."""
+    """None for what is not known; an infinite R-hat stays, since it says much."""
     return None if np.isnan(value) else float(value)
 
 

@@ -69,7 +69,7 @@ class Ready:
     question: Question
     sampler: Any
     symmetries: str  # their kind
-    chains: int  # unless told otherwise
+    chains: int  # unless the caller gives a number
     in_names_of_source: Callable[[Marginals], Marginals] = lambda answer: answer  # of a model that was grounded
     strategy: Callable[[Answer, Any, Plan, bool, float | None], Marginals] | None = None  # where `auto` may change
 

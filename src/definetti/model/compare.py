@@ -169,7 +169,7 @@ def _stands_for(answer: Mapping[str, Estimate], name: str) -> int:
 
 
 def _answers(answer: Mapping[str, Estimate]) -> Iterator[tuple[str, Any, Estimate]]:
-    """(name, what tells its row from others or None for a known answer, estimate): queries first, then variables."""
+    """(name, what distinguishes its row, or None for a known answer, estimate): queries first, then variables."""
     if not isinstance(answer, Marginals):
         for name, estimate in answer.items():
             yield name, name, estimate

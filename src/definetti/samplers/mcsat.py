@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -14,7 +14,6 @@ from definetti.errors import ModelError, Notice, TooLarge
 if TYPE_CHECKING:
     from definetti.model.graph.factors import FactorGraph
     from definetti.samplers.graph.lanes import Engine, Orders, Slots
-    from definetti.samplers.kernels.mcsat_arrays import Graph, State
     from definetti.samplers.logic.queries import Asked
     from definetti.samplers.protocol import Plan, Sampling
 
@@ -75,10 +74,39 @@ class MCSat:
 # --- a factor graph for the kernel -----------------------------------------------------------------------------------
 
 
+class Graph(NamedTuple):
+    """A factor of several variables has a record at each of them: its number, its place in `shapes`, its variables."""
+
+    start: np.ndarray  # int64[n + 1]: where a variable's records start
+    records: np.ndarray  # uint32
+    shapes: np.ndarray  # int64, by table: width, place of its weights, then what a step of each variable adds to it
+    weights: np.ndarray  # float64: entries of tables, the largest 1; 0 is impossible
+    own: np.ndarray  # float64, by literal: weights of the factors of one variable alone
+    literal: np.ndarray  # int64[n + 1]: where a variable's literals start
+    free: np.ndarray  # int32
+    cell: np.ndarray  # int64, by literal: place of its statistic; 0 belongs to none
+
+
+class State(NamedTuple):
+    x: np.ndarray  # uint8[n]: the current state
+    y: np.ndarray  # uint8[n]: the next one
+    left: np.ndarray  # uint16[n]: how many values are open
+    open: np.ndarray  # uint8, by literal
+    members: np.ndarray  # int64: variables: a queue for propagation, then a component
+    place: np.ndarray  # int64[n]: their places in it; -1 for those in none yet
+    room: np.ndarray  # int64[2 ROOM]: places of entries; solutions of a small component
+    active: np.ndarray  # int64[capacity]: the records of a component's factors
+    levels: np.ndarray  # float64[capacity]: their levels
+    starts: np.ndarray  # int64[n + 1]: by place: where its factors start in `touching`
+    touching: np.ndarray  # int32
+    bad: np.ndarray  # int32[2, capacity]: violated factors, and where each stands among them
+    clock: np.ndarray  # int64[8]
+    streams: np.ndarray  # uint64[5]: xoshiro256++, then the key of the slices
+    sums: np.ndarray  # float64[3, cells]: counts of a sample under way, of the batch, sum of squares
+
+
 def graph_of(model: FactorGraph, cell: np.ndarray) -> Graph:
     """The kernel's arrays; `cell` is the place of each literal's statistic, 0 for none."""
-    from definetti.samplers.kernels.mcsat_arrays import Graph
-
     if (most := int(model.cards[model.free].max(initial=0))) > MOST_VALUES:
         raise TooLarge("the number of values of one variable", most, MOST_VALUES, "use the Gibbs sampler")
     shapes, place = _shapes(model)
@@ -155,7 +183,6 @@ def _records(model: FactorGraph, place: np.ndarray) -> tuple[np.ndarray, np.ndar
 def state_of(model: FactorGraph, x: np.ndarray, streams: np.ndarray, statistics: int) -> State:
     """A chain at a legal state; `streams` are five words."""
     from definetti.samplers.kernels.mcsat import ROOM
-    from definetti.samplers.kernels.mcsat_arrays import State
 
     n, literals = model.n, int(model.literal_start[-1])
     widths = model.arity

@@ -29,7 +29,7 @@ class Plan:
     """How much to sample. Without `sweeps` the run goes on until the caller stops it."""
 
     chains: int
-    burn_in: int | None  # None: told by the run itself
+    burn_in: int | None  # None: decided by the run itself
     sweeps: int | None
     seed: int
     workers: int

@@ -17,9 +17,8 @@ from typing import Any
 import numpy as np
 
 from definetti.errors import DefinettiError, Notice
-from definetti.samplers.draws import BATCHES, Batch, Draws, draws_of, merge_pairs
+from definetti.samplers.draws import BATCHES, Batch, Draws, draws_of, is_tracked, merge_pairs, tracked
 from definetti.samplers.protocol import Plan, Progress, State, copied, put_back
-from definetti.samplers.tracking import is_tracked, tracked
 from definetti.samplers.warmup import WarmUp
 
 CHUNK_SECONDS = 0.1  # how long one chunk should take: progress, Ctrl-C and time limits wait for it
@@ -77,7 +76,7 @@ class Run:
         raise NotImplementedError
 
     def _window(self, length: int, whole: bool) -> np.ndarray | None:
-        """float64[C, K]: F over a window of the warm-up, where it can be told; what was folded is cleared."""
+        """float64[C, K]: F over a window of the warm-up, where it is known; what was folded is cleared."""
         raise NotImplementedError
 
     def _members(self) -> np.ndarray:

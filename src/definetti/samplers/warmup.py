@@ -1,4 +1,4 @@
-"""Warm-up: how many sweeps to drop, told by the run itself.
+"""Warm-up: how many sweeps to drop, decided by the run itself.
 
 Windows of sweeps, each as long as all before it together. The warm-up ends after a window in which the orbit
 statistics are, on average over the chains, where they were in the window before: a drift that the chains' own spread
@@ -23,7 +23,7 @@ FALSE_ALARM = 0.01  # chance that a warm-up which has done its work goes on, per
 
 @dataclass
 class WarmUp:
-    """The windows of one run. `length()` is the next window's, 0 at the end; `look(F)` is told each window's means."""
+    """The windows of one run. `length()` is the next window's, 0 at the end; `look(F)` is given each window's means."""
 
     chains: int
     kept: int | None
@@ -65,11 +65,11 @@ class WarmUp:
         if means is None:
             return
         if self._before is not None:
-            self._settled = settled(self._before, means)
+            self._settled = has_settled(self._before, means)
         self._before = means
 
 
-def settled(before: np.ndarray, now: np.ndarray) -> bool:
+def has_settled(before: np.ndarray, now: np.ndarray) -> bool:
     """No statistic has moved by more than the chains' spread explains (t test of paired differences, Bonferroni)."""
     from scipy.special import stdtrit
 

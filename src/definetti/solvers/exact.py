@@ -178,7 +178,7 @@ def _by_renaming(
 ) -> Marginals:
     """A variable of the ground model may be a `!` block: its atoms are asked for, as sampling answers for them."""
     from definetti.model.logic.atom_literals import layout
-    from definetti.model.logic.atom_names import find_atom
+    from definetti.model.logic.text import find_atom
     from definetti.symmetry.logic.members import AtomMembers, by_atoms
 
     boxes = layout(model)

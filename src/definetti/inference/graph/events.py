@@ -35,7 +35,7 @@ class Event:
     sign: int = 1
 
 
-def settled(model: FactorGraph, queries: Sequence[Query]) -> list[Query | bool]:
+def possible_events(model: FactorGraph, queries: Sequence[Query]) -> list[Query | bool]:
     """Events without the tuples that hard factors rule out; true or false where these decide the event."""
     out: list[Query | bool] = [True if _always(model, query) else query for query in queries]
     events = [k for k, query in enumerate(out) if isinstance(query, Query) and len(query.satisfying)]
@@ -146,7 +146,7 @@ def observer(
     sizes = np.array([len(members) for members in orbits], dtype=np.int64)
     if not len(orbits):
         return None, sizes
-    from definetti.samplers.kernels import tuples as kernels
+    from definetti.samplers.kernels import orbit_counts as kernels
 
     tuples = kernels.Tuples(*flat_tuples(orbits, model))
 
@@ -157,7 +157,7 @@ def observer(
 
 
 def flat_tuples(orbits: Sequence[np.ndarray], model: FactorGraph) -> tuple[np.ndarray, ...]:
-    """Orbits as the flat arrays of `kernels.tuples.Tuples`."""
+    """Orbits as the flat arrays of `kernels.orbit_counts.Tuples`."""
     widths = np.concatenate([np.full(len(members), members.shape[1]) for members in orbits])
     literals = np.concatenate([members.ravel() for members in orbits])
     variable = np.searchsorted(model.literal_start, literals, side="right") - 1

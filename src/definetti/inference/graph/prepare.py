@@ -2,7 +2,7 @@
 
 A sampler that is named runs on the model's own variables, with what is forced as evidence. `auto` first merges what
 hard factors hold together (`constraints/graph/contract.py`) and then picks a sampler for the core: so plain Gibbs can
-be asked for and is told to be frozen where it is.
+be asked for and is reported as frozen where it is.
 
 On the core `auto` takes Gibbs sampling if moves of one variable at a time reach every state; else block moves, if
 elimination on the parts of the hard factors that they do not connect needs small tables only; else, if it is known that
@@ -30,7 +30,7 @@ from definetti.symmetry.find import symmetries as find_symmetries
 from definetti.symmetry.graph.group import GraphSymmetries
 
 CHAINS = 64
-MOST_CHECKED = 20_000  # hard factors: a sampler that was named is told where it cannot get, if that is quickly known
+MOST_CHECKED = 20_000  # hard factors: where a named sampler cannot get is reported if that is quickly known
 
 
 @dataclass(frozen=True, eq=False)

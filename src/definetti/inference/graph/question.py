@@ -18,18 +18,16 @@ from definetti.groups import components
 from definetti.inference.assemble import cut_notices, fallback_notices, judge
 from definetti.inference.graph.assemble import Columns, alarms, assemble, once, with_events, with_forced
 from definetti.inference.graph.certain import certain_statistics
-from definetti.inference.graph.events import Event, build_event, observer, settled
+from definetti.inference.graph.events import Event, build_event, observer, possible_events
 from definetti.inference.graph.rare_neighbours import least_variance
 from definetti.inference.stopping import Look, worst
 from definetti.model.graph.factors import FREE, FactorGraph
 from definetti.model.marginals import Marginals
 from definetti.model.queries import Query, parse_query
-from definetti.samplers.draws import Draws
-from definetti.samplers.graph.lanes import Slots, slots_of
+from definetti.samplers.draws import Draws, pick_members
+from definetti.samplers.graph.lanes import Members, Slots, slots_of
 from definetti.samplers.graph.sampling import GraphSampling, Statistics
-from definetti.samplers.graph.tracking import Members
 from definetti.samplers.protocol import GraphSampler, Plan
-from definetti.samplers.tracking import pick
 from definetti.symmetry.graph.group import GraphSymmetries, none
 
 if TYPE_CHECKING:
@@ -125,7 +123,7 @@ def _members(
     pairs = np.isin(tied, np.flatnonzero(np.bincount(tied) == 2))
     other = pairs & ~np.isin(np.arange(len(tied)), first)
     statistic[(statistic >= 0) & other[statistic]] = -1
-    literals = pick(statistic, np.random.default_rng([seed, 2]))
+    literals = pick_members(statistic, np.random.default_rng([seed, 2]))
     variable = literal_variable[literals]
     value = (literals - model.literal_start[variable]).astype(np.uint8)
     return Members(variable.astype(np.int32), value, statistic[literals]) if len(literals) else None
@@ -163,7 +161,7 @@ def ask(
     notices = [*group.notices, *more_notices]
     rng = np.random.default_rng([seed, 1])
     carried = [query if untied is None else untied.query(query) for query in parsed]
-    for query, event_query in zip(parsed, settled(model, carried), strict=True):
+    for query, event_query in zip(parsed, possible_events(model, carried), strict=True):
         if query.kind != "event" or any(query.text == event.query.text for event in events):
             continue
         if isinstance(event_query, bool):

@@ -19,7 +19,7 @@ from definetti.constraints.logic.legal_states import Legal, legal
 from definetti.constraints.sat import FEW_CONFLICTS, decide
 from definetti.diagnose import weighted_mean
 from definetti.errors import TooLarge
-from definetti.model.logic.atom_names import find_atom
+from definetti.model.logic.text import find_atom
 from definetti.model.logic.theory import Formula, Not, WeightedFormula
 from definetti.samplers.draws import Draws
 from definetti.symmetry.logic.renaming import RenamingSymmetries

@@ -18,8 +18,8 @@ from definetti.estimators.values import Estimates
 from definetti.inference.assemble import answer, cut_notices, doubts, fallback_notices, judge
 from definetti.inference.logic.certain import Certain, block_orbits
 from definetti.inference.stopping import Look, worst
-from definetti.model.logic.atom_names import atom_text
 from definetti.model.logic.formulas import atoms, replace_constants, terms
+from definetti.model.logic.text import atom_text
 from definetti.model.logic.theory import Atom, Constant, Formula
 from definetti.model.marginals import Estimate, Marginals, OrbitRow
 from definetti.readers.logic.queries import parse_queries

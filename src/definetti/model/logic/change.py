@@ -14,9 +14,8 @@ from math import prod
 import numpy as np
 
 from definetti.errors import ModelError, TooLarge, UnknownName, suggestion
-from definetti.model.logic.atom_names import atom_text, find_atom
 from definetti.model.logic.formulas import map_terms, terms
-from definetti.model.logic.text import block_name
+from definetti.model.logic.text import atom_text, block_name, find_atom
 from definetti.model.logic.theory import Constant, Evidence, MarkovLogic, Predicate, Sort, Term, WeightedFormula
 
 FALSE, TRUE, UNKNOWN = 0, 1, 2

@@ -21,8 +21,7 @@ from definetti.files import read_text
 from definetti.model.logic.change import MOST_CONSTANTS, check_closed_blocks, check_size, new_constants
 from definetti.model.logic.normal_forms import split_weights
 from definetti.model.logic.theory import MarkovLogic, Predicate, Sort, WeightedFormula
-from definetti.readers.logic.db import Facts, mapping_source, read_facts
-from definetti.readers.logic.facts import number_facts
+from definetti.readers.logic.db import Facts, mapping_source, number_facts, read_facts
 from definetti.readers.logic.meaning import Annotated, annotate, lower_all
 from definetti.readers.logic.syntax import FormulaLine, Include, Misplaced, SortLine, Source, constant_name, parse
 

@@ -22,7 +22,7 @@ MOST_ASKED = 5000  # variables for which the solver is asked whether they are fo
 
 
 def hard_parts(model: FactorGraph) -> Any:
-    """The hard factors of a model as arrays for `kernels/movable.py`."""
+    """The hard factors of a model as arrays for `kernels/frozen_watch.py`."""
     from definetti.samplers.kernels import frozen_watch as kernels
 
     factors = hard_factors(model)

@@ -1,4 +1,5 @@
-"""What every factor-graph engine shares: rows and slots of statistics, seeds, scan orders, and blocks of lanes.
+"""What every factor-graph engine shares: rows and slots of statistics, seeds, scan orders, blocks of lanes, and the
+literals that are tracked by themselves.
 
 A *row* is a set of variables with equal marginals (see `Symmetries.row_of`); a *slot* is a (row, value) pair. Engines
 fold counts into slots; only afterwards are slots gathered into orbits of literals, so kernels know nothing of groups.
@@ -9,12 +10,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from definetti.errors import Notice
 from definetti.model.graph.factors import FactorGraph, frozen
+
+if TYPE_CHECKING:
+    from definetti.samplers.graph.fields import FieldsBlock
+
+MOST_PLANES = 40  # bits of a count of sweeps
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,3 +170,68 @@ class Orders:
         else:
             kernels.with_replacement(self.stream, self._sites, rows)
         return rows
+
+
+# --- tracked literals -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Members:
+    """The literals to track."""
+
+    variable: np.ndarray  # int32[M]
+    value: np.ndarray  # uint8[M]
+    statistic: np.ndarray  # int64[M]: whose orbit a member belongs to
+
+
+class Follower:
+    """Counts the members that hold in the lanes of a block, sweep after sweep."""
+
+    def __init__(self, block: Block, members: Members) -> None:
+        self._block, self._members = block, members
+        self._hits = np.zeros((len(members.variable), block.lanes), np.int64)
+
+    def look(self) -> None:
+        values = self._block.state.take(self._members.variable, axis=0)[:, : self._block.lanes] & self._block.mask
+        self._hits += values == self._members.value[:, None]
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        return {"hits": self._hits}
+
+    def take(self) -> np.ndarray:
+        """int64[M, lanes]: hits since the last call."""
+        taken, self._hits = self._hits, np.zeros_like(self._hits)
+        return taken
+
+
+class BitFollower:
+    """The same where a word holds the values of 64 lanes: ones are counted in bit planes, at a fraction of the cost."""
+
+    def __init__(self, block: FieldsBlock, members: Members) -> None:
+        from definetti.samplers.kernels import bit_counters as kernels
+
+        self._kernels, self._block, self._members = kernels, block, members
+        self._looks = np.array(0)
+        count = len(members.variable)
+        self._counter = np.arange(count, dtype=np.int32)
+        self._planes = np.zeros((MOST_PLANES, count, block.words.shape[1]), np.uint64)
+
+    def look(self) -> None:
+        self._kernels.count_up(self._block.words, self._members.variable, self._counter, self._planes)
+        self._looks += 1
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        return {"planes": self._planes, "looks": self._looks}
+
+    def take(self) -> np.ndarray:
+        ones = np.zeros((len(self._counter), 64 * self._planes.shape[2]), np.int64)
+        looks = int(self._looks)
+        self._kernels.read_all(self._planes, looks, ones)
+        zero = self._members.value[:, None] == 0
+        np.subtract(looks, ones, out=ones, where=zero)
+        self._looks[...] = 0
+        return ones[:, : self._block.lanes]
+
+
+def follower(block: Any, members: Members) -> Follower | BitFollower:
+    return BitFollower(block, members) if getattr(block, "wide", False) else Follower(block, members)

@@ -11,8 +11,7 @@ from definetti.errors import Notice
 from definetti.model.graph.factors import FactorGraph
 from definetti.samplers.graph.lanes import Engine, Harvest, Seeds, Slots, count_values, words
 from definetti.samplers.graph.tables import check_values
-from definetti.samplers.kernels.mcsat_arrays import Graph
-from definetti.samplers.mcsat import MOST_ACTIVE, doubts, graph_of, state_of
+from definetti.samplers.mcsat import MOST_ACTIVE, Graph, doubts, graph_of, state_of
 from definetti.samplers.protocol import prefixed
 
 

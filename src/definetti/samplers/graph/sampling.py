@@ -19,9 +19,8 @@ from definetti.errors import Notice, TooLarge
 from definetti.memory import available_memory
 from definetti.model.graph.factors import FactorGraph
 from definetti.samplers.draws import BATCHES, Batch, Draws
-from definetti.samplers.graph.lanes import Block, Engine
+from definetti.samplers.graph.lanes import Block, Engine, Members, follower
 from definetti.samplers.graph.starts import starts
-from definetti.samplers.graph.tracking import Members, follower
 from definetti.samplers.protocol import GraphSampler, Plan, prefixed
 from definetti.samplers.run import Map, Run
 
@@ -62,7 +61,7 @@ class Statistics:
 
     def means(self, sums: Sequence[np.ndarray], divisor: np.ndarray) -> np.ndarray:
         """float64[K of literals, chains] from float64[slots, lanes] of each block, divided by divisor[K]."""
-        from definetti.samplers.kernels.row_means import mean_over_slots
+        from definetti.samplers.kernels.orbit_counts import mean_over_slots
 
         ends = np.cumsum([part.shape[1] for part in sums]).tolist()
         out = np.empty((len(self.sizes), ends[-1]))

@@ -1,6 +1,6 @@
 """The never-grounded Gibbs engine for Markov logic: a compiled model, its chains, and how they are advanced.
 
-`compile_model` writes and loads the kernel and lays out its data; `advance` draws sites, as many as it is told, and
+`compile_model` writes and loads the kernel and lays out its data; `advance` draws sites, as many as it is given, and
 goes on inside a sweep. `starts.py` makes chains, `sampling.py` runs several in threads.
 Per orbit F sums the drawn values and G the conditionals at the moments of the draws; chains share the order of the
 scan and nothing else.

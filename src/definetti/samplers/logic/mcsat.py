@@ -19,15 +19,14 @@ from definetti.model.logic.atom_literals import layout
 from definetti.model.logic.ground import ground
 from definetti.model.logic.theory import Atom, MarkovLogic
 from definetti.samplers.draws import Batch
-from definetti.samplers.kernels.mcsat_arrays import Graph, State
 from definetti.samplers.kernels.rng import seed_words
 from definetti.samplers.logic.queries import Asked, satisfied
-from definetti.samplers.mcsat import doubts, graph_of, state_of
+from definetti.samplers.mcsat import Graph, State, doubts, graph_of, state_of
 from definetti.samplers.protocol import Plan, prefixed
 from definetti.samplers.run import Map, Run
 from definetti.symmetry.logic.renaming import RenamingSymmetries
 
-WARM_UP = 200  # samples, unless told otherwise
+WARM_UP = 200  # samples, unless the caller gives a number
 
 
 class MCSatSampling(Run):

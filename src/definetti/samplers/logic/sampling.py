@@ -14,7 +14,7 @@ from typing import cast
 import numpy as np
 
 from definetti.errors import Notice
-from definetti.samplers.draws import Batch, Draws
+from definetti.samplers.draws import Batch, Draws, pick_members
 from definetti.samplers.logic.data import Chain
 from definetti.samplers.logic.engine import (
     SCANS,
@@ -36,7 +36,6 @@ from definetti.samplers.logic.state import clear_sums, home_offset
 from definetti.samplers.logic.stuck import slow_notices, stuck_notices
 from definetti.samplers.protocol import Plan, State, prefixed
 from definetti.samplers.run import Illegal, Map, Run, debugging
-from definetti.samplers.tracking import pick
 from definetti.symmetry.logic.renaming import RenamingSymmetries
 
 ATOMS_AT_ONCE = 1 << 20
@@ -235,5 +234,5 @@ def tracked_atoms(relational: Relational, group: RenamingSymmetries, seed: int) 
         words.append(start + row * words_of(shape[-1]) + (last >> 6))
         shifts.append(last & 63)
     orbit = np.concatenate(orbits)
-    chosen = pick(orbit, rng)
+    chosen = pick_members(orbit, rng)
     return Atoms(orbit[chosen], np.concatenate(words)[chosen], np.concatenate(shifts)[chosen].astype(np.uint64))

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from definetti.errors import Notice, TooLarge
-from definetti.model.logic.atom_names import atom_text
+from definetti.model.logic.text import atom_text
 from definetti.samplers.codegen.module import is_held
 from definetti.samplers.logic import state
 from definetti.samplers.logic.data import Chain

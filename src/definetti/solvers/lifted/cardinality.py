@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from definetti.errors import ModelError, TooLarge, UnknownName, Unsatisfiable, suggestion
-from definetti.model.logic.atom_names import find_atom
+from definetti.model.logic.text import find_atom
 from definetti.model.logic.theory import Atom, Evidence, MarkovLogic, Variable
 from definetti.model.marginals import Estimate, Marginals, OrbitRow
 from definetti.solvers.lifted.cells import text

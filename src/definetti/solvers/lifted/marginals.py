@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from definetti.errors import TooLarge, Unsatisfiable
-from definetti.model.logic.atom_names import atom_text, find_atom
 from definetti.model.logic.formulas import atoms, terms
+from definetti.model.logic.text import atom_text, find_atom
 from definetti.model.logic.theory import Atom, Constant, Formula, MarkovLogic, Term, WeightedFormula
 from definetti.model.marginals import Estimate, Marginals, OrbitRow
 from definetti.readers.logic.queries import parse_queries

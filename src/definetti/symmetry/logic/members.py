@@ -16,7 +16,7 @@ import numpy as np
 
 from definetti.errors import TooLarge
 from definetti.model.logic.atom_literals import Box, layout
-from definetti.model.logic.atom_names import atom_text, find_atom
+from definetti.model.logic.text import atom_text, find_atom
 from definetti.model.logic.theory import MarkovLogic
 from definetti.model.marginals import Estimate, Marginals, OrbitRow, Variables, known
 from definetti.symmetry.logic.atom_numbers import MOST_CELLS, lookup_shape

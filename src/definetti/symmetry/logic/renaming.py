@@ -18,9 +18,9 @@ import numpy as np
 
 from definetti import groups, show
 from definetti.errors import Notice, UnknownName
-from definetti.model.logic.atom_names import atom_text, find_atom
 from definetti.model.logic.atom_orbits import AtomOrbits, box, leaders_of, pattern_pairs, patterns_of
 from definetti.model.logic.interchangeable import nodes_of, number_classes, twins
+from definetti.model.logic.text import atom_text, find_atom
 from definetti.model.logic.theory import MarkovLogic
 from definetti.symmetry.logic.atom_numbers import MOST_CELLS, AtomNumbers, Cells, number_atoms
 from definetti.symmetry.logic.class_permutations import Quotient
@@ -137,11 +137,6 @@ class RenamingSymmetries:
     def sizes(self) -> np.ndarray:
         """int64: the number of atoms of each orbit."""
         return self.numbers.sizes
-
-    @property
-    def constant_classes(self) -> dict[str, np.ndarray]:
-        """For each sort the class of each of its constants; the group contains all permutations within a class."""
-        return {sort: self.constants.of_sort(sort) for sort in self.model.sorts}
 
     @property
     def orbit_count(self) -> int:

@@ -1,4 +1,5 @@
-"""Orbit Hamming weights of joint events: how many tuples of an orbit carry the wanted values (Lemma 1 of the paper)."""
+"""Statistics of orbits: means over the slots of an orbit of literals, and orbit Hamming weights of joint events (how
+many tuples of an orbit carry the wanted values: Lemma 1 of the paper)."""
 
 from __future__ import annotations
 
@@ -29,3 +30,16 @@ def count_tuples(tuples, state, mask, hits):
                 for k in range(start[m], start[m + 1]):
                     holds &= (state[variable[k], lane] & mask) == value[k]
                 hits[q, lane] += holds
+
+
+@njit(nogil=True, cache=True, error_model="numpy")  # 0 / 0 is not a number: an orbit that was not visited
+def mean_over_slots(sums, slots, start, divisor, out, first):
+    """out[k, first + lane]: the sum of sums[slot, lane] over slots[start[k]:start[k + 1]], divided by divisor[k]."""
+    for k in range(divisor.shape[0]):
+        for lane in range(sums.shape[1]):
+            out[k, first + lane] = 0.0
+        for at in range(start[k], start[k + 1]):
+            for lane in range(sums.shape[1]):
+                out[k, first + lane] += sums[slots[at], lane]
+        for lane in range(sums.shape[1]):
+            out[k, first + lane] /= divisor[k]
