@@ -8,10 +8,12 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from definetti.samplers.registry import SAMPLERS
+
 __version__ = "0.1.0"
 
-#: Where each public name lives. No module may have the name of a function here at this level: importing it would
-#: replace the function.
+#: Where each public name lives, but for the samplers, which the registry names. No module may have the name of a
+#: function here at this level: importing it would replace the function.
 _HOMES = {
     "read": "definetti.readers.reading",
     "markov_logic": "definetti.readers.reading",
@@ -34,12 +36,6 @@ _HOMES = {
     "GraphSymmetries": "definetti.symmetry.graph.group",
     "RenamingSymmetries": "definetti.symmetry.logic.renaming",
     "Progress": "definetti.samplers.protocol",
-    "Gibbs": "definetti.samplers.gibbs",
-    "Blocks": "definetti.samplers.graph.block_gibbs",
-    "SwendsenWang": "definetti.samplers.graph.swendsen_wang",
-    "Tempering": "definetti.samplers.graph.tempering",
-    "MCSat": "definetti.samplers.mcsat",
-    "LiftedSampler": "definetti.samplers.logic.lifted",
     "DefinettiError": "definetti.errors",
     "ModelError": "definetti.errors",
     "Notice": "definetti.errors",
@@ -50,7 +46,8 @@ _HOMES = {
     "Unsatisfiable": "definetti.errors",
 }
 
-__all__ = [*_HOMES, "errors", "__version__"]  # pyright: ignore[reportUnsupportedDunderAll]
+_SAMPLERS = [entry.class_name for entry in SAMPLERS.values()]
+__all__ = [*_HOMES, *_SAMPLERS, "errors", "__version__"]  # pyright: ignore[reportUnsupportedDunderAll]
 
 if TYPE_CHECKING:
     from definetti import errors as errors
@@ -94,9 +91,10 @@ if TYPE_CHECKING:
 def __getattr__(name: str) -> Any:
     if name == "errors":
         return import_module("definetti.errors")
-    if name not in _HOMES:
+    home = _HOMES.get(name) or next((entry.home for entry in SAMPLERS.values() if entry.class_name == name), None)
+    if home is None:
         raise AttributeError(f"module 'definetti' has no attribute {name!r}")
-    value = getattr(import_module(_HOMES[name]), name)
+    value = getattr(import_module(home), name)
     globals()[name] = value  # the next use is an ordinary look-up
     return value
 

@@ -69,6 +69,8 @@ def test_the_sampler_leaves_the_distribution_alone(metropolised: ModuleType) -> 
 def test_the_sampler_keeps_the_protocol(metropolised: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     sampler = registry.named("metropolised", "symmetric")
     assert sampler is not None and sampler.kinds == registry.SAMPLERS["metropolised"].kinds
+    assert dft.Metropolised is metropolised.Metropolised
+    del dft.Metropolised  # a public name is kept when it was used
     assert "metropolised" in registry.names() and "metropolised" in registry.help_text()
     question = ask(symmetries(triples()), (), "orbit", 5)
     check(lambda: question.sampling(sampler, Plan(3, 4, 40, 5, 1), "orbit"), None, monkeypatch)

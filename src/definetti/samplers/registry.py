@@ -48,8 +48,6 @@ SAMPLERS = {
     "lifted": Entry(f"{HERE}.logic.lifted", "LiftedSampler", LOGIC, "independent exact draws"),
 }
 
-CLASSES = {entry.class_name: entry.home for entry in SAMPLERS.values()}  # where each exported class lives
-
 
 def names() -> list[str]:
     return ["auto", *SAMPLERS]
