@@ -23,7 +23,7 @@ Part = tuple[tuple[int, ...], np.ndarray]  # a hard factor: variables, and which
 def single_moves_connect(model: FactorGraph, limit: int = MOST_STATES) -> bool | None:
     """True or false where decided, else None. `model` is simplified."""
     parts = hard_tables(model)
-    left = _peeled(model, parts)
+    left = _peeled(parts)
     if not left:
         return True
     known = [_listed(model, part, limit) for part in components(left)]
@@ -35,7 +35,7 @@ def single_moves_connect(model: FactorGraph, limit: int = MOST_STATES) -> bool |
 def unconnected_parts(model: FactorGraph, limit: int = MOST_STATES) -> list[list[Part]]:
     """The connected parts of the hard factors that single moves do not connect, or for which that was not decided."""
     whole = components(hard_tables(model))
-    return [part for part in whole if _peeled(model, part) and not _listed(model, part, limit)]
+    return [part for part in whole if _peeled(part) and not _listed(model, part, limit)]
 
 
 def hard_tables(model: FactorGraph) -> list[Part]:
@@ -43,7 +43,7 @@ def hard_tables(model: FactorGraph) -> list[Part]:
     return [(tuple(model.variables(k).tolist()), ~np.isneginf(model.table(k))) for k in hard_factors(model).tolist()]
 
 
-def _peeled(model: FactorGraph, parts: list[Part]) -> list[Part]:
+def _peeled(parts: list[Part]) -> list[Part]:
     """What is left of the hard factors when all variables with safe values have been put at them, again and again."""
     safe_of: dict[tuple[bytes, tuple[int, ...], int], int] = {}
     while True:

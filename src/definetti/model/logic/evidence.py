@@ -204,7 +204,7 @@ def _with_blocks(model: MarkovLogic, predicate: Predicate, stated: Relation) -> 
     if stated.default == 0:
         inferred = tuples[(codes == UNKNOWN) & last[block]]
     else:
-        inferred = _missing(shape, outer, inner, tuples, np.where(last[block], block, -1))
+        inferred = _missing(shape, inner, tuples, np.where(last[block], block, -1))
     ones = np.ones(len(inferred), np.int32)
     return Relation(
         predicate.name,
@@ -215,9 +215,7 @@ def _with_blocks(model: MarkovLogic, predicate: Predicate, stated: Relation) -> 
     )
 
 
-def _missing(
-    shape: Sequence[int], outer: list[int], inner: list[int], tuples: np.ndarray, block: np.ndarray
-) -> np.ndarray:
+def _missing(shape: Sequence[int], inner: list[int], tuples: np.ndarray, block: np.ndarray) -> np.ndarray:
     """The tuple that is not listed in each block (block < 0: leave out) in which exactly one is not."""
     sizes = [shape[k] for k in inner]
     rows, block = tuples[block >= 0], block[block >= 0]

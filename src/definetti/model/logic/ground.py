@@ -47,18 +47,17 @@ class GroundSize:
 
     variables: int
     factors: int
-    scope_entries: int
     largest_scope: int
 
 
 def ground_size(model: MarkovLogic) -> GroundSize:
     """Exact integers, whatever their size; nothing is built."""
-    factors = entries = largest = 0
+    factors = largest = 0
     for formula in _pieces(model):
         count = prod(model.sorts[formula.sorts[name]].size for name in formula.free)
         width = written_size(formula.body, {name: model.sorts[sort].size for name, sort in formula.sorts.items()})
-        factors, entries, largest = factors + count, entries + count * width, max(largest, width)
-    return GroundSize(sum(box.count for box in layout(model).values()), factors, entries, largest)
+        factors, largest = factors + count, max(largest, width)
+    return GroundSize(sum(box.count for box in layout(model).values()), factors, largest)
 
 
 def _pieces(model: MarkovLogic) -> list[WeightedFormula]:

@@ -1,7 +1,7 @@
 """The syntax of .mln texts: from characters to raw statements that still know where they stand.
 
 The grammar is `mln.lark`; this file runs it, decides where newlines end a line, and says in words what was expected.
-Meaning (which predicate, which sort, which constant) comes after, in `mln_meaning.py`.
+Meaning (which predicate, which sort, which constant) comes after, in `meaning.py`.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Source:
 
 @dataclass(slots=True)
 class RawTerm:
-    """A word in a term's place. `mln_meaning.py` fills in the sort of a constant and the binder of a variable."""
+    """A word in a term's place. `meaning.py` fills in the sort of a constant and the binder of a variable."""
 
     text: str
     constant: bool
@@ -90,7 +90,6 @@ class SortLine:
 @dataclass(slots=True)
 class FormulaLine:
     weight: float | None
-    weight_token: Token | None
     formula: Raw
     period: Token | None
 
@@ -157,11 +156,10 @@ class _Build(Transformer[Token, Any]):
     def sort(self, name: Token, *items: Token | None) -> SortLine:
         return SortLine(name, [item for item in items if item is not None])
 
-    def line(self, weight: tuple[float, Token] | None, formula: Raw, period: Token | None) -> FormulaLine:
-        value, token = weight if weight else (None, None)
-        return FormulaLine(value, token, formula, period)
+    def line(self, weight: float | None, formula: Raw, period: Token | None) -> FormulaLine:
+        return FormulaLine(weight, formula, period)
 
-    def weight(self, first: Token, *rest: Token) -> tuple[float, Token]:
+    def weight(self, first: Token, *rest: Token) -> float:
         import math
 
         if first.type == "NUMBER":
@@ -174,7 +172,7 @@ class _Build(Transformer[Token, Any]):
         if not abs(value) < LARGEST_LOG:
             cure = "write a hard formula, with a period at its end"
             raise Misplaced(f"the weight {first}, summed over groundings, is not finite; {cure}", first)
-        return value, first
+        return value
 
     def equivalence(self, left: Raw, op: Token, right: Raw) -> Raw:
         return _combine("iff", [left, right], op, left.start, right.stop)

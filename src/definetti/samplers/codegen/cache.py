@@ -56,10 +56,3 @@ def load_kernel(text: str) -> ModuleType:
         del sys.modules[name]
         raise
     return module
-
-
-def load_plain(text: str) -> ModuleType:
-    """The kernel's text as plain Python: slow, and open to tests that put a chooser in place of the draw."""
-    module = ModuleType("definetti_relational_plain")
-    exec(compile(text, "<relational kernel>", "exec"), module.__dict__)
-    return module

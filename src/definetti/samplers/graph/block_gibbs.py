@@ -203,7 +203,7 @@ def compiled(model: FactorGraph, slots: Slots, parts: Sequence[Tree]) -> Any:
         value=forest.value,
         touch=_starts(np.bincount(weighed.cluster, minlength=len(forest.clusters))),
         first=np.ascontiguousarray(model.table_start[model.table_of[weighed.factor]]),
-        **_offsets(model, forest, weighed),
+        **_offsets(forest, weighed),
         **_others(model, weighed),
         log=np.ascontiguousarray(model.tables),
     )
@@ -305,7 +305,7 @@ def _weighed(model: FactorGraph, forest: Forest) -> Weighed:
     return Weighed((pairs // count)[order], cluster[order], rank[number])
 
 
-def _offsets(model: FactorGraph, forest: Forest, weighed: Weighed) -> dict[str, np.ndarray]:
+def _offsets(forest: Forest, weighed: Weighed) -> dict[str, np.ndarray]:
     """Room for what a row's values add to a factor's entry: an integer for each factor and row."""
     start = _starts(np.diff(forest.row)[weighed.cluster])
     need, have = 4 * int(start[-1]), 0.8 * available_memory()

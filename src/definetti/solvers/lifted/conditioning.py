@@ -140,7 +140,7 @@ def _with_units(scene: Scene, gone: list[int], groups: list, by_role: dict[int, 
         for r in group:
             towards = tuple(scene.table[r, gone].tolist())
             for c in by_role[r]:
-                scale = scale_of(scene, scene.fields[c], c)
+                scale = scale_of(scene, scene.fields[c])
                 ratio = tuple(text(x / scale) for x in scene.fields[c])
                 units.setdefault((g, ratio, scene.masks[c].tobytes(), towards), []).append(c)
     return Plan(
@@ -173,15 +173,15 @@ def ways_of(scene: Scene, plan: Plan) -> Iterator[Way]:
             more, lead = field_of(scene, classes[0], counts), classes[0]
             field = scene.fields[lead] * more
             for c in classes:
-                constant = constant * scale_of(scene, scene.fields[c] * more, c) ** scene.size(c)
+                constant = constant * scale_of(scene, scene.fields[c] * more) ** scene.size(c)
             possible = scene.masks[lead] & np.array([x != 0 for x in more * np.ones(len(field), dtype=object)])
-            field = field / scale_of(scene, field, lead)
+            field = field / scale_of(scene, field)
             units.append(Unit(plan.group_of[k], sum(map(scene.size, classes)), field, possible))
         if all(u.possible.any() for u in units) and constant != 0:
             yield Way(counts, constant, Problem(tuple(units), cells, tables) if units else None)
 
 
-def scale_of(scene: Scene, field: np.ndarray, c: int) -> Any:
+def scale_of(scene: Scene, field: np.ndarray) -> Any:
     """What a class's field is divided by: its first entry that is not zero; with signs it is left as it is."""
     if scene.known.theory.signed:
         return 1

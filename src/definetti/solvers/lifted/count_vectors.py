@@ -214,7 +214,6 @@ def count_signed(problem: Problem, blocks: Blocks) -> Counted:
         return found
 
     z = sum(rest(), 0)
-    where = [_set_of(blocks, g) for g in range(len(problem.cells))]
     single, pair = [], {}
     for i, unit in enumerate(problem.units):
         row = np.full(len(unit.field), z * 0, dtype=object)
@@ -225,11 +224,11 @@ def count_signed(problem: Problem, blocks: Blocks) -> Counted:
         single.append(row)
         for j in range(i, len(problem.units)):
             if i != j or unit.size > 1:
-                pair[i, j] = _signed_pair(terms, rest, inner, where, i, j, z * 0)
+                pair[i, j] = _signed_pair(terms, rest, inner, i, j, z * 0)
     return Counted(z, tuple(single), pair, True)
 
 
-def _signed_pair(terms: Terms, rest: Any, inner: Any, where: list, i: int, j: int, nothing: Any) -> np.ndarray:
+def _signed_pair(terms: Terms, rest: Any, inner: Any, i: int, j: int, nothing: Any) -> np.ndarray:
     a, b = terms.problem.units[i], terms.problem.units[j]
     table = np.full((len(a.field), len(b.field)), nothing, dtype=object)
     for u, rows in enumerate(terms.blocks.sets[a.group]):
