@@ -19,7 +19,7 @@ from definetti.estimators import ESTIMATORS
 from definetti.inference.graph.question import ask
 from definetti.inference.logic.question import logic_question
 from definetti.samplers.protocol import Plan
-from definetti.samplers.registry import CLASSES, SAMPLERS, named, names
+from definetti.samplers.registry import SAMPLERS, named, names
 from definetti.symmetry.find import symmetries
 
 THEORY = """
@@ -86,7 +86,7 @@ def test_an_entry_says_what_its_class_says(name: str) -> None:
         )
     if "logic" in entry.kinds:
         assert callable(sampler.logic_sampling)
-    assert getattr(import_module(CLASSES[entry.class_name]), entry.class_name) is type(sampler)
+    assert getattr(dft, entry.class_name) is type(sampler) and entry.class_name in dft.__all__
 
 
 def test_unknown_names_are_refused_with_the_known_ones() -> None:
