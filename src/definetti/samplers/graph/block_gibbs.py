@@ -19,9 +19,8 @@ from definetti.constraints.graph.connectivity import Part, unconnected_parts
 from definetti.errors import ModelError, TooLarge
 from definetti.memory import available_memory
 from definetti.model.graph.factors import FactorGraph
-from definetti.samplers.graph.lanes import Engine, Harvest, Orders, Seeds, Slots, count_values, taken, words
+from definetti.samplers.graph.lanes import ByteBlock, Engine, Orders, Seeds, Slots, words
 from definetti.samplers.graph.tables import Stuck, check_values
-from definetti.samplers.protocol import prefixed
 from definetti.solvers.graph.join_tree import Cluster, Tree, join_tree, single
 
 MOST_ROWS = 4096  # legal tuples in the largest table of elimination
@@ -134,18 +133,14 @@ def build(model: FactorGraph, slots: Slots, parts: list[Tree]) -> JointEngine:
     return JointEngine(compiled(model, slots, parts), model.cards.astype(np.int64), slots, model.names)
 
 
-class JointBlock:
-    """A block of lanes: one byte per variable and chain."""
-
-    mask = 255
+class JointBlock(ByteBlock):
+    """Chains whose joint blocks are drawn together."""
 
     def __init__(self, engine: JointEngine, starts: np.ndarray, seed: np.random.SeedSequence) -> None:
         from definetti.samplers.kernels import block_gibbs as kernels
 
+        super().__init__(engine.slots, starts, seed)
         self._kernels, self._engine = kernels, engine
-        self.lanes = len(starts)
-        self.state = np.ascontiguousarray(starts.T, dtype=np.uint8)
-        self._streams = words(seed, (4, self.lanes))
         rows, groups, clusters = engine.largest
         self._work = kernels.Work(
             np.zeros((rows, self.lanes)),
@@ -154,10 +149,6 @@ class JointBlock:
             np.zeros((clusters, self.lanes), np.int64),
             np.zeros(self.lanes, np.int64),
             np.zeros(len(engine.model.start) - 1, np.bool_),
-        )
-        slots = engine.slots.count
-        self._sums = kernels.Sums(
-            np.zeros((slots, self.lanes)), np.zeros((slots, self.lanes)), np.zeros(slots, np.int64)
         )
 
     def run(self, orders: np.ndarray, folded: int) -> None:
@@ -169,15 +160,6 @@ class JointBlock:
             root = engine.model.start[stuck + 1] - 1
             name = engine.names[engine.model.variable[engine.model.own[root]]]
             raise Stuck(f"every value of {name} became impossible: the chain's start was illegal")
-
-    def harvest(self) -> Harvest:
-        return taken(self._sums)
-
-    def present(self) -> np.ndarray:
-        return count_values(self.state, self._engine.slots)
-
-    def arrays(self) -> dict[str, np.ndarray]:
-        return {"state": self.state, "streams": self._streams} | prefixed("sums", self._sums._asdict())
 
 
 # --- join trees and factors as flat arrays ---------------------------------------------------------------------------

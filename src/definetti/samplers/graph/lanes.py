@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
 from definetti.errors import Notice
 from definetti.model.graph.factors import FactorGraph, frozen
+from definetti.samplers.protocol import prefixed
 
 if TYPE_CHECKING:
     from definetti.samplers.graph.fields import FieldsBlock
@@ -131,12 +132,37 @@ def count_values(state: np.ndarray, slots: Slots) -> np.ndarray:
     return counts.reshape(slots.count, lanes).astype(np.float64)
 
 
-def taken(sums: Sequence[np.ndarray]) -> Harvest:
-    """Sums of values and of conditionals by slot and lane, and visits by slot, of a scan that visits once; cleared."""
-    final, conditional, visits = (part.copy() for part in sums)
-    for part in sums:
-        part[...] = 0
-    return Harvest(final, None, conditional, visits)
+class Sums(NamedTuple):
+    """Folded sums of one block of lanes, float64[slots, lanes]."""
+
+    final: np.ndarray
+    conditional: np.ndarray
+    visits: np.ndarray  # int64[slots]
+
+
+class ByteBlock:
+    """A block of lanes with one byte per variable and chain, of a scan that visits once."""
+
+    mask = 255
+
+    def __init__(self, slots: Slots, starts: np.ndarray, seed: np.random.SeedSequence) -> None:
+        self.lanes = len(starts)
+        self.state = np.ascontiguousarray(starts.T, dtype=np.uint8)
+        self._slots, self._streams = slots, words(seed, (4, self.lanes))
+        shape = (slots.count, self.lanes)
+        self._sums = Sums(np.zeros(shape), np.zeros(shape), np.zeros(slots.count, np.int64))
+
+    def harvest(self) -> Harvest:
+        final, conditional, visits = (part.copy() for part in self._sums)
+        for part in self._sums:
+            part[...] = 0
+        return Harvest(final, None, conditional, visits)
+
+    def present(self) -> np.ndarray:
+        return count_values(self.state, self._slots)
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        return {"state": self.state, "streams": self._streams} | prefixed("sums", self._sums._asdict())
 
 
 def words(seed: np.random.SeedSequence, shape: tuple[int, ...], dtype: Any = np.uint64) -> np.ndarray:

@@ -15,8 +15,7 @@ import numpy as np
 
 from definetti.errors import ModelError
 from definetti.model.graph.factors import FactorGraph
-from definetti.samplers.graph.lanes import Engine, Harvest, Orders, Seeds, Slots, count_values, taken, words
-from definetti.samplers.protocol import prefixed
+from definetti.samplers.graph.lanes import ByteBlock, Engine, Orders, Seeds, Slots, words
 
 
 @dataclass(frozen=True)
@@ -117,34 +116,20 @@ def _couplings(model: FactorGraph) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return pairs, coupling, field
 
 
-class ClusterBlock:
-    """A block of chains: one byte per variable and lane."""
+class ClusterBlock(ByteBlock):
+    """Chains whose clusters are flipped."""
 
     mask = 1
 
     def __init__(self, engine: ClusterEngine, starts: np.ndarray, seed: np.random.SeedSequence) -> None:
         from definetti.samplers.kernels import swendsen_wang as kernels
 
+        super().__init__(engine.slots, starts, seed)
         self._kernels, self._engine = kernels, engine
-        self.lanes = len(starts)
-        self.state = np.ascontiguousarray(starts.T, dtype=np.uint8)
-        self._streams = words(seed, (4, self.lanes))
-        m, slots = len(engine.model.site), engine.slots.count
+        m = len(engine.model.site)
         self._scratch = kernels.Scratch(np.zeros(m, np.int32), np.zeros(m), np.zeros(m), np.zeros(m, np.uint8))
-        self._sums = kernels.Sums(
-            np.zeros((slots, self.lanes)), np.zeros((slots, self.lanes)), np.zeros(slots, np.int64)
-        )
 
     def run(self, orders: np.ndarray, folded: int) -> None:
         self._kernels.run_steps(
             self._engine.model, self.state, len(orders), self._streams, self._scratch, self._sums, folded
         )
-
-    def harvest(self) -> Harvest:
-        return taken(self._sums)
-
-    def present(self) -> np.ndarray:
-        return count_values(self.state, self._engine.slots)
-
-    def arrays(self) -> dict[str, np.ndarray]:
-        return {"state": self.state, "streams": self._streams} | prefixed("sums", self._sums._asdict())

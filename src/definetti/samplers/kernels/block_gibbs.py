@@ -59,14 +59,6 @@ class Work(NamedTuple):
     done: np.ndarray  # bool by block
 
 
-class Sums(NamedTuple):
-    """Folded sums of one block of lanes, float64[slots, lanes]."""
-
-    final: np.ndarray
-    conditional: np.ndarray
-    visits: np.ndarray  # int64[slots]
-
-
 @helper
 def add_offsets(offset, offset_at, stride, value, value_at, begin, end):
     """For the i-th variable that some factor has in a block: what its value in each of the rows adds to the entry."""

@@ -34,14 +34,6 @@ class Scratch(NamedTuple):
     flips: np.ndarray  # uint8[m]
 
 
-class Sums(NamedTuple):
-    """Folded sums of one block, float64[slots, lanes]."""
-
-    final: np.ndarray
-    conditional: np.ndarray
-    visits: np.ndarray  # int64[slots]
-
-
 @njit(nogil=True, cache=True)
 def happens(probability, streams, lane):
     """The one line that draws."""
