@@ -53,7 +53,7 @@ def exact(
         Variables, atoms or formulas over them, as for `marginals`.
     method : {"auto", "lifted", "enumerate", "eliminate", "orbits"}
         The engine; "auto" takes the cheapest that fits.
-    symmetries : {"auto", "none", "variables", "literals", "renaming"}, group or None
+    symmetries : {"auto", "none", "variables", "literals", "theory", "renaming"}, group or None
         What groups the rows of the answer, as for `marginals`: one row for each orbit of variables. None and "none"
         give every variable a row of its own.
     cardinality : mapping, optional
