@@ -24,6 +24,7 @@ from definetti.model.logic.theory import Atom, Constant, Formula
 from definetti.model.marginals import Estimate, Marginals, OrbitRow
 from definetti.readers.logic.queries import parse_queries
 from definetti.samplers.draws import Draws
+from definetti.samplers.logic.known_bits import Turns
 from definetti.samplers.logic.queries import Asked, Query, QueryCells
 from definetti.samplers.protocol import LogicSampler, Plan, Sampling
 from definetti.symmetry.logic.members import AtomMembers
@@ -41,9 +42,11 @@ class LogicQuestion:
     counted: tuple[Query, ...]  # formulas with their constants let loose, one per cell of an orbit
     cells: Mapping[str, QueryCells]  # which of `counted` make up a query
     notices: tuple[Notice, ...]
+    turns: Turns = ()  # like `late`
 
     def sampling(self, sampler: LogicSampler, plan: Plan, method: str) -> Sampling:
-        return sampler.logic_sampling(Asked(self.group, self.late, self.counted, tuple(self.cells.values())), plan)
+        asked = Asked(self.group, self.late, self.counted, tuple(self.cells.values()), self.turns)
+        return sampler.logic_sampling(asked, plan)
 
     def conclude(self, draws: Draws, method: str, run: Mapping[str, Any], interrupted: bool) -> Marginals:
         if draws.g is None and ESTIMATORS[method].conditionals:
@@ -88,9 +91,11 @@ class LogicQuestion:
 
 
 def tied_orbits(group: RenamingSymmetries, count: int) -> np.ndarray:
-    """int64[count]: one number for the orbits that the values of a `!` block link; every other statistic is by
-    itself."""
+    """int64[count]: one number for the orbits that the values of a `!` block link, and for mirror images; every other
+    statistic is by itself."""
     tied = np.arange(count)
+    mirror = group.mirror
+    tied[: len(mirror)] = np.where(mirror >= 0, np.minimum(mirror, tied[: len(mirror)]), tied[: len(mirror)])
     for numbers in block_orbits(group):
         linked = tied[numbers]
         tied[np.isin(tied, linked)] = linked.min()
@@ -118,7 +123,7 @@ def logic_question(
             members = {f"c{k}": mask for k, mask in orbit.members(cell).items()}
             counted.append(Query(body, {f"c{k}": s for k, (s, _) in enumerate(constants)}, members))
         cells[text] = QueryCells(tuple(range(first, len(counted))), orbit.size)
-    return LogicQuestion(used, group.late, queries, tuple(counted), cells, tuple(notices))
+    return LogicQuestion(used, group.late, queries, tuple(counted), cells, tuple(notices), group.turns)
 
 
 def _numbers(atom: Atom) -> list[int]:
