@@ -74,10 +74,11 @@ class Polynomial:
     @cached_property
     def blurred(self) -> Mapping[Key, tuple[Fraction, ...]]:
         """The coefficients of the terms that are alike but for their constants and the weights of `+` variables, and
-        the hard functions, with nothing: what a relabelling preserves if it does so with some renaming."""
+        the hard functions, with nothing: what a relabelling preserves if it does so with some renaming (which may turn the
+        sign of weights, so that of their coefficients is left out)."""
         found: dict[Key, list[Fraction]] = {key: [] for key in map(_blurred, self.hard)}
         for key, coefficient in self.terms.items():
-            found.setdefault(_blurred(key), []).append(coefficient)
+            found.setdefault(_blurred(key), []).append(coefficient if key[1] is None else abs(coefficient))
         return {key: tuple(sorted(some)) for key, some in found.items()}
 
     def allows(self, key: Key, by: Relabelling) -> bool:
@@ -86,7 +87,26 @@ class Polynomial:
         if not some:
             return self.blurred.get(_moved_function(key, by)) == ()
         image, sign = _moved_term(key, by)
-        return self.blurred.get(image) == tuple(sorted(sign * x for x in some))
+        return self.blurred.get(image) == (some if key[1] is not None else tuple(sorted(sign * x for x in some)))
+
+    def rows(self, by: Relabelling) -> dict[Key, dict[tuple[tuple[str, int], ...], list[Fraction | float]]]:
+        """After a relabelling, for each blurred key the constants of its terms, those of `+` variables included, with
+        the coefficients that they carry (infinity in hard functions)."""
+        found: dict[Key, dict[tuple[tuple[str, int], ...], list[Fraction | float]]] = {}
+        for key in [*self.terms, *self.hard]:
+            weighted = key in self.terms and key[1] is not None
+            if not weighted and not _named(key[2]):
+                continue
+            image, coefficient = self._image(key, by)
+            rows = found.setdefault(_blurred(image), {})
+            constants = tuple(_constants(image[2]))
+            if coefficient is None or not weighted:
+                rows.setdefault(constants, []).append(np.inf if coefficient is None else coefficient)
+                continue
+            (shape, octets), plus = image[1], image[0][1]
+            for index, weight in np.ndenumerate(np.frombuffer(octets).reshape(shape)):
+                rows.setdefault((*constants, *zip(plus, index, strict=True)), []).append(coefficient * Fraction(weight))
+        return found
 
     @cached_property
     def predicates_of(self) -> Mapping[Key, frozenset[str]]:
@@ -411,7 +431,16 @@ def _blurred(key: Key) -> Key:
 
 def _named(nodes: tuple[Node, ...]) -> bool:
     """Whether constants occur."""
-    return any(_named(n[3]) if n[0] == "exist" else any(isinstance(t, tuple) for t in n[-1]) for n in nodes)
+    return next(_constants(nodes), None) is not None
+
+
+def _constants(nodes: tuple[Node, ...]) -> Iterator[tuple[str, int]]:
+    """The constants, as they occur."""
+    for node in nodes:
+        if node[0] == "exist":
+            yield from _constants(node[3])
+        else:
+            yield from (t for t in node[-1] if isinstance(t, tuple))
 
 
 def _moved_term(key: Key, by: Relabelling) -> tuple[Key, int]:

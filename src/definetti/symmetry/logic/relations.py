@@ -9,7 +9,7 @@ grounded.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -32,19 +32,13 @@ def relations(model: MarkovLogic) -> tuple[Relation, ...]:
 
 def formula_relations(model: MarkovLogic) -> Iterator[Relation]:
     """Formulas alike but for their constants and weights are rows of one relation: constants, `+` values → weights."""
-    yield from shape_relations(model.formulas).values()
-
-
-def shape_relations(formulas: Iterable[WeightedFormula]) -> dict[Any, Relation]:
-    """The same by the formulas' common shape."""
     groups: dict[Any, list[tuple[tuple[Constant, ...], WeightedFormula]]] = defaultdict(list)
-    for formula in formulas:
+    for formula in model.formulas:
         constants, shape = formula_shape(formula)
         if constants or formula.plus:
             groups[shape].append((constants, formula))
-    return {
-        shape: _weights(f"formula {number}", members) for number, (shape, members) in enumerate(groups.items())
-    }
+    for number, members in enumerate(groups.values()):
+        yield _weights(f"formula {number}", members)
 
 
 def formula_shape(formula: WeightedFormula) -> tuple[tuple[Constant, ...], Any]:

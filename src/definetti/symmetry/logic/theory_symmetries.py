@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from itertools import permutations
 from math import prod
@@ -24,13 +25,12 @@ from definetti.constraints.logic.ties import Image
 from definetti.integer_rows import distinct
 from definetti.model.logic.evidence import UNKNOWN, Relation
 from definetti.model.logic.interchangeable import Nodes, class_sizes, mix
-from definetti.model.logic.formulas import parts, rebuild, with_body
+from definetti.model.logic.formulas import parts, rebuild
 from definetti.model.logic.theory import Atom, Formula, MarkovLogic, Not, Predicate
 from definetti.symmetry.bliss import search
 from definetti.symmetry.logic.class_permutations import quotient_graph, quotient_rows, refine
 from definetti.symmetry.logic.constants import ConstantGroup
 from definetti.symmetry.logic.polynomial import Key, Polynomial, Relabelling, polynomial
-from definetti.symmetry.logic.relations import shape_relations
 
 MOST_TRIALS = 4_000  # images of predicates tried in all
 MOST_ELEMENTS = 400  # relabellings for which a renaming is sought one by one
@@ -413,13 +413,12 @@ class _Lift:
         return None
 
     def _pairs(self, moves: Moves, other: Mapping[str, Relation]) -> Iterator[tuple[Relation, Relation]]:
-        """What a renaming has to map from the second onto the first: evidence, and the constants in formulas where a
-        relabelled formula is written like another one (if not, only the check at the end speaks of them)."""
+        """What a renaming has to map from the second onto the first: evidence, and the constants in formulas."""
         yield from ((self.known[name], other[name]) for name in self.known)
-        here = shape_relations(self.model.formulas)
-        there = shape_relations([with_body(f, relabelled(f.body, moves)) for f in self.model.formulas])
-        if here.keys() == there.keys():
-            yield from ((here[shape], there[shape]) for shape in here)
+        here, there = self.form.rows(relabelling({})), self.form.rows(relabelling(moves))
+        codes: dict[tuple[object, ...], int] = {}
+        for key in here.keys() | there.keys():
+            yield _constants_relation(here.get(key, {}), codes), _constants_relation(there.get(key, {}), codes)
 
     def _of_classes(self, image: np.ndarray) -> np.ndarray:
         """A permutation of classes as one of constants, those of a class in order."""
@@ -431,6 +430,15 @@ class _Lift:
                 at = group.nodes.start[sort]
                 renaming[at + group.members(sort, number)] = at + group.members(sort, to)
         return renaming
+
+
+def _constants_relation(
+    rows: Mapping[tuple[tuple[str, int], ...], list[Fraction | float]], codes: dict[tuple[object, ...], int]
+) -> Relation:
+    sorts = tuple(sort for sort, _ in next(iter(rows), ()))
+    tuples = np.array([[c for _, c in row] for row in rows], dtype=np.int32).reshape(len(rows), len(sorts))
+    colour = [codes.setdefault(tuple(sorted(some)), len(codes)) for some in rows.values()]
+    return Relation("constants", sorts, tuples, np.array(colour, dtype=np.int32))
 
 
 def relabelled(formula: Formula, moves: Moves) -> Formula:
