@@ -164,7 +164,7 @@ symmetry = together(
     click.option(
         "--symmetries",
         "kind",
-        type=click.Choice(["auto", "none", "variables", "literals", "renaming"]),
+        type=click.Choice(["auto", "none", "variables", "literals", "theory", "renaming"]),
         default="auto",
         show_default=True,
         help="Which symmetries to look for.",

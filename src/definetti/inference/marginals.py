@@ -68,7 +68,7 @@ def marginals(
         its name where values have names, else by its number from 0 on.
     model : FactorGraph, optional
         The model of the samples.
-    symmetries : {"auto", "none", "variables", "literals", "renaming"}, group or None
+    symmetries : {"auto", "none", "variables", "literals", "theory", "renaming"}, group or None
         What to average over: found, given, or nothing.
     sampler : str or sampler
         "auto", a name, or a value such as `Gibbs(scan="random")`.

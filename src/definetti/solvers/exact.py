@@ -53,7 +53,7 @@ def exact(
         Variables, atoms or formulas over them, as for `marginals`.
     method : {"auto", "lifted", "enumerate", "eliminate", "orbits"}
         The engine; "auto" takes the cheapest that fits.
-    symmetries : {"auto", "none", "variables", "literals", "renaming"}, group or None
+    symmetries : {"auto", "none", "variables", "literals", "theory", "renaming"}, group or None
         What groups the rows of the answer, as for `marginals`: one row for each orbit of variables. None and "none"
         give every variable a row of its own.
     cardinality : mapping, optional
@@ -128,10 +128,11 @@ def _graph_group(model: FactorGraph, wanted: str | Symmetries, time_limit: float
 
 def _logic_group(model: MarkovLogic, wanted: str | Symmetries, time_limit: float) -> RenamingSymmetries:
     """Renamings that may be found without what hard formulas force: the numbers say so themselves."""
-    from definetti.symmetry.logic.renaming import renaming, trivial
+    from definetti.symmetry.logic.renaming import renaming, trivial, with_theory
 
     if isinstance(wanted, str):
-        return trivial(model) if wanted == "none" else renaming(model, time_limit)
+        found = trivial(model) if wanted == "none" else renaming(model, time_limit)
+        return with_theory(found) if wanted == "theory" else found
     return wanted  # type: ignore[return-value]
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     Generators = str | PathLike[str] | PermutationGroup | Sequence[str | Sequence[int] | np.ndarray]
 
-KINDS = ("auto", "literals", "variables", "renaming", "none")
+KINDS = ("auto", "literals", "variables", "theory", "renaming", "none")
 
 
 @overload
@@ -47,9 +47,10 @@ def symmetries(
     ----------
     model : FactorGraph or MarkovLogic
         The model.
-    kind : {"auto", "literals", "variables", "renaming", "none"}
-        What to look for. "auto" means permutations of literals (variable, value) for a factor graph and renamings of
-        constants for Markov logic; "literals" and "variables" ground a Markov logic network.
+    kind : {"auto", "literals", "variables", "theory", "renaming", "none"}
+        What to look for. "auto" means permutations of literals (variable, value) for a factor graph. For Markov logic
+        it means "theory": renamings of constants, and exchanges and negations of predicates. "renaming" leaves
+        predicates alone; "literals" and "variables" ground a Markov logic network.
     generators : str, path, sequence or PermutationGroup, optional
         The group instead: permutations in cycle notation, `(X0 X1)(X2 X3)` or `(X0=0 X0=1)`, one in a line; the path
         of a file of them; or arrays of images. Each is checked against the model.
@@ -85,8 +86,8 @@ def symmetries(
     from definetti.model.graph.simplify import simplify
     from definetti.symmetry.graph.group import find, given, none
 
-    if kind == "renaming":
-        raise ModelError("renaming is for Markov logic; a factor graph has symmetries of literals or of variables")
+    if kind in ("renaming", "theory"):
+        raise ModelError(f"{kind} is for Markov logic; a factor graph has symmetries of literals or of variables")
     simple = simplify(cast("FactorGraph", model))
     if generators is not None:
         return given(simple, generators)
@@ -98,11 +99,12 @@ def symmetries(
 def _of_logic(model: Any, kind: str, generators: Any, time_limit: float) -> Any:
     from definetti.constraints.logic.forced_atoms import explain_clashes, with_forced_atoms
 
-    if generators is None and kind in ("auto", "renaming", "none"):
-        from definetti.symmetry.logic.renaming import renaming, trivial
+    if generators is None and kind in ("auto", "theory", "renaming", "none"):
+        from definetti.symmetry.logic.renaming import renaming, trivial, with_theory
 
         more = with_forced_atoms(model)
-        return replace(trivial(more) if kind == "none" else renaming(more, time_limit), source=model)
+        found = trivial(more) if kind == "none" else renaming(more, time_limit)
+        return replace(with_theory(found) if kind in ("auto", "theory") else found, source=model)
     from definetti.model.logic.ground import ground
 
     with explain_clashes(model):

@@ -1,7 +1,8 @@
 """What is certain of a statistic of a Markov logic network, so that a number that never moved is exact and no alarm.
 
-Conditionals that depend on nothing, and values that no update could move (whether the theory forces these, the run
-itself says: `samplers/logic/stuck.py`). Orbits that hold whole `!` blocks: exactly one atom of each is true.
+Orbits that hold each atom with its negation: a half. Conditionals that depend on nothing, and values that no update
+could move (whether the theory forces these, the run itself says: `samplers/logic/stuck.py`). Orbits that hold whole `!`
+blocks: exactly one atom of each is true.
 Beyond that a solver is asked about statistics that were the same in all draws: whether the hard formulas allow
 another number of true atoms, or the other answer to a query.
 """
@@ -47,6 +48,8 @@ class Certain:
             certain = np.where(np.abs(g - np.round(g)) < 1e-12, np.round(g), np.nan)
             isolated = list(self.group.numbers.isolated)
             certain[isolated] = g[isolated]
+        mirror = self.group.mirror
+        certain[np.flatnonzero(mirror == np.arange(len(mirror)))] = 0.5
         still = (draws.f == draws.f[:1, :1]).all(axis=(0, 1))
         for k in np.flatnonzero(still & np.isnan(certain)).tolist():
             if self._holds(k, float(draws.f[0, 0, k])):
@@ -93,12 +96,12 @@ class Certain:
         if count in (0, size):  # one atom speaks for its orbit
             assert self._solver is not None
             return not self._solver.possible(name, constants, count == 0)
-        if size > MOST_COUNTED:
+        if size > MOST_COUNTED or self.group.mirror[k] >= 0:
             return False
-        rows = np.argwhere(self.group.orbit_grid(name) == k)
+        rows = {other: np.argwhere(self.group.orbit_grid(other) == k) for other in self.group.atom_orbits}
         for bound, encode in ((count + 1, CardEnc.atleast), (count - 1, CardEnc.atmost)):
             found = legal(model)
-            literals = [int(i) for i in found.numbering.of(name, rows)]
+            literals = [int(i) for other, some in rows.items() for i in found.numbering.of(other, some)]
             found.solver.append_formula(encode(literals, bound=bound, top_id=found.numbering.count).clauses)
             if decide(found.solver, (), FEW_CONFLICTS) is not False:
                 return False

@@ -24,10 +24,13 @@ from definetti.model.logic.theory import Atom, Constant, Formula
 from definetti.model.marginals import Estimate, Marginals, OrbitRow
 from definetti.readers.logic.queries import parse_queries
 from definetti.samplers.draws import Draws
+from definetti.samplers.logic.known_bits import Turns
 from definetti.samplers.logic.queries import Asked, Query, QueryCells
 from definetti.samplers.protocol import LogicSampler, Plan, Sampling
 from definetti.symmetry.logic.members import AtomMembers
 from definetti.symmetry.logic.renaming import RenamingSymmetries, trivial
+
+MOST_IMAGES = 8  #: of a query under symmetries of the theory: each is compiled
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,9 +44,11 @@ class LogicQuestion:
     counted: tuple[Query, ...]  # formulas with their constants let loose, one per cell of an orbit
     cells: Mapping[str, QueryCells]  # which of `counted` make up a query
     notices: tuple[Notice, ...]
+    turns: Turns = ()  # like `late`
 
     def sampling(self, sampler: LogicSampler, plan: Plan, method: str) -> Sampling:
-        return sampler.logic_sampling(Asked(self.group, self.late, self.counted, tuple(self.cells.values())), plan)
+        asked = Asked(self.group, self.late, self.counted, tuple(self.cells.values()), self.turns)
+        return sampler.logic_sampling(asked, plan)
 
     def conclude(self, draws: Draws, method: str, run: Mapping[str, Any], interrupted: bool) -> Marginals:
         if draws.g is None and ESTIMATORS[method].conditionals:
@@ -88,9 +93,11 @@ class LogicQuestion:
 
 
 def tied_orbits(group: RenamingSymmetries, count: int) -> np.ndarray:
-    """int64[count]: one number for the orbits that the values of a `!` block link; every other statistic is by
-    itself."""
+    """int64[count]: one number for the orbits that the values of a `!` block link, and for mirror images; every other
+    statistic is by itself."""
     tied = np.arange(count)
+    mirror = group.mirror
+    tied[: len(mirror)] = np.where(mirror >= 0, np.minimum(mirror, tied[: len(mirror)]), tied[: len(mirror)])
     for numbers in block_orbits(group):
         linked = tied[numbers]
         tied[np.isin(tied, linked)] = linked.min()
@@ -109,16 +116,18 @@ def logic_question(
     for text, formula in queries.items():
         if isinstance(formula, Atom) and formula.predicate in used.atom_orbits:
             continue
-        constants = _constants(formula)
-        orbit = used.tuple_orbit(constants, atoms=[(a.predicate, _numbers(a)) for a in atoms(formula)])
-        notices += orbit.notices
-        body = replace_constants(formula, {Constant(s, i): f"c{k}" for k, (s, i) in enumerate(constants)})
-        first = len(counted)
-        for cell in orbit.cells:
-            members = {f"c{k}": mask for k, mask in orbit.members(cell).items()}
-            counted.append(Query(body, {f"c{k}": s for k, (s, _) in enumerate(constants)}, members))
-        cells[text] = QueryCells(tuple(range(first, len(counted))), orbit.size)
-    return LogicQuestion(used, group.late, queries, tuple(counted), cells, tuple(notices))
+        first, size = len(counted), 0
+        for image in [formula] if used.theory is None else used.theory.images(formula, MOST_IMAGES):
+            constants = _constants(image)
+            orbit = used.tuple_orbit(constants, atoms=[(a.predicate, _numbers(a)) for a in atoms(image)])
+            notices += orbit.notices
+            body = replace_constants(image, {Constant(s, i): f"c{k}" for k, (s, i) in enumerate(constants)})
+            for cell in orbit.cells:
+                members = {f"c{k}": mask for k, mask in orbit.members(cell).items()}
+                counted.append(Query(body, {f"c{k}": s for k, (s, _) in enumerate(constants)}, members))
+            size += orbit.size
+        cells[text] = QueryCells(tuple(range(first, len(counted))), size)
+    return LogicQuestion(used, group.late, queries, tuple(counted), cells, tuple(notices), group.turns)
 
 
 def _numbers(atom: Atom) -> list[int]:

@@ -97,7 +97,8 @@ OWN, SCAN = np.int64(0), np.int64(4)  # where the chain's own stream and the sca
 # clock: where the chain stands
 SWEEP, ENTRY, POSITION, PENDING, FAILED, UPDATES, OPEN = 0, 1, 2, 3, 4, 5, 6
 # a row of `entries`: predicate, sites, skip mask (offset or -1), list (offset or -1), values of a block, rank, then
-# (argument, sort, size) for each axis of the sites
+# (argument, sort, size) for each axis of the sites; the last three columns are its turn in a sweep (rows with one turn
+# are the same sites with their axes in another order), the set of turns that are shuffled (or -1), and half a square
 PREDICATE, SITES, SKIP, LISTED, VALUES, RANK, AXES = 0, 1, 2, 3, 4, 5, 6
 # a row of `folds`: offset of the lookup, rank, pairs, then (offset of the class array, classes) by argument, the pairs,
 # for blocks the (argument, size) of the exclusive arguments after their number, for tied classes the (predicate, sign,
@@ -137,6 +138,41 @@ def begin_sweep(scan, clock, streams, scratch, order, sorts, entries):
         for e in range(entries.shape[0]):
             if cell(entries, e, LISTED) >= 0:
                 shuffle(streams, scratch, order, cell(entries, e, LISTED), cell(entries, e, SITES))
+        take_turns(streams, scratch, order, entries, order.shape[0] - entries.shape[0])
+
+
+@helper
+def take_turns(streams, scratch, order, entries, start):
+    """The entries of the sweep in order, at the end of `order` (-1: none): for each turn one of its entries at random,
+    then those of a set exchanged with an earlier one of the set, or with itself. Without choices it stays as it is."""
+    turn, total, width = entries.shape[1] - 3, entries.shape[0], entries.shape[1]
+    choices = False
+    for e in range(total):
+        choices |= cell(entries, e, turn) != e or cell(entries, e, width - 2) >= 0
+    for t in range(total if choices else 0):
+        found = 0
+        for e in range(total):
+            if cell(entries, e, turn) == t:
+                found += 1
+                if found == 1 or pick(streams, scratch, found) == 0:
+                    order[start + t] = e
+        if found == 0:
+            order[start + t] = -1
+            continue
+        group, found, chosen = cell(entries, order[start + t], width - 2), 1, t
+        for s in range(t if group >= 0 else 0):
+            if cell(entries, order[start + s], width - 2) == group:
+                found += 1
+                if pick(streams, scratch, found) == 0:
+                    chosen = s
+        order[start + t], order[start + chosen] = order[start + chosen], order[start + t]
+
+
+@helper
+def pick(streams, scratch, n):
+    """A uniform choice among n."""
+    uniforms(streams, SCAN, scratch, I(1))
+    return I(scratch[0] * n)
 
 
 @helper
@@ -191,8 +227,8 @@ def decode(entries, e, coords, flat, i):
 def fill(entries, words, sorts, order, coords, clock, streams, scratch, room, longest, free, every):
     """The next chunk of a sweep over all sites: (how many, of which entry); 0 sites mean that the sweep is over."""
     while clock[ENTRY] < entries.shape[0]:
-        e, position = clock[ENTRY], clock[POSITION]
-        if position >= cell(entries, e, SITES):
+        e, position = peek(order, order.shape[0] - entries.shape[0] + clock[ENTRY]), clock[POSITION]
+        if e < 0 or position >= cell(entries, e, SITES):
             clock[ENTRY] += 1
             clock[POSITION] = 0
             continue

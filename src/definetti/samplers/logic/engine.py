@@ -37,9 +37,9 @@ from definetti.samplers.logic.data import (
     put_orbits,
     put_tables,
 )
-from definetti.samplers.logic.known_bits import Known, Schedule, home_words, known_of, schedule_of, words_of
+from definetti.samplers.logic.known_bits import Known, Schedule, Turns, home_words, known_of, schedule_of, words_of
 from definetti.samplers.logic.queries import Query, confined, observed_of
-from definetti.samplers.logic.tied_sites import Tied, apart, with_ties
+from definetti.samplers.logic.tied_sites import Tied, apart, with_tied_turns, with_ties
 
 Scan = Literal["symmetric", "random", "fixed"]
 SCANS: tuple[Scan, ...] = ("symmetric", "random", "fixed")
@@ -128,12 +128,14 @@ def compile_model(
     queries: Sequence[Query] = (),
     scan: Scan = "symmetric",
     late: Mapping[str, np.ndarray] | None = None,
+    turns: Turns = (),
     source: MarkovLogic | None = None,
 ) -> Relational:
     """Writes and loads the kernel of a model and lays out its data; sizes are estimated before anything is taken.
 
-    Sites marked in `late` (boolean tensors over a predicate's sites) are drawn after all others. Errors speak of the
-    `source`, from which the model was made.
+    Sites marked in `late` (boolean tensors over a predicate's sites) are drawn after all others. Predicates of one set
+    of `turns` change places at random in the symmetric scan. Errors speak of the `source`, from which the model was
+    made.
     """
     began = perf_counter()
     if scan not in SCANS:
@@ -154,7 +156,8 @@ def compile_model(
     members = {image.predicate for images in tied.values() for image in images}
     late = {name: mask for name, mask in (late or {}).items() if name not in members}
     width = max((len(s.sorts) for s in theory.signatures), default=0)
-    schedule = schedule_of(model, known, tuple(model.predicates), late, width, repeated)
+    turns = with_tied_turns(turns, tied) if scan == "symmetric" else ()
+    schedule = schedule_of(model, known, tuple(model.predicates), late, width, repeated, turns)
     data, orbit_count = lay_out(model, orbits, theory, written, instances, observations, schedule, scan)
     kernel = load_kernel(module_text(written))
     made = Relational(
@@ -201,7 +204,7 @@ def lay_out(
         lookup=frozen(lookup, np.int32),
         scan=SCANS.index(scan),
         free_sites=schedule.free,
-        all_sites=int(entries[:, 1].sum()),
+        all_sites=int(entries[np.unique(entries[:, -3], return_index=True)[1], 1].sum()),
     )
     return data, orbit_count
 

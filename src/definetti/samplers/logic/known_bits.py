@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import permutations
 from math import prod
 
 import numpy as np
@@ -15,6 +16,7 @@ from definetti.errors import ModelError
 from definetti.model.logic.evidence import UNKNOWN
 from definetti.model.logic.theory import MarkovLogic, Predicate
 
+Turns = Sequence[tuple[frozenset[str], bool]]
 #: A predicate with fewer free sites than this part of all is visited by a shuffled list instead of a raster.
 FEW = 8
 
@@ -136,16 +138,21 @@ def entry_of(
     free: int,
     masks: _Masks,
     repeats: np.ndarray | None = None,
+    axes: Sequence[int] | None = None,
 ) -> list[int]:
     """A row of the schedule: a raster with a mask of sites to skip, or a list of sites where few are free.
 
     `repeats` marks atoms that are tied to an earlier one of the same predicate: the raster of a symmetric relation goes
-    over half its square in the order of the sweep; other such predicates go by a list.
+    over half its square in the order of the sweep; other such predicates go by a list. `axes`: the order of the axes of
+    a raster, the last one innermost, if it is not that of the arguments.
     """
     sort_number = {name: s for s, name in enumerate(model.sorts)}
     shape = model.shape(predicate.name)
     sites = [j for j in range(len(shape)) if j not in predicate.exclusive]
     box = tuple(shape[j] for j in sites)
+    if axes is not None:
+        skip = None if skip is None else pack(np.ascontiguousarray(unpack(skip, box).transpose(axes)))
+        sites, box = [sites[k] for k in axes], tuple(box[k] for k in axes)
     total = int(np.prod(box, dtype=np.int64))
     row = [p, total, -1, -1, int(np.prod([shape[j] for j in predicate.exclusive])), len(box)]
     if repeats is not None and (len(box) != 2 or free * FEW <= total):
@@ -170,17 +177,24 @@ def schedule_of(
     late: Mapping[str, np.ndarray],
     width: int,
     repeats: Mapping[str, np.ndarray] | None = None,
+    turns: Turns = (),
 ) -> Schedule:
-    """Predicates in the given order; sites marked in `late` come in a second round, after all others."""
+    """Predicates in the given order; sites marked in `late` come in a second round, after all others.
+
+    `turns`: sets of predicates that change places at random in the first round, and whether with the axes of their
+    rasters in random order (a list is shuffled, and half a square has no first axis).
+    """
     repeats = repeats or {}
+    shuffled = {name: k for k, (names, _) in enumerate(turns) for name in names}
     numbers = {name: p for p, name in enumerate(model.predicates)}
     if sorted(order) != sorted(numbers):
         raise ModelError(f"an order of predicates must name each of {', '.join(numbers)} once; got {', '.join(order)}")
-    rows: list[list[int]] = []
+    rows: list[tuple[list[int], tuple[int, int, bool]]] = []
     masks, barred = _Masks([], []), {}
     for name, here in known.items():
         if model.predicates[name].exclusive and here.mask is not None:
             barred[numbers[name]] = masks.put(masks.skips, here.mask)
+    turn = 0
     for second in (False, True):
         for name in order:
             free, skip = known[name].free, known[name].skip
@@ -189,13 +203,20 @@ def schedule_of(
                 skip = apart if skip is None else skip | apart
                 free = np.asarray(late[name]).size - int(np.bitwise_count(skip).sum())
             if free and (name in late or not second):
-                again = repeats.get(name)
-                rows.append(entry_of(model, numbers[name], model.predicates[name], skip, free, masks, again))
-    entries = np.zeros((len(rows), 7 + 3 * width), dtype=np.int64)
-    names = list(model.predicates)
-    for entry, row in zip(entries, rows, strict=True):
+                p, again, predicate = numbers[name], repeats.get(name), model.predicates[name]
+                row = entry_of(model, p, predicate, skip, free, masks, again)
+                place = -1 if second else shuffled.get(name, -1)
+                half = again is not None and row[3] < 0
+                rows.append((row, (turn, place, half)))
+                if place >= 0 and turns[place][1] and row[3] < 0 and not half:
+                    for axes in list(permutations(range(row[5])))[1:]:
+                        other = entry_of(model, p, predicate, skip, free, masks, axes=axes)
+                        rows.append((other, (turn, place, half)))
+                turn += 1
+    entries = np.zeros((len(rows), 9 + 3 * width), dtype=np.int64)
+    for entry, (row, last) in zip(entries, rows, strict=True):
         entry[: len(row)] = row
-        entry[-1] = names[row[0]] in repeats and row[3] < 0
+        entry[-3:] = last
     skips = np.concatenate([np.zeros(0, np.uint64), *masks.skips])
     listed = np.concatenate([np.zeros(0, np.int64), *masks.lists])
     return Schedule(entries, skips, listed, barred, sum(k.free for k in known.values()))

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from definetti.samplers.draws import Batch
+from definetti.samplers.logic.mirrored import Means, with_mirror_images
 from definetti.samplers.logic.queries import Asked, satisfied
 from definetti.samplers.protocol import Plan, State
 from definetti.samplers.run import Map, Run
@@ -74,7 +75,8 @@ class LiftedSampling(Run):
             orbit = self.group.orbit_numbers(name, np.argwhere(state[name]))
             counts += np.bincount(orbit[orbit >= 0], minlength=len(counts))
         seen = [satisfied(query, lambda atom, at: state[atom.predicate][at]) for query in self.asked.counted]
-        return np.append(counts / self.group.sizes, self.asked.joint(np.array(seen, dtype=float)))
+        means = with_mirror_images(Means(counts / self.group.sizes), self.group.mirror, self.group.sizes)
+        return np.append(means.f, self.asked.joint(np.array(seen, dtype=float)))
 
     def _harvest(self, length: int) -> Batch:
         f, square = self._sums / length

@@ -20,6 +20,7 @@ from definetti.model.logic.ground import ground
 from definetti.model.logic.theory import Atom, MarkovLogic
 from definetti.samplers.draws import Batch
 from definetti.samplers.kernels.rng import seed_words
+from definetti.samplers.logic.mirrored import Means, with_mirror_images
 from definetti.samplers.logic.queries import Asked, satisfied
 from definetti.samplers.mcsat import Graph, State, doubts, graph_of, state_of
 from definetti.samplers.protocol import Plan, prefixed
@@ -95,6 +96,7 @@ class MCSatSampling(Run):
     def _harvest(self, length: int) -> Batch:
         means = np.stack([s.sums[1, 1:] for s in self._chains]) / (self.group.sizes * length)
         squares = np.stack([s.sums[2, 1:] for s in self._chains]) / (self.group.sizes.astype(float) ** 2 * length)
+        means, _, squares = with_mirror_images(Means(means, None, squares), self.group.mirror, self.group.sizes)
         joint = self.asked.joint(self._joint[0] / length)
         joint_square = self.asked.joint(np.sqrt(self._joint[1] / length)) ** 2  # at most
         self._clear()

@@ -30,6 +30,8 @@ from definetti.model.logic.theory import (
     WeightedFormula,
 )
 from definetti.samplers.codegen.shapes import Instances, Shape, shape_of
+from definetti.samplers.logic.known_bits import Turns
+from definetti.samplers.logic.mirrored import indicator_counts
 
 if TYPE_CHECKING:
     from definetti.symmetry.logic.renaming import RenamingSymmetries
@@ -62,11 +64,13 @@ class Asked:
     late: Callable[[], Mapping[str, np.ndarray]]  # atoms to be drawn after the others: tensors as large as the model
     counted: tuple[Query, ...]  # formulas with their constants let loose, one per cell of an orbit
     cells: tuple[QueryCells, ...]  # which of `counted` make up each formula that is asked for
+    turns: Turns = ()  # predicates that change places in a sweep, as the group asks for that the question is about
 
     @property
     def sizes(self) -> np.ndarray:
         """int64[K]: how many indicators each statistic is the mean of."""
-        return np.concatenate([self.group.sizes, [q.size for q in self.cells]]).astype(np.int64)
+        orbits = indicator_counts(self.group.mirror, self.group.sizes)
+        return np.concatenate([orbits, [q.size for q in self.cells]]).astype(np.int64)
 
     def joint(self, seen: np.ndarray) -> np.ndarray:
         """float64[…, formulas] from counts […, counted]: the means over the orbits of the formulas."""

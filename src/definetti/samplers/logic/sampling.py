@@ -30,6 +30,7 @@ from definetti.samplers.logic.engine import (
     violations,
 )
 from definetti.samplers.logic.known_bits import words_of
+from definetti.samplers.logic.mirrored import Means, with_mirror_images
 from definetti.samplers.logic.queries import Asked
 from definetti.samplers.logic.starts import clear_live, first_states
 from definetti.samplers.logic.state import clear_sums, home_offset
@@ -53,6 +54,7 @@ def relational_sampling(asked: Asked, scan: str, plan: Plan) -> RelationalSampli
         queries=asked.counted,
         scan=cast(Scan, scan),
         late=asked.late(),
+        turns=asked.turns,
         source=group.source,
     )
     return RelationalSampling(relational, asked, plan)
@@ -159,6 +161,7 @@ class RelationalSampling(Run):
         square = chain.sum_g[2, 1:] / (self.group.sizes.astype(float) ** 2 * length)
         if self._random:
             square = np.maximum(square, f**2)
+        f, g, square = with_mirror_images(Means(f, g, square), self.group.mirror, self.group.sizes)
         joint = self.asked.joint(chain.seen[1] / length)
         joint_square = self.asked.joint(np.sqrt(chain.seen[2] / length)) ** 2  # at most
         return np.append(f, joint), np.append(g, np.full(len(joint), np.nan)), np.append(square, joint_square)
@@ -182,7 +185,7 @@ class RelationalSampling(Run):
                 tuples = np.stack(np.unravel_index(true, shape), 1) if shape else np.zeros((len(true), 0), np.int64)
                 orbit = self.group.orbit_numbers(name, tuples)
                 counts += np.bincount(orbit[orbit >= 0], minlength=len(counts))
-        return counts / self.group.sizes
+        return with_mirror_images(Means(counts / self.group.sizes), self.group.mirror, self.group.sizes).f
 
     # --- saving ------------------------------------------------------------------------------------------------------
 

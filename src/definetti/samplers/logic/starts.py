@@ -123,8 +123,10 @@ def last(r: Relational, attempt: Wish | bool | None) -> Data | None:
     if not isinstance(attempt, tuple):
         return None
     p = list(r.model.predicates).index(attempt[0])
-    order = np.argsort(r.data.entries[:, 0] == p, kind="stable")
-    return r.data._replace(entries=np.ascontiguousarray(r.data.entries[order]))
+    entries = r.data.entries[np.argsort(r.data.entries[:, 0] == p, kind="stable")]
+    _, first, turn = np.unique(entries[:, -3], return_index=True, return_inverse=True)
+    entries[:, -3], entries[:, -2] = np.argsort(np.argsort(first))[turn.ravel()], -1  # in this order, whatever the sets
+    return r.data._replace(entries=np.ascontiguousarray(entries))
 
 
 def put(r: Relational, chain: Chain, words: Mapping[str, np.ndarray]) -> None:

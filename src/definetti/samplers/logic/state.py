@@ -16,14 +16,16 @@ PENDING, FAILED = 3, 4  # places of the clock
 def blank_chain(data: Data, listed: np.ndarray, words: int, orbits: int, queries: int) -> Chain:
     """A chain whose atoms are all false and whose streams are not seeded."""
     values = int(data.entries[:, 4].max(initial=1))
-    width = max((data.entries.shape[1] - 6) // 3, 1)
+    width = max((data.entries.shape[1] - 9) // 3, 1)
+    turns = np.full(len(data.entries), -1)
+    turns[data.entries[::-1, -3]] = np.arange(len(turns))[::-1]  # the first entry of each turn
     clock = np.zeros(8, dtype=np.int64)
     clock[PENDING] = clock[FAILED] = -1
     return Chain(
         bits=np.zeros(words, np.uint64),
         clock=clock,
         streams=np.zeros(8, np.uint64),
-        order=np.concatenate([np.zeros(0, np.int64), *(np.arange(n) for n in data.sorts[:, 1]), listed]),
+        order=np.concatenate([np.zeros(0, np.int64), *(np.arange(n) for n in data.sorts[:, 1]), listed, turns]),
         coords=np.zeros((width, CHUNK), np.int64),
         uniform=np.zeros(CHUNK),
         value=np.zeros(CHUNK, np.int64),

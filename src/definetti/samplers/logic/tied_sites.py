@@ -11,7 +11,7 @@ import numpy as np
 
 from definetti.constraints.logic.ties import Image, Tied
 from definetti.model.logic.theory import MarkovLogic
-from definetti.samplers.logic.known_bits import Known, pack, unpack
+from definetti.samplers.logic.known_bits import Known, Turns, pack, unpack
 
 
 def repeats(model: MarkovLogic, name: str, images: tuple[Image, ...]) -> np.ndarray | None:
@@ -43,6 +43,20 @@ def with_ties(
             found[name] = replace(known[name], free=int((~barred).sum()))
             again[name] = repeated
     return found, again
+
+
+def with_tied_turns(turns: Turns, classes: Tied) -> Turns:
+    """Sets of predicates that change places, joined where classes of tied atoms lead from one to another: a symmetry
+    may map the site of a class to an atom that does not lead."""
+    found = [(set(names), turned) for names, turned in turns]
+    for name, images in classes.items():
+        members = {name, *(image.predicate for image in images)}
+        met = [part for part in found if part[0] & members]
+        if met:
+            turned = any(part[1] for part in met) or any(i.places != tuple(sorted(i.places)) for i in images)
+            found = [part for part in found if part not in met]
+            found.append((members.union(*(part[0] for part in met)), turned))
+    return tuple((frozenset(names), turned) for names, turned in found)
 
 
 def apart(model: MarkovLogic, known: Mapping[str, Known], name: str) -> tuple[tuple[int, int], ...]:

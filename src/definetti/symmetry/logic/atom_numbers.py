@@ -37,6 +37,7 @@ class AtomNumbers:
     deferred: Mapping[str, np.ndarray]  # bool, indexed like `lookup`: pendant and isolated atoms
     sizes: np.ndarray  # int64, by orbit
     isolated: range = range(0)  # the orbits of isolated atoms: their conditionals depend on nothing
+    mirror: np.ndarray | None = None  # int64, by orbit: the orbit of the negated atoms, or -1; None: there are none
 
 
 @dataclass(frozen=True, eq=False)

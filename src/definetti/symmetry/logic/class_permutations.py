@@ -41,11 +41,15 @@ def as_group(count: int, generators: Sequence[np.ndarray]) -> groups.Permutation
 
 
 @dataclass(frozen=True, eq=False)
-class _Rows:
+class Rows:
     """The cells of one relation: classes as quotient nodes, and a label of relation, pattern and colour."""
 
     nodes: np.ndarray  # int64[m, arity]
     label: np.ndarray  # int64[m]
+
+    def shifted(self, by: int) -> Rows:
+        """The same rows of a copy of the classes, numbered from `by` on."""
+        return Rows(self.nodes + by, self.label)
 
 
 def quotient(nodes: Nodes, relations: Sequence[Relation], classes: np.ndarray, time_limit: float) -> Quotient:
@@ -53,13 +57,13 @@ def quotient(nodes: Nodes, relations: Sequence[Relation], classes: np.ndarray, t
     ends = np.cumsum([0, *(len(k) for k in sizes.values())])
     start = {sort: int(ends[k]) for k, sort in enumerate(sizes)}
     count = int(ends[-1])
-    rows = [_rows(nodes, relation, classes, start, k) for k, relation in enumerate(relations)]
+    rows = [quotient_rows(nodes, relation, classes, start, k) for k, relation in enumerate(relations)]
     sorts = np.repeat(np.arange(len(sizes)), [len(k) for k in sizes.values()])
     colours = refine(mix(sorts, np.concatenate([np.zeros(0, np.int64), *sizes.values()])), rows)
     tied = np.flatnonzero(np.bincount(colours, minlength=1)[colours] > 1)
     if not len(tied):
         return Quotient(start, count, (), 1)
-    graph_colours, edges = _graph(tied, colours, rows)
+    graph_colours, edges = quotient_graph(tied, colours, rows)
     found = search(edges, graph_colours, time_limit)
     notices = [] if found.complete and found.order is not None else [_stopped(time_limit)]
     generators = [g for small in found.generators if preserves(g := _carried(small, tied, count), rows)]
@@ -87,14 +91,14 @@ def _carried(small: groups.Generator, tied: np.ndarray, count: int) -> np.ndarra
     return generator
 
 
-def _rows(nodes: Nodes, relation: Relation, classes: np.ndarray, start: dict[str, int], number: int) -> _Rows:
+def quotient_rows(nodes: Nodes, relation: Relation, classes: np.ndarray, start: dict[str, int], number: int) -> Rows:
     cells = distinct(cells_of(nodes, relation, classes))[0]
     offsets = np.array([start[s] for s in relation.sorts], dtype=np.int64)
     label = (np.int64(number) << 48) + (cells[:, -2].astype(np.int64) << 32) + cells[:, -1]
-    return _Rows(cells[:, :-2].astype(np.int64) + offsets, label)
+    return Rows(cells[:, :-2].astype(np.int64) + offsets, label)
 
 
-def refine(keys: np.ndarray, rows: Sequence[_Rows]) -> np.ndarray:
+def refine(keys: np.ndarray, rows: Sequence[Rows]) -> np.ndarray:
     """Colour refinement: nodes keep one colour while they see the same rows with the same colours in them."""
     colours = np.unique(keys, return_inverse=True)[1]
     while True:
@@ -109,7 +113,7 @@ def refine(keys: np.ndarray, rows: Sequence[_Rows]) -> np.ndarray:
         colours = finer
 
 
-def preserves(generator: np.ndarray, rows: Sequence[_Rows]) -> bool:
+def preserves(generator: np.ndarray, rows: Sequence[Rows]) -> bool:
     """Whether a permutation of classes maps every relation onto itself, colours included: exact, by sorting."""
     return all(
         np.array_equal(_sorted(part.nodes, part.label), _sorted(generator[part.nodes], part.label)) for part in rows
@@ -124,7 +128,7 @@ def _sorted(nodes: np.ndarray, label: np.ndarray) -> np.ndarray:
 # --- the graph for BLISS -------------------------------------------------------------------------------------
 
 
-def _graph(tied: np.ndarray, colours: np.ndarray, rows: Sequence[_Rows]) -> tuple[np.ndarray, np.ndarray]:
+def quotient_graph(tied: np.ndarray, colours: np.ndarray, rows: Sequence[Rows]) -> tuple[np.ndarray, np.ndarray]:
     """A node per undecided class, and per row that relates several of them a node with a node for each place.
 
     Rows with one undecided class are in its colour already: colours are a fixed point of the refinement.

@@ -8,7 +8,7 @@ the rest: `class_permutations.py`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
 from time import perf_counter
@@ -34,7 +34,9 @@ from definetti.symmetry.logic.constants import (
     tuple_orbit,
 )
 from definetti.symmetry.logic.independent_atoms import IndependentAtoms, independent_atoms
+from definetti.symmetry.logic.joined_orbits import joined, joins
 from definetti.symmetry.logic.relations import relations
+from definetti.symmetry.logic.theory_symmetries import TheoryGroup, theory_group
 from definetti.symmetry.protocol import Orbit
 
 CHUNK = 1 << 16  #: atoms whose orbits are looked up at once when they are listed
@@ -42,7 +44,8 @@ CHUNK = 1 << 16  #: atoms whose orbits are looked up at once when they are liste
 
 @dataclass(frozen=True, eq=False)
 class RenamingSymmetries:
-    """The group of renamings of a Markov logic network's constants; `symmetries` finds it.
+    """The group of renamings of a Markov logic network's constants, and of exchanges and negations of its predicates
+    where the theory has such symmetries; `symmetries` finds it.
 
     Orbits are numbered over all predicates; observed atoms have none (-1).
 
@@ -53,7 +56,9 @@ class RenamingSymmetries:
     source : MarkovLogic or None
         The model as it was given, where that is another one.
     order : int or None
-        The number of renamings; None where the time was up.
+        The number of renamings, times that of relabellings of predicates; None where the time was up.
+    kind : {"theory", "renaming", "none"}
+        "theory" where symmetries of the theory make orbits larger.
     notices : tuple of Notice
         What limits the group.
 
@@ -76,12 +81,15 @@ class RenamingSymmetries:
     time_limit: float = 10.0
     kind: str = "renaming"
     source: MarkovLogic | None = None
+    theory: TheoryGroup | None = None  # what exchanges and negates predicates, beside the renamings
 
     @property
     def order(self) -> int | None:
-        """The exact number of permutations of constants in the group (free permutations of pendant and isolated atoms
-        are not counted); None where the time was up."""
-        return self.constants.order
+        """The exact number of permutations of constants in the group, times the number of relabellings of predicates
+        (free permutations of pendant and isolated atoms are not counted); None where the time was up."""
+        if self.constants.order is None or self.theory is None:
+            return self.constants.order
+        return self.constants.order * self.theory.order
 
     @cached_property
     def order_text(self) -> str:
@@ -90,18 +98,38 @@ class RenamingSymmetries:
 
     @property
     def generator_count(self) -> int:
-        """The swaps of neighbours within classes, and the permutations of whole classes."""
+        """The swaps of neighbours within classes, the permutations of whole classes, and those of the theory."""
         swaps = sum(int((sizes - 1).sum()) for sizes in self.constants.sizes.values())
-        return swaps + len(self.constants.quotient.generators)
+        return swaps + len(self.constants.quotient.generators) + (len(self.theory.generators) if self.theory else 0)
 
     @property
     def generators(self) -> Iterator[groups.Generator]:
-        """Renamings that generate the group, one at a time; constants are numbered by `constants.nodes`."""
-        return map(groups.sparse, node_generators(self.constants))
+        """Permutations that generate the group, one at a time; constants are numbered by `constants.nodes`. With
+        symmetries of the theory predicates have points, too: see `TheoryGroup.starts`."""
+        yield from map(groups.sparse, node_generators(self.constants))
+        if self.theory is not None:
+            yield from self.theory.group.generators
 
     def random_element(self, rng: np.random.Generator) -> np.ndarray:
-        """int64[constants]: a nearly uniform renaming."""
-        return random_renaming(self.constants, rng)
+        """int64[points]: a nearly uniform element, a renaming of constants; predicates, if they are points, follow."""
+        renaming = random_renaming(self.constants, rng)
+        if self.theory is None:
+            return renaming
+        element = groups.random_element(self.theory.group, rng)
+        nodes = len(renaming)
+        return np.concatenate([renaming[element[:nodes]], element[nodes:]])
+
+    @property
+    def mirror(self) -> np.ndarray:
+        """int64[orbits]: the orbit of the negated atoms, which is an orbit's own number where atoms and their negations
+        are exchanged (their probability is a half); -1 without one."""
+        found = self.numbers.mirror
+        return np.full(self.orbit_count, -1) if found is None else found
+
+    @property
+    def turns(self) -> tuple[tuple[frozenset[str], bool], ...]:
+        """Sets of predicates that a sweep visits in random order, and whether in random order of their arguments."""
+        return () if self.theory is None else self.theory.turns
 
     @property
     def atom_orbits(self) -> Mapping[str, AtomOrbits]:
@@ -335,6 +363,22 @@ def renaming(
     numbers = number_atoms(model, Cells(group, fine, model.knowledge.relations, found), most_cells)
     notices = [*group.quotient.notices, *_notices(model, numbers, simplify and found is None)]
     return RenamingSymmetries(model, group, fine, numbers, found, tuple(notices), perf_counter() - start, time_limit)
+
+
+def with_theory(group: RenamingSymmetries) -> RenamingSymmetries:
+    """The group with the symmetries of the theory itself, where these make orbits larger or negate atoms; else as it
+    was."""
+    start = perf_counter()
+    found, notices = theory_group(group.model, group.strict, group.time_limit)
+    group = replace(group, notices=(*group.notices, *notices))
+    moved = [] if found is None else [joins(group.model, group.fine, group.numbers, g) for g in found.generators]
+    if found is None or all(pairs is None or not len(pairs) for pairs in moved):
+        return replace(group, seconds=group.seconds + perf_counter() - start)
+    if any(pairs is None for pairs in moved):
+        found = found.restricted([pairs is not None for pairs in moved])
+    numbers = joined(group.numbers, [pairs for pairs in moved if pairs is not None])
+    seconds = group.seconds + perf_counter() - start
+    return replace(group, numbers=numbers, theory=found, kind="theory", seconds=seconds)
 
 
 def trivial(model: MarkovLogic) -> RenamingSymmetries:
