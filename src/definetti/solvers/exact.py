@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from definetti import show
-from definetti.constraints.graph.contract import Contracted, contract
+from definetti.constraints.graph.contract import contract
 from definetti.constraints.graph.legal_states import explain
 from definetti.constraints.logic.forced_atoms import explain_clashes
 from definetti.errors import ModelError, TooLarge, Unsatisfiable
@@ -17,10 +17,13 @@ from definetti.model.graph.factors import FactorGraph
 from definetti.model.logic.theory import MarkovLogic
 from definetti.model.marginals import Estimate, Marginals, OrbitRow, Variables
 from definetti.model.queries import Query, parse_query
+from definetti.memory import available_memory
 from definetti.solvers.graph.eliminate import MOST_ENTRIES, eliminate
-from definetti.solvers.graph.elimination_order import CURE, Order, has_core, min_fill
-from definetti.solvers.graph.enumerate import MOST_STATES, enumerate_states, enumerated, state_bits
-from definetti.solvers.graph.solution import Solution, open_events
+from definetti.solvers.graph.elimination_order import CURE
+from definetti.solvers.graph.enumerate import enumerate_states, state_bits
+from definetti.solvers.graph.routes import BYTES, routes
+from definetti.solvers.graph.solution import Solution, active_variables
+from definetti.solvers.work import GROUNDING, Budget, TooMuch
 
 if TYPE_CHECKING:
     from definetti.symmetry.graph.group import GraphSymmetries
@@ -29,6 +32,8 @@ if TYPE_CHECKING:
 
 MOST_BITS = 33  #: of states that are enumerated over orbits, if the group is large enough
 MOST_FACTORS = 300_000  #: of a ground model that elimination is tried on
+MOST_TRIED, MOST_STEPS = 50_000, 300_000  #: factors; steps of a search for an order: for an answer nobody asked for
+FEWEST_ENTRIES = 1 << 20  #: that there is always room for
 METHODS = ("auto", "lifted", "enumerate", "eliminate", "orbits")
 
 
@@ -93,14 +98,37 @@ def exact(
         if wanted not in ("auto", "renaming"):
             raise ModelError("with given numbers of true atoms the rows are orbits of renamings; leave symmetries out")
         return _given(model, queries, method, cardinality)
+    return _answer(model, queries, method, wanted, time_limit)
+
+
+def exact_within(
+    model: FactorGraph | MarkovLogic,
+    queries: Sequence[str | Query],
+    symmetries: str | Symmetries | None,
+    time_limit: float,
+    budget: Budget,
+) -> Marginals:
+    """The exact marginals, if they take no more counted work than the budget has; else `TooMuch`, or `TooLarge` where
+    no engine is within reach."""
+    return _answer(model, queries, "auto", _wanted(model, symmetries), time_limit, budget)
+
+
+def _answer(
+    model: FactorGraph | MarkovLogic,
+    queries: Sequence[str | Query],
+    method: str,
+    wanted: str | Symmetries,
+    time_limit: float,
+    budget: Budget | None = None,
+) -> Marginals:
     if isinstance(model, MarkovLogic):
         with explain_clashes(model):
-            return _of_logic(model, queries, method, wanted, time_limit)
+            return _of_logic(model, queries, method, wanted, time_limit, budget)
     if method == "lifted":
         raise ModelError("lifted counting is for Markov logic; a factor graph has no logical variables")
     asked = [q if isinstance(q, Query) else parse_query(q, model) for q in queries]
     try:
-        solution, used = _solve(model, asked, method)
+        solution, used = _solve(model, asked, method, budget)
     except Unsatisfiable:
         raise explain(model) from None  # which factors and evidence clash, as they were given
     return _by_group(model, asked, solution, used, _graph_group(model, wanted, time_limit))
@@ -141,6 +169,7 @@ def _of_logic(
     method: str,
     wanted: str | Symmetries,
     time_limit: float,
+    budget: Budget | None,
 ) -> Marginals:
     from definetti.symmetry.find import require_fit
     from definetti.symmetry.logic.members import by_atoms
@@ -149,18 +178,20 @@ def _of_logic(
     of_ground = given or wanted in ("variables", "literals")
     if of_ground and method == "lifted":
         raise ModelError("lifted counting groups rows by renaming; leave symmetries out, or choose another method")
-    reason = "rows are orbits of the ground model"
+    found, reason = None, "rows are orbits of the ground model"
     if not of_ground:
-        found, reason = _lifted(model, queries, method, lambda: _logic_group(model, wanted, time_limit))
-        if found is not None:
+        found, reason = _lifted(model, queries, method, lambda: _logic_group(model, wanted, time_limit), budget)
+        if isinstance(found, Marginals):
             return found
     try:
-        graph, asked = _ground(model, queries)
+        graph, asked = _ground(model, queries, budget)
         if given:
             require_fit(graph, wanted)
-        solution, used = _solve(graph, asked, method)
+        solution, used = _solve(graph, asked, method, budget)
+    except TooMuch as refusal:
+        raise refusal if found is None or refusal.work < found.work else found from None
     except TooLarge as refusal:
-        raise _refused(model, reason, refusal) from None
+        raise _refused(model, reason, refusal) if found is None else found from None
     if of_ground:
         return by_atoms(model, _by_group(graph, asked, solution, used, _graph_group(graph, wanted, time_limit)))
     group = _logic_group(model, wanted, time_limit)
@@ -207,9 +238,13 @@ def _given(
 
 
 def _lifted(
-    model: MarkovLogic, queries: Sequence[str | Query], method: str, group: Callable[[], RenamingSymmetries]
-) -> tuple[Marginals | None, str]:
-    """The answer by lifted counting, or why there is none."""
+    model: MarkovLogic,
+    queries: Sequence[str | Query],
+    method: str,
+    group: Callable[[], RenamingSymmetries],
+    budget: Budget | None,
+) -> tuple[Marginals | TooMuch | None, str]:
+    """The answer by lifted counting, or why there is none; the work, where that is too much."""
     from definetti.solvers.lifted.marginals import lifted_marginals
     from definetti.solvers.lifted.theory import NotLiftable
 
@@ -218,7 +253,10 @@ def _lifted(
     if any(isinstance(q, Query) for q in queries):
         return None, "queries are about ground variables"
     try:
-        return lifted_marginals(model, [q for q in queries if isinstance(q, str)], group), ""
+        own = Budget() if budget is None else Budget(budget.limit)
+        return lifted_marginals(model, [q for q in queries if isinstance(q, str)], group, own), ""
+    except TooMuch as refusal:
+        return refusal, ""
     except NotLiftable as refusal:
         if method == "lifted":
             raise ModelError(f"this model cannot be counted lifted: {refusal}") from None
@@ -242,7 +280,9 @@ def _state_text(model: MarkovLogic) -> str:
     return f"{show.power_of_two(bits)} states"
 
 
-def _ground(model: MarkovLogic, queries: Sequence[str | Query]) -> tuple[FactorGraph, list[Query]]:
+def _ground(
+    model: MarkovLogic, queries: Sequence[str | Query], budget: Budget | None
+) -> tuple[FactorGraph, list[Query]]:
     """The one place where Markov logic becomes a factor graph for exact solvers."""
     from definetti.model.logic.ground import ground, ground_size
     from definetti.readers.logic.queries import ground_queries
@@ -250,6 +290,8 @@ def _ground(model: MarkovLogic, queries: Sequence[str | Query]) -> tuple[FactorG
     size = ground_size(model)
     if size.factors > MOST_FACTORS:
         raise TooLarge("the ground model", size.factors, MOST_FACTORS, "sample it instead", unit="ground formulas")
+    if budget is not None:
+        budget.charge(GROUNDING * size.factors)
     graph = ground(model)
     asked = [*ground_queries(model, [q for q in queries if isinstance(q, str)])]
     return graph, [*asked, *(q for q in queries if isinstance(q, Query))]
@@ -272,52 +314,54 @@ class AtomRows:
         return cls(row_of, size, free[first])
 
 
-def _solve(model: FactorGraph, queries: Sequence[Query], method: str) -> tuple[Solution, str]:
+def _solve(model: FactorGraph, queries: Sequence[Query], method: str, budget: Budget | None) -> tuple[Solution, str]:
+    """The solution and the engine that found it; with a budget only by what it allows."""
+    if budget is not None:
+        return _within(model, queries, budget)
     if method == "enumerate":
         return enumerate_states(model, queries), method
+    entries = most_entries()
     if method == "eliminate":
-        return eliminate(model, queries), method
+        return eliminate(model, queries, limit=entries), method
     if method == "orbits":
         found = _by_orbits(model, queries)
         if found is None:
             raise ModelError("enumeration over orbits answers queries about single variables only")
         return found, method
-    contracted = contract(model)
-    if not contracted.merged:
-        return _cheaper(contracted.model, queries)
-    solution, used = _cheaper(contracted.core, [contracted.query(query) for query in queries])
-    return replace(solution, literals=_of_model(contracted, solution)), used
-
-
-def _of_model(contracted: Contracted, solution: Solution) -> np.ndarray:
-    """P(x_i = v) is the sum over the values of the core variable that mean it."""
-    core, links, model = contracted.core, contracted.links, contracted.model
-    parts = [
-        np.bincount(links.function(i), weights=solution.marginal(core, int(links.parent[i])), minlength=int(card))
-        for i, card in enumerate(model.cards.tolist())
-    ]
-    return np.concatenate(parts) if parts else np.zeros(0)
-
-
-def _cheaper(simple: FactorGraph, queries: Sequence[Query]) -> tuple[Solution, str]:
-    """By enumeration or elimination of a simplified model."""
-    bits = state_bits(simple, enumerated(simple, open_events(simple, queries)))
-    order = _order(simple)
-    if isinstance(order, Order) and order.total < 2.0 ** min(bits, 1000):
-        return eliminate(simple, queries, order=order), "eliminate"
-    if bits <= np.log2(MOST_STATES) + 1e-9:
-        return enumerate_states(simple, queries), "enumerate"
-    if isinstance(order, Order):
-        return eliminate(simple, queries, order=order), "eliminate"
+    ways, refusal = routes(model, queries, entries)
+    for way in ways:
+        if way.method == "enumerate" or way.bytes <= BYTES * entries:
+            return way.solve(), way.method
+    core = contract(model).core
+    bits = state_bits(core, active_variables(core))
     if bits <= MOST_BITS:  # a group may make them few enough
         try:
-            found = _by_orbits(simple, queries)
+            found = _by_orbits(model, queries)
         except TooLarge:
             found = None
         if found is not None:
             return found, "orbits"
     what = f"the exact answer ({show.power_of_two(bits)} states) by elimination"
-    raise TooLarge(what, order.size, order.limit, order.cure, unit=order.unit, at_least=True)
+    if refusal is None:
+        raise TooLarge(what, min(way.bytes for way in ways), BYTES * entries, CURE, unit="bytes")
+    raise TooLarge(what, refusal.size, refusal.limit, refusal.cure, unit=refusal.unit, at_least=True)
+
+
+def most_entries() -> float:
+    """Table entries that the memory of this process has room for."""
+    return max(FEWEST_ENTRIES, available_memory() // BYTES)
+
+
+def _within(model: FactorGraph, queries: Sequence[Query], budget: Budget) -> tuple[Solution, str]:
+    """By the cheapest way that is known without a long search."""
+    if model.factor_count > MOST_TRIED:
+        raise TooLarge("the model", model.factor_count, MOST_TRIED, CURE, unit="factors")
+    ways, refusal = routes(model, queries, MOST_ENTRIES, MOST_STEPS)
+    if not ways:
+        assert refusal is not None
+        raise refusal
+    budget.charge(ways[0].work)
+    return ways[0].solve(), ways[0].method
 
 
 def _by_orbits(model: FactorGraph, queries: Sequence[Query]) -> Solution | None:
@@ -329,16 +373,6 @@ def _by_orbits(model: FactorGraph, queries: Sequence[Query]) -> Solution | None:
         return None
     group = find(model, "literals")
     return orbit_solution(group)
-
-
-def _order(model: FactorGraph) -> Order | TooLarge:
-    width = int(np.log2(MOST_ENTRIES))
-    if has_core(model, width):  # then some table has more entries than allowed, whatever the order
-        return TooLarge("elimination", 2 ** (width + 1), MOST_ENTRIES, CURE, unit="table entries", at_least=True)
-    try:
-        return min_fill(model, MOST_ENTRIES)
-    except TooLarge as refusal:
-        return refusal
 
 
 # --- from literals to the noun -------------------------------------------------------------------------------
