@@ -11,7 +11,7 @@ import numpy as np
 from definetti import show
 from definetti.constraints.graph.contract import contract
 from definetti.constraints.graph.legal_states import explain
-from definetti.constraints.logic.forced_atoms import explain_clashes
+from definetti.constraints.logic.forced_atoms import explain_clashes, with_forced_atoms
 from definetti.errors import ModelError, TooLarge, Unsatisfiable
 from definetti.model.graph.factors import FactorGraph
 from definetti.model.logic.theory import MarkovLogic
@@ -84,7 +84,7 @@ def exact(
     >>> ring = dft.factor_graph([2] * 5, [([i, (i + 1) % 5], [[1, 2], [2, 1]]) for i in range(5)])
     >>> p = dft.exact(ring, ["X0=1 ^ X1=1"])
     >>> p
-    Marginals(5 variables in 1 orbits, exact by eliminate)
+    Marginals(5 variables in 1 orbits, exact by enumerate)
     >>> round(p["X0=1 ^ X1=1"].probability, 4)
     0.1694
     """
@@ -154,10 +154,15 @@ def _graph_group(model: FactorGraph, wanted: str | Symmetries, time_limit: float
     return find(model, wanted, None, time_limit) if isinstance(wanted, str) else wanted  # type: ignore[return-value]
 
 
-def _logic_group(model: MarkovLogic, wanted: str | Symmetries, time_limit: float) -> RenamingSymmetries:
-    """Renamings that may be found without what hard formulas force: the numbers say so themselves."""
+def _logic_group(
+    model: MarkovLogic, wanted: str | Symmetries, time_limit: float, with_forced: bool
+) -> RenamingSymmetries:
+    """Renamings; without what hard formulas force the numbers themselves say what that is."""
+    from definetti.symmetry.find import symmetries as find
     from definetti.symmetry.logic.renaming import renaming, trivial
 
+    if isinstance(wanted, str) and with_forced:
+        return find(model, wanted, None, time_limit)  # type: ignore[return-value]
     if isinstance(wanted, str):
         return trivial(model) if wanted == "none" else renaming(model, time_limit)
     return wanted  # type: ignore[return-value]
@@ -178,13 +183,18 @@ def _of_logic(
     of_ground = given or wanted in ("variables", "literals")
     if of_ground and method == "lifted":
         raise ModelError("lifted counting groups rows by renaming; leave symmetries out, or choose another method")
+    as_sampled = budget is not None  # forced atoms are told like evidence
+
+    def grouped() -> RenamingSymmetries:
+        return _logic_group(model, wanted, time_limit, as_sampled)
+
     found, reason = None, "rows are orbits of the ground model"
     if not of_ground:
-        found, reason = _lifted(model, queries, method, lambda: _logic_group(model, wanted, time_limit), budget)
+        found, reason = _lifted(model, queries, method, grouped, budget)
         if isinstance(found, Marginals):
             return found
     try:
-        graph, asked = _ground(model, queries, budget)
+        graph, asked = _ground(with_forced_atoms(model) if as_sampled else model, queries, budget)
         if given:
             require_fit(graph, wanted)
         solution, used = _solve(graph, asked, method, budget)
@@ -194,7 +204,7 @@ def _of_logic(
         raise _refused(model, reason, refusal) if found is None else found from None
     if of_ground:
         return by_atoms(model, _by_group(graph, asked, solution, used, _graph_group(graph, wanted, time_limit)))
-    group = _logic_group(model, wanted, time_limit)
+    group = grouped()
     if any(predicate.exclusive for predicate in model.predicates.values()):  # a variable is a block of atoms
         alone = AtomRows.of(np.full(graph.n, -1), graph.free)
         answers = _marginals(graph, asked, solution, used, alone, graph.evidence)
