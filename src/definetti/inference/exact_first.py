@@ -49,6 +49,6 @@ def _told(found: Marginals, model_kind: str, symmetries: Any, seconds: float) ->
     nothing = dict.fromkeys(("estimator", "scan", "chains", "sweeps", "burn_in", "updates", "workers", "seed"))
     kind = getattr(symmetries, "kind", symmetries) or "none"
     kind = {"graph": "literals", "logic": "renaming"}[model_kind] if kind == "auto" else kind
-    run = {"sampler": SAMPLER, "method": found.method, **nothing, "symmetries": kind}
+    run = {"sampler": SAMPLER, "method": found.method, "log_z": found.log_z, **nothing, "symmetries": kind}
     run["seconds"] = {"symmetries": None, "compile": None, "sample": seconds}
     return replace(found, run=run)

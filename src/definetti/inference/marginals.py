@@ -18,7 +18,7 @@ import numpy as np
 from definetti.errors import INTERRUPTED, ModelError, Notice
 from definetti.estimators import choose
 from definetti.inference.exact_first import exact_first
-from definetti.inference.progress import reports
+from definetti.inference.progress import check_progress, reports
 from definetti.inference.question import Question, Request, is_stuck
 from definetti.inference.stopping import MOST_SECONDS, Stopping
 from definetti.model.marginals import Marginals
@@ -128,6 +128,7 @@ def marginals(
     method, scan = choose("auto" if estimator is None else estimator), "symmetric" if scan is None else scan
     wanted = named(sampler, scan)
     _check_length(sweeps, seconds, until)
+    check_progress(progress)
     seed = secrets.randbits(32) if seed is None else seed
     began = time.perf_counter()
     asked: Any = source  # a model of either kind

@@ -262,7 +262,7 @@ class Marginals(Mapping[str, Estimate]):
             "run": dict(self.run),
             "warnings": [{"kind": n.kind, "message": n.message} for n in self.notices],
         }
-        if self.method is not None:
+        if self.method is not None and self.run.get("sampler") is None:  # asked for; by default the run says it
             out |= {"log_z": _finite(self.log_z), "method": self.method}
         if self.interrupted:
             out["interrupted"] = True

@@ -30,8 +30,10 @@ def log_bounds(model: FactorGraph) -> np.ndarray:
             for v in range(card):
                 for w in range(card):
                     if v != w:
-                        np.add.at(most, first + v * card + w, _largest(rows[:, v] - _finite(rows[:, w]))[which.ravel()])
-    return _smallest(most, start, cards)
+                        change = _largest(rows[:, v] - _finite(rows[:, w]))[which.ravel()]
+                        with np.errstate(invalid="ignore"):
+                            np.add.at(most, first + v * card + w, change)
+    return _smallest(np.where(np.isnan(most), -np.inf, most), start, cards)  # what one factor rules out is impossible
 
 
 def _finite(values: np.ndarray) -> np.ndarray:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import product
 from math import inf, prod
+from typing import Any
 
 import numpy as np
 
@@ -68,6 +69,6 @@ def _changes(body: Formula, atom: Atom) -> tuple[int, int]:
         return -1, 1
     found = set()
     for values in product((False, True), repeat=len(others)):
-        truth = dict(zip(others, values, strict=True))
+        truth: dict[Formula, Any] = dict(zip(others, values, strict=True))
         found.add(int(evaluate(body, truth | {atom: True})) - int(evaluate(body, truth | {atom: False})))
     return min(found), max(found)

@@ -72,7 +72,9 @@ class LogicQuestion:
             return []
         count, name = int(self.group.sizes[stuck].sum()), self.group.orbits[int(stuck[0])].representative
         text = f"{count} atoms never moved, {name} among them: at every update one value was next to certain"
-        return [Notice("frozen", f"{text}. Either the model makes them so, or single moves cannot reach the other values")]
+        return [
+            Notice("frozen", f"{text}. Either the model makes them so, or single moves cannot reach the other values")
+        ]
 
     def _estimate(self, draws: Draws, method: str) -> tuple[Estimates, Diagnosis]:
         draws = replace(draws, groups=tied_orbits(self.group, draws.f.shape[2]))

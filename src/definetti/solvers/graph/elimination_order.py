@@ -36,9 +36,7 @@ def min_fill(model: FactorGraph, limit: float, steps: float = math.inf) -> Order
     return min_fill_of((scope[lo:hi] for lo, hi in itertools.pairwise(starts)), model.cards, limit, steps)
 
 
-def min_fill_of(
-    scopes: Iterable[Sequence[int]], cards: np.ndarray, limit: float, steps: float = math.inf
-) -> Order:
+def min_fill_of(scopes: Iterable[Sequence[int]], cards: np.ndarray, limit: float, steps: float = math.inf) -> Order:
     """The same for factors over these variables, of which each has cards[v] values."""
     neighbours = interaction_graph(scopes)
     fill = {v: _fill(neighbours, v) for v in neighbours}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -26,6 +27,7 @@ from definetti.solvers.graph.solution import Event, Solution, open_events
 
 BYTES = 8  #: of an entry
 AT_ONCE = 4  #: arrays as large as the largest table that exist for a moment
+TRIFLE = 0.02  #: of work: below it the way with the smaller tables is taken
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +39,7 @@ class Route:
     queries: tuple[Query, ...]
     work: float
     bytes: float
+    size: float  # table entries, or states
     order: Order | None = None
     contracted: Contracted | None = None  # of which `model` is the core
 
@@ -71,7 +74,7 @@ def routes(
             found.append(_elimination(target, asked, of, entries, steps))
         except TooLarge as reason:
             refusal = refusal or reason
-    return sorted(found, key=lambda route: route.work), refusal
+    return sorted(found, key=lambda route: (max(route.work, TRIFLE), route.size)), refusal
 
 
 Target = tuple[FactorGraph, tuple[Query, ...], Contracted | None]
@@ -80,10 +83,8 @@ Target = tuple[FactorGraph, tuple[Query, ...], Contracted | None]
 def _targets(model: FactorGraph, contracted: Contracted, queries: tuple[Query, ...]) -> list[Target]:
     out: list[Target] = []
     if contracted.merged:
-        try:
+        with suppress(TooLarge):  # a query may have too many tuples in terms of the core
             out.append((contracted.core, tuple(contracted.query(query) for query in queries), contracted))
-        except TooLarge:  # a query has too many tuples in terms of the core
-            pass
     else:
         out.append((contracted.model, queries, None))
     if not out or contracted.merged or len(hard_factors(contracted.model)):
@@ -100,7 +101,7 @@ def _enumeration(model: FactorGraph, queries: tuple[Query, ...], of: Contracted 
     if state_bits(model, variables) > math.log2(MOST_STATES) + 1e-9:
         return []
     states, work_ = enumeration_work(model, variables, events)
-    return [Route("enumerate", model, queries, work_, 2 * BYTES * min(states, 2**20), None, of)]
+    return [Route("enumerate", model, queries, work_, 2 * BYTES * min(states, 2**20), states, None, of)]
 
 
 def enumeration_work(model: FactorGraph, variables: np.ndarray, events: Sequence[Event]) -> tuple[float, float]:
@@ -136,7 +137,7 @@ def _elimination(
             if len(event.rows) > MANY_ROWS:
                 raise
             work_ += len(event.rows) * once / 2
-    return Route("eliminate", model, queries, work_, BYTES * (total + AT_ONCE * largest), order, of)
+    return Route("eliminate", model, queries, work_, BYTES * (total + AT_ONCE * largest), total, order, of)
 
 
 def elimination_work(model: FactorGraph, order: Order) -> float:
