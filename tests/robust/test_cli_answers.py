@@ -165,6 +165,29 @@ def test_exact_as_text(path: str, capfd: pytest.CaptureFixture[str]) -> None:
 # --- marginals ---------------------------------------------------------------------------------------------------
 
 
+def test_marginals_are_exact_where_that_is_cheap(ask: Any, path: str, capfd: pytest.CaptureFixture[str]) -> None:
+    got = ask("marginals", path, "--seed", "7", "--until", "0.01", "--query", "X0", "--query", "X1=1 ^ X2=1")
+    assert set(got) == {"queries", "orbits", "orbit_count", "trusted", "run", "warnings"}
+    assert set(got["run"]) >= RUN_KEYS and set(got["run"]["seconds"]) >= SECONDS_KEYS
+    assert got["run"]["sampler"] == "exact" and got["run"]["method"] in METHODS and got["warnings"] == []
+    answer = got["queries"]["X0"]
+    assert set(answer) == QUERY_KEYS and abs(answer["probability"] - path_marginals()[0]) < 1e-12
+    assert (answer["mcse"], answer["half_width"], answer["rhat"], answer["ess"]) == (0.0, 0.0, None, None)
+    assert run(["marginals", path]) == 0 and "exact by " in capfd.readouterr().out
+    for words in (["--chains", "4"], ["--estimator", "auto"], ["--scan", "symmetric"], ["--burn-in", "3"]):
+        assert ask("marginals", path, *words)["run"]["sampler"] == "gibbs"
+
+
+METHODS = ["eliminate", "enumerate", "orbits"]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_exact_by_method(ask: Any, path: str, method: str) -> None:
+    got = ask("exact", path, "--method", method, "--query", "X0")
+    assert got["method"] == method and abs(got["queries"]["X0"]["probability"] - path_marginals()[0]) < 1e-12
+    assert run(["exact", path, "--method", "lifted"]) == 2
+
+
 def test_marginals(ask: Any, path: str) -> None:
     got = ask("marginals", path, "--sampler", "gibbs", "--seed", "7", "--query", "X0", "--query", "X1")
     assert set(got) == {"queries", "orbits", "orbit_count", "trusted", "run", "warnings"}
