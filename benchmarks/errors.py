@@ -89,7 +89,7 @@ def until(goal: float, repetitions: int) -> list[Row]:
     model, query, exact = people(6), "smokes(P0)", truth(6)["smokes"]
     held, sweeps = [], []
     for seed in range(repetitions):
-        found = dft.marginals(model, [query], until=goal, seed=seed)
+        found = dft.marginals(model, [query], sampler="gibbs", until=goal, seed=seed)
         held.append(abs(found[query].probability - exact) <= goal)
         sweeps.append(found.run["sweeps"] + found.run["burn_in"])
     burn_in = found.run["burn_in"]
@@ -105,14 +105,14 @@ def until(goal: float, repetitions: int) -> list[Row]:
 def until_time(goal: float, repetitions: int) -> list[Row]:
     """The same by the clock, n=50: looking at the errors takes time as well. Runs and an oracle's take turns."""
     model, query, exact = people(50), "smokes(P0)", truth(50)["smokes"]
-    first = [dft.marginals(model, [query], until=goal, seed=seed).run for seed in range(3)]
+    first = [dft.marginals(model, [query], sampler="gibbs", until=goal, seed=seed).run for seed in range(3)]
     middle, burn_in = int(np.median([run["sweeps"] for run in first])), first[0]["burn_in"]
     needed = round(oracle(model, query, exact, goal, [middle // 4, middle], 40))
     took = {"until": [], "oracle": []}
     for seed in range(repetitions):
         for name, told in (("until", {"until": goal}), ("oracle", {"sweeps": needed, "burn_in": burn_in})):
             began = time.perf_counter()
-            run = dft.marginals(model, [query], seed=seed, **told).run
+            run = dft.marginals(model, [query], sampler="gibbs", seed=seed, **told).run
             took[name].append(time.perf_counter() - began - run["seconds"]["symmetries"] - run["seconds"]["compile"])
     ratio = float(np.median(took["until"]) / np.median(took["oracle"]))
     note = f"{repetitions} runs; median {np.median(took['until']):.2f} s, an oracle {np.median(took['oracle']):.2f} s"

@@ -46,7 +46,7 @@ run symmetries examples/smokers-transitive.mln --domain person=1000
 echo "
 Three people, where every state can be enumerated:"
 run exact examples/smokers-transitive.mln --domain person=3 -o "$out/three-exact.json"
-run marginals examples/smokers-transitive.mln --domain person=3 --seed 7 -o "$out/three.json"
+run marginals examples/smokers-transitive.mln --domain person=3 --sampler gibbs --seed 7 -o "$out/three.json"
 run compare "$out/three.json" "$out/three-exact.json"
 echo "
 A hundred people, a million ground clauses, where nothing else than sampling will do:"

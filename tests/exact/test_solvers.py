@@ -214,7 +214,7 @@ def grid(side: int) -> FactorGraph:
 def test_refusals_come_first_and_carry_sizes(cpu_limit) -> None:
     with cpu_limit(4), pytest.raises(TooLarge, match=r"10\^3010 states.*table entries") as caught:
         exact(grid(100))
-    assert caught.value.size > caught.value.limit == elimination.MOST_ENTRIES
+    assert caught.value.size > caught.value.limit >= 2**20  # what the memory has room for
     with pytest.raises(TooLarge, match="33,554,432 states") as caught:
         exact(grid(5), method="enumerate")
     assert caught.value.size == 2**25

@@ -165,8 +165,31 @@ def test_exact_as_text(path: str, capfd: pytest.CaptureFixture[str]) -> None:
 # --- marginals ---------------------------------------------------------------------------------------------------
 
 
+def test_marginals_are_exact_where_that_is_cheap(ask: Any, path: str, capfd: pytest.CaptureFixture[str]) -> None:
+    got = ask("marginals", path, "--seed", "7", "--until", "0.01", "--query", "X0", "--query", "X1=1 ^ X2=1")
+    assert set(got) == {"queries", "orbits", "orbit_count", "trusted", "run", "warnings"}
+    assert set(got["run"]) >= RUN_KEYS and set(got["run"]["seconds"]) >= SECONDS_KEYS
+    assert got["run"]["sampler"] == "exact" and got["run"]["method"] in METHODS and got["warnings"] == []
+    answer = got["queries"]["X0"]
+    assert set(answer) == QUERY_KEYS and abs(answer["probability"] - path_marginals()[0]) < 1e-12
+    assert (answer["mcse"], answer["half_width"], answer["rhat"], answer["ess"]) == (0.0, 0.0, None, None)
+    assert run(["marginals", path]) == 0 and "exact by " in capfd.readouterr().out
+    for words in (["--chains", "4"], ["--estimator", "auto"], ["--scan", "symmetric"], ["--burn-in", "3"]):
+        assert ask("marginals", path, *words)["run"]["sampler"] == "gibbs"
+
+
+METHODS = ["eliminate", "enumerate", "orbits"]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_exact_by_method(ask: Any, path: str, method: str) -> None:
+    got = ask("exact", path, "--method", method, "--query", "X0")
+    assert got["method"] == method and abs(got["queries"]["X0"]["probability"] - path_marginals()[0]) < 1e-12
+    assert run(["exact", path, "--method", "lifted"]) == 2
+
+
 def test_marginals(ask: Any, path: str) -> None:
-    got = ask("marginals", path, "--seed", "7", "--query", "X0", "--query", "X1")
+    got = ask("marginals", path, "--sampler", "gibbs", "--seed", "7", "--query", "X0", "--query", "X1")
     assert set(got) == {"queries", "orbits", "orbit_count", "trusted", "run", "warnings"}
     assert set(got["run"]) >= RUN_KEYS and set(got["run"]["seconds"]) >= SECONDS_KEYS
     assert got["orbit_count"] == len(got["orbits"]) == 2 and got["orbits"][0]["size"] == 2
@@ -232,13 +255,16 @@ def test_a_fresh_seed_is_told_and_repeats_the_run(ask: Any, path: str) -> None:
 
 
 def test_until(ask: Any, path: str) -> None:
-    got = ask("marginals", path, "--until", "0.0005", "--seed", "3")
+    got = ask("marginals", path, "--sampler", "gibbs", "--until", "0.0005", "--seed", "3")
     assert all(1.96 * row["mcse"] <= 0.0005 * 1.001 for row in got["orbits"])
-    assert ask("marginals", path, "--until", "0.02", "--seed", "3")["run"]["updates"] < got["run"]["updates"]
+    assert (
+        ask("marginals", path, "--sampler", "gibbs", "--until", "0.02", "--seed", "3")["run"]["updates"]
+        < got["run"]["updates"]
+    )
 
 
 def test_seconds(ask: Any) -> None:
-    got = ask("marginals", GRID, "--seconds", "0.5", "--seed", "3")
+    got = ask("marginals", GRID, "--sampler", "gibbs", "--seconds", "0.5", "--seed", "3")
     assert got["run"]["seconds"]["sample"] > 0.3 and got["run"]["sweeps"] > 0
 
 
@@ -324,9 +350,9 @@ def test_compare_says_what_it_left_out(ask: Any, path: str, tmp_path: Path, capf
 
 
 def test_until_shows_the_half_width_it_reached(ask: Any, path: str, capfd: pytest.CaptureFixture[str]) -> None:
-    got = ask("marginals", path, "--until", "0.01", "--seed", "3")
+    got = ask("marginals", path, "--sampler", "gibbs", "--until", "0.01", "--seed", "3")
     assert got["run"]["until"] == 0.01 and 0 < got["run"]["half_width"] <= 0.01
-    assert run(["marginals", path, "--until", "0.01", "--seed", "3"]) == 0
+    assert run(["marginals", path, "--sampler", "gibbs", "--until", "0.01", "--seed", "3"]) == 0
     assert "asked for ±0.01" in capfd.readouterr().out
 
 
@@ -354,7 +380,7 @@ def interrupt(after: float, *words: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="SIGINT")
 def test_interrupted_with_what_there_is() -> None:
-    words = ("marginals", GRID, "--seconds", "300", "--seed", "3", "--json")
+    words = ("marginals", GRID, "--sampler", "gibbs", "--seconds", "300", "--seed", "3", "--json")
     for after in (3, 6, 12, 24):  # until it is past loading and compiling
         done = interrupt(after, *words)
         assert done.returncode == 130 and "Traceback" not in done.stderr
@@ -371,7 +397,7 @@ def test_progress_is_drawn_for_a_terminal_only(quiet: bool) -> None:
     import pty
 
     leader, follower = pty.openpty()
-    words = ["marginals", GRID, "--seconds", "1", "--until", "1e-6", "--seed", "3", "--json"]
+    words = ["marginals", GRID, "--sampler", "gibbs", "--seconds", "1", "--until", "1e-6", "--seed", "3", "--json"]
     words += ["--quiet"] if quiet else []
     environment = {**os.environ, "TERM": "xterm", "COLUMNS": "80"}
     process = subprocess.Popen(

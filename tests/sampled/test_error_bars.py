@@ -244,17 +244,17 @@ def test_the_gain_is_what_two_runs_show() -> None:
 
 def test_until_stops_at_the_half_width(tmp_path: Path) -> None:
     model = people(tmp_path, 1.4, 4.6, 1.1)
-    found = dft.marginals(model, ["smokes(A)"], until=1e-3, seed=1)
+    found = dft.marginals(model, ["smokes(A)"], sampler="gibbs", until=1e-3, seed=1)
     e = found["smokes(A)"]
     assert e.half_width <= 1e-3 and abs(e.probability - EXACT["smokes"]) < 2 * 1e-3 and found.trusted
-    longer = dft.marginals(model, ["smokes(A)"], until=3e-5, seed=1)
+    longer = dft.marginals(model, ["smokes(A)"], sampler="gibbs", until=3e-5, seed=1)
     assert longer.run["sweeps"] > found.run["sweeps"] and longer["smokes(A)"].half_width <= 3e-5
 
 
 def test_until_gives_up_when_the_time_is_over(tmp_path: Path, cpu_limit) -> None:
     model = people(tmp_path, -1.0, 0.0, 1.5)
     with cpu_limit(10):
-        found = dft.marginals(model, until=1e-6, seconds=0.3, seed=1)
+        found = dft.marginals(model, sampler="gibbs", until=1e-6, seconds=0.3, seed=1)
     assert {n.kind for n in found.notices} >= {"time-limit"}
 
 

@@ -11,6 +11,8 @@ from definetti import show
 from definetti.cli.options import Source, answers, prints, reads_model
 from definetti.cli.output import answer, complete
 
+METHODS = ("auto", "lifted", "eliminate", "enumerate", "orbits")
+
 if TYPE_CHECKING:
     from definetti.model.marginals import Marginals
 
@@ -18,16 +20,26 @@ if TYPE_CHECKING:
 @click.command("exact")
 @reads_model
 @answers
+@click.option(
+    "--method",
+    type=click.Choice(METHODS),
+    default="auto",
+    show_default=True,
+    help="auto: the cheapest that fits; lifted: counting over classes of constants (Markov logic); eliminate: variable "
+    "elimination; enumerate: every state; orbits: one state of each orbit.",
+)
 @prints
-def command(source: Source, queries: tuple[str, ...], output: Path | None, as_json: bool, quiet: bool) -> int:
+def command(
+    source: Source, queries: tuple[str, ...], output: Path | None, method: str, as_json: bool, quiet: bool
+) -> int:
     """Exact marginals and log Z of a small model.
 
-    A model that is too large is refused before memory is taken.
+    A model that needs more memory than is available is refused before it is taken.
     """
     model, read_seconds = source.read()
     from definetti.solvers.exact import exact
 
-    result = complete(exact(model, queries), source.path, source.closed_world, read_seconds)
+    result = complete(exact(model, queries, method=method), source.path, source.closed_world, read_seconds)
     return answer(result, as_json=as_json, output=output, footer=footer)
 
 

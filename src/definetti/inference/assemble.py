@@ -17,13 +17,19 @@ from definetti.samplers.draws import Draws
 MOST_RHAT = 1.05
 FEWEST_ESS = 100.0
 ROUNDING = 1e-14
+PROVEN = 1e-12  # a probability that is at most this far from 0 or 1 in every state is known
 
 
 def judge(
-    estimates: Estimates, draws: Draws, certain: np.ndarray, least_variance: np.ndarray | float = 0.0
+    estimates: Estimates,
+    draws: Draws,
+    certain: np.ndarray,
+    bounds: np.ndarray | float = 0.0,
+    least_variance: np.ndarray | float = 0.0,
 ) -> Diagnosis:
-    """Errors of the estimates. `certain`: what the model alone makes known (see `certain_statistics`), NaN elsewhere;
-    `least_variance`: what it says of their errors beside the draws (see `rare_neighbours`).
+    """Errors of the estimates. `certain`: what the model alone makes known (see `certain_statistics`), NaN elsewhere,
+    and `bounds`: how far off that may be; `least_variance`: what the model says of errors beside the draws (see
+    `rare_neighbours`).
 
     A statistic that never moved is exact only where it is certain. Otherwise it is rare, and its conditionals say how
     rare; or no update could have moved it, and it is frozen; or nothing is known.
@@ -45,9 +51,10 @@ def judge(
     known = exact | (np.abs(estimates.value - certain) < 1e-12)  # a conditional that depends on nothing is the answer
     # conditionals that were the same in all states met: those not met have a probability of about one in the draws
     unmet = ~known & (mcse < ROUNDING)
-    mcse = np.where(known, 0.0, np.where(unmet, 1.0 / (draws.sweeps * draws.chains), mcse))
+    mcse = np.where(known, bounds, np.where(unmet, 1.0 / (draws.sweeps * draws.chains), mcse))
+    rhat = np.where(known & (np.asarray(bounds) > 0), 1.0, found.rhat)  # in no state is it otherwise
     ess = np.where(known | unmet | found.constant, np.nan, found.ess)  # no spread to compare the error with
-    return replace(found, mcse=np.minimum(mcse, 1.0), ess=ess, frozen=frozen)  # of a probability
+    return replace(found, mcse=np.minimum(mcse, 1.0), rhat=rhat, ess=ess, frozen=frozen)  # of a probability
 
 
 def answer(estimates: Estimates, found: Diagnosis, half_width: np.ndarray, columns: np.ndarray) -> dict[str, Any]:

@@ -17,7 +17,8 @@ import numpy as np
 
 from definetti.errors import INTERRUPTED, ModelError, Notice
 from definetti.estimators import choose
-from definetti.inference.progress import reports
+from definetti.inference.exact_first import exact_first
+from definetti.inference.progress import check_progress, reports
 from definetti.inference.question import Question, Request, is_stuck
 from definetti.inference.stopping import MOST_SECONDS, Stopping
 from definetti.model.marginals import Marginals
@@ -43,8 +44,8 @@ def marginals(
     model: FactorGraph | None = None,
     symmetries: str | Symmetries | None = "auto",
     sampler: str | Sampler = "auto",
-    estimator: str = "auto",
-    scan: str = "symmetric",
+    estimator: str | None = None,
+    scan: str | None = None,
     chains: int | None = None,
     sweeps: int | None = None,
     seconds: float | None = None,
@@ -55,7 +56,11 @@ def marginals(
     time_limit: float = 10.0,
     progress: bool | Callable[[Progress], None] | None = None,
 ) -> Marginals:
-    """Marginals of a model by sampling, each sample averaged over its orbit; or of samples drawn elsewhere.
+    """Marginals of a model: exact where that is about a second's work, else by sampling, each sample averaged over its
+    orbit; or of samples drawn elsewhere.
+
+    Naming a sampler, or giving `estimator`, `scan`, `chains`, `sweeps` or `burn_in` (whatever their values), asks for
+    sampling. Whether an exact answer is cheap is decided by a count of operations, alike on every machine.
 
     Parameters
     ----------
@@ -72,10 +77,10 @@ def marginals(
         What to average over: found, given, or nothing.
     sampler : str or sampler
         "auto", a name, or a value such as `Gibbs(scan="random")`.
-    estimator : {"auto", "standard", "orbit", "conditional", "control"}
-        What to make of the draws.
-    scan : {"symmetric", "random", "fixed"}
-        The order of a sweep.
+    estimator : {"auto", "standard", "orbit", "conditional", "control"}, optional
+        What to make of the draws; "auto" where it is left out.
+    scan : {"symmetric", "random", "fixed"}, optional
+        The order of a sweep; "symmetric" where it is left out.
     chains : int, optional
         Independent chains; 64 on factor graphs, 8 on Markov logic.
     sweeps, seconds, until : optional
@@ -118,14 +123,22 @@ def marginals(
     if getattr(source, "kind", None) not in KINDS:
         from definetti.inference.samples import from_samples
 
-        return from_samples(source, queries, model, symmetries, estimator, burn_in or 0, time_limit, seed)
-    method = choose(estimator)
+        return from_samples(source, queries, model, symmetries, estimator or "auto", burn_in or 0, time_limit, seed)
+    asks_to_sample = any(option is not None for option in (estimator, scan, chains, sweeps, burn_in))
+    method, scan = choose("auto" if estimator is None else estimator), "symmetric" if scan is None else scan
     wanted = named(sampler, scan)
     _check_length(sweeps, seconds, until)
+    check_progress(progress)
     seed = secrets.randbits(32) if seed is None else seed
     began = time.perf_counter()
     asked: Any = source  # a model of either kind
     request = Request(check(asked, symmetries), wanted, scan, queries, method, seed, time_limit)
+    said_first: tuple[Notice, ...] = ()
+    if wanted is None and not asks_to_sample:
+        first = exact_first(asked, queries, symmetries, time_limit)
+        if isinstance(first, Marginals):
+            return replace(first, run={**first.run, "world": world(asked)})
+        said_first = () if first is None else (first,)
     ready = _prepare(asked).ready(asked, request)
     if not ready.sampler.warms_up:
         burn_in = 0
@@ -139,7 +152,7 @@ def marginals(
         run = {**head, "world": world(asked), **taken.run}
         run["seconds"] = {"symmetries": prepared, **taken.run["seconds"]}
         result = ready.in_names_of_source(ready.question.conclude(taken.draws, how, run, taken.interrupted))
-        said = (*result.notices, *taken.notices, *_fallen_back(method, how, kernel))
+        said = (*said_first, *result.notices, *taken.notices, *_fallen_back(method, how, kernel))
         return replace(result, notices=said), taken.left
 
     with reports(progress) as report:

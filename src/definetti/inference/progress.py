@@ -16,13 +16,17 @@ if TYPE_CHECKING:
 @contextmanager
 def reports(progress: bool | Callable[[Progress], None] | None) -> Iterator[Callable[[Progress], None] | None]:
     """What a run reports to: nothing, a function of the caller, or (True) a line that is drawn."""
-    if progress is not None and not isinstance(progress, bool) and not callable(progress):
-        raise ModelError(f"progress is True, or a function that takes a dft.Progress; got {progress!r}")
+    check_progress(progress)
     if not isinstance(progress, bool):
         yield progress
         return
     with progress_line(progress) as draw:
         yield draw
+
+
+def check_progress(progress: object) -> None:
+    if progress is not None and not isinstance(progress, bool) and not callable(progress):
+        raise ModelError(f"progress is True, or a function that takes a dft.Progress; got {progress!r}")
 
 
 @contextmanager

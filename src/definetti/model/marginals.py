@@ -64,6 +64,9 @@ class Estimate:
     half_width: Number = None  # of a 95 % interval, by Student's t
     constant: bool | list[bool] = False  # no draw differed from another: R-hat and effective size do not exist
 
+    def __post_init__(self) -> None:
+        _fill_width(self)
+
     @property
     def array(self) -> np.ndarray:
         """float64[values]: the probability of every value, also of a variable with two."""
@@ -121,9 +124,19 @@ class OrbitRow:
     half_width: Number = None
     constant: bool | list[bool] = False
 
+    def __post_init__(self) -> None:
+        _fill_width(self)
+
     def estimate(self) -> Estimate:
         how = self.estimator, self.half_width, self.constant
         return Estimate(self.probability, self.mcse, self.rhat, self.ess, self.size, *how)
+
+
+def _fill_width(answer: Estimate | OrbitRow) -> None:
+    """An answer without error has an interval without width."""
+    exact = all(e == 0.0 for e in answer.mcse) if isinstance(answer.mcse, list) else answer.mcse == 0.0
+    if answer.half_width is None and exact:
+        object.__setattr__(answer, "half_width", answer.mcse)
 
 
 class Members(Protocol):
@@ -249,7 +262,7 @@ class Marginals(Mapping[str, Estimate]):
             "run": dict(self.run),
             "warnings": [{"kind": n.kind, "message": n.message} for n in self.notices],
         }
-        if self.method is not None:
+        if self.method is not None and self.run.get("sampler") is None:  # asked for; by default the run says it
             out |= {"log_z": _finite(self.log_z), "method": self.method}
         if self.interrupted:
             out["interrupted"] = True

@@ -37,6 +37,7 @@ class Columns:
     statistic_of: np.ndarray  # int64[literals]
     singles: int  # statistics of single literals; those of joint events follow
     certain: np.ndarray  # float64[statistics]: what is known beforehand, NaN elsewhere
+    bounds: np.ndarray  # float64[statistics]: how far off that may be
 
     def of(self, model: FactorGraph, variable: int) -> np.ndarray:
         """The statistics of a free variable's values."""

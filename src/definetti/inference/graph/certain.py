@@ -1,4 +1,5 @@
-"""What is known of a statistic without a single draw: hard factors force it, or every state gives it the same value."""
+"""What is known of a statistic without a single draw: hard factors force it, every state gives it the same value, or
+the factors bound it over all states (`field_bounds.py`)."""
 
 from __future__ import annotations
 
@@ -7,15 +8,18 @@ from collections.abc import Sequence
 import numpy as np
 
 from definetti.constraints.graph.arc_consistency import possible_literals
+from definetti.inference.assemble import PROVEN
 from definetti.inference.graph.events import Event
+from definetti.inference.graph.field_bounds import log_bounds
 from definetti.model.graph.factors import FREE, FactorGraph
 from definetti.samplers.graph.lanes import Slots
 
 
 def certain_statistics(
     model: FactorGraph, slots: Slots, of_slot: np.ndarray, statistic_of: np.ndarray, events: Sequence[Event]
-) -> np.ndarray:
-    """float64[singles + events]: the value of each statistic that is known beforehand, NaN elsewhere."""
+) -> tuple[np.ndarray, np.ndarray]:
+    """float64[singles + events]: the value of each statistic that is known beforehand, NaN elsewhere; and how far off
+    that may be."""
     singles = _balanced(slots, of_slot)
     possible = possible_literals(model)
     variable = np.repeat(np.arange(model.n), model.cards)
@@ -25,7 +29,27 @@ def certain_statistics(
     singles[statistic_of[free & alone]] = chance[free & alone]
     singles[statistic_of[free & ~possible]] = 0.0
     singles[statistic_of[free & possible & (ways[variable] == 1)]] = 1.0
-    return np.concatenate([singles, [_event(event, singles, statistic_of) for event in events]])
+    bounds = _bounded(model, singles, statistic_of)
+    joint = [_event(event, singles, bounds, statistic_of) for event in events]
+    return np.append(singles, [value for value, _ in joint]), np.append(bounds, [bound for _, bound in joint])
+
+
+def _bounded(model: FactorGraph, singles: np.ndarray, statistic_of: np.ndarray) -> np.ndarray:
+    """How far off; and in `singles` 0 or 1 for what is nowhere farther from it than `PROVEN`."""
+    bounds = np.zeros(len(singles))
+    share = np.exp(log_bounds(model))
+    variable = model.variable_of
+    first, card = model.literal_start[variable], model.cards[variable]
+    rest = np.zeros(len(share))  # of all other values of the variable
+    for step in range(1, int(model.cards.max(initial=1))):
+        place = first + (np.arange(len(share)) - first + step) % card
+        rest += np.where(step < card, share[place], 0.0)
+    for value, error in ((0.0, share), (1.0, rest)):
+        open_ = (model.evidence[variable] == FREE) & (error < PROVEN)
+        open_[open_] &= np.isnan(singles[statistic_of[open_]])
+        bounds[statistic_of[open_]] = error[open_]
+        singles[statistic_of[open_]] = value
+    return bounds
 
 
 def _alone(model: FactorGraph) -> tuple[np.ndarray, np.ndarray]:
@@ -58,9 +82,10 @@ def _balanced(slots: Slots, of_slot: np.ndarray) -> np.ndarray:
     return np.where(uneven, np.nan, true / np.maximum(size, 1))
 
 
-def _event(event: Event, singles: np.ndarray, statistic_of: np.ndarray) -> float:
+def _event(event: Event, singles: np.ndarray, bounds: np.ndarray, statistic_of: np.ndarray) -> tuple[float, float]:
     """Known where each way to satisfy the query is one literal that is known."""
     if any(members.shape[1] > 1 for members in event.tuples):
-        return float("nan")
-    known = sum(singles[statistic_of[members[0, 0]]] for members in event.tuples)
-    return float(event.certain + event.sign * known)
+        return float("nan"), 0.0
+    statistics = [statistic_of[members[0, 0]] for members in event.tuples]
+    known = sum(singles[k] for k in statistics)
+    return float(event.certain + event.sign * known), float(sum(bounds[k] for k in statistics))

@@ -90,10 +90,12 @@ def lift(untied: Contracted, core: Columns) -> Lift:
         statistic_of=statistic_of,
         singles=len(columns),
         certain=core.certain,
+        bounds=core.bounds,
     )
     flat = np.array([k for key in columns for k in key], dtype=np.int64)
     made = Lift(flat, np.concatenate([[0], np.cumsum(sizes)]), core.singles, shown)
-    return replace(made, shown=replace(shown, certain=made.columns(core.certain)))
+    told = {"certain": made.columns(core.certain), "bounds": made.columns(core.bounds)}
+    return replace(made, shown=replace(shown, **told))
 
 
 # --- groups that were given for the model ----------------------------------------------------------------------------

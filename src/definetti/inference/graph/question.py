@@ -73,10 +73,11 @@ class GraphQuestion:
         estimates = ESTIMATORS[method](draws)
         certain = with_forced(self.columns.certain, self.columns.statistic_of, self.group.model, draws.forced)
         least = least_variance(self.group.model, self.columns.statistic_of, estimates.value, draws)
+        bounds = self.columns.bounds
         if self.lift is not None:
             estimates, draws = self.lift.estimates(estimates), self.lift.draws(draws)
-            certain, least = self.lift.columns(certain), self.lift.columns(least)
-        return estimates, judge(estimates, draws, certain, least), draws
+            certain, bounds, least = (self.lift.columns(column) for column in (certain, bounds, least))
+        return estimates, judge(estimates, draws, certain, bounds, least), draws
 
     def _asked(self) -> np.ndarray:
         """The statistics that the queries, or all rows, are made of."""
@@ -180,13 +181,15 @@ def ask(
     tied = _tied(of_slot, np.repeat(np.arange(len(slots.cards)), slots.cards))
     watch, event_sizes = observer(events, model)
     statistic_of = np.searchsorted(distinct, used.literal_orbit)
+    certain, bounds = certain_statistics(model, slots, of_slot, statistic_of, events)
     columns = Columns(
         row_of=used.row_of,
         row_size=used.row_size,
         row_representative=representative,
         statistic_of=statistic_of,
         singles=len(distinct),
-        certain=certain_statistics(model, slots, of_slot, statistic_of, events),
+        certain=certain,
+        bounds=bounds,
     )
     members = _members(used, statistic_of, sizes, tied, seed)
     statistics = Statistics(of_slot, sizes, watch, event_sizes, tied, members, _variable_orbits(group))

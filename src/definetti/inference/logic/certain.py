@@ -1,10 +1,11 @@
 """What is certain of a statistic of a Markov logic network, so that a number that never moved is exact and no alarm.
 
-Orbits that hold each atom with its negation: a half. Conditionals that depend on nothing, and values that no update
-could move (whether the theory forces these, the run itself says: `samplers/logic/stuck.py`). Orbits that hold whole `!`
-blocks: exactly one atom of each is true.
-Beyond that a solver is asked about statistics that were the same in all draws: whether the hard formulas allow
-another number of true atoms, or the other answer to a query.
+Certain means proven, not seen: a conditional close to 0 or 1 in every draw may be another in states that were not met.
+Orbits that hold each atom with its negation: a half. Conditionals of isolated atoms depend on nothing. Orbits that hold
+whole `!` blocks: exactly one atom of each is true.
+Of statistics that were the same in all draws a solver is asked whether the hard formulas allow another number of true
+atoms, or the other answer to a query; and the local field may be bounded over all states (`field_bounds.py`): then the
+probability is known up to that bound, which is its error.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from definetti.constraints.logic.legal_states import Legal, legal
 from definetti.constraints.sat import FEW_CONFLICTS, decide
 from definetti.diagnose import weighted_mean
 from definetti.errors import TooLarge
+from definetti.inference.assemble import PROVEN
+from definetti.inference.logic.field_bounds import field_bounds
 from definetti.model.logic.text import find_atom
 from definetti.model.logic.theory import Formula, Not, WeightedFormula
 from definetti.samplers.draws import Draws
@@ -37,6 +40,7 @@ class Certain:
     group: RenamingSymmetries
     queries: Sequence[Formula]
     _answers: dict[tuple[int, float], bool] = field(default_factory=dict, repr=False)
+    _bounds: dict[int, tuple[float, float]] = field(default_factory=dict, repr=False)
 
     def values(self, draws: Draws) -> np.ndarray:
         """float64[statistics]: what is certain, NaN elsewhere."""
@@ -44,17 +48,34 @@ class Certain:
         if not len(draws.f):
             return certain
         if draws.g is not None:
-            g = weighted_mean(draws.g, draws.lengths)
-            certain = np.where(np.abs(g - np.round(g)) < 1e-12, np.round(g), np.nan)
             isolated = list(self.group.numbers.isolated)
-            certain[isolated] = g[isolated]
+            certain[isolated] = weighted_mean(draws.g, draws.lengths)[isolated]
         mirror = self.group.mirror
         certain[np.flatnonzero(mirror == np.arange(len(mirror)))] = 0.5
         still = (draws.f == draws.f[:1, :1]).all(axis=(0, 1))
         for k in np.flatnonzero(still & np.isnan(certain)).tolist():
-            if self._holds(k, float(draws.f[0, 0, k])):
-                certain[k] = draws.f[0, 0, k]
+            value = float(draws.f[0, 0, k])
+            if self._bound(k, value) is not None or self._holds(k, value):
+                certain[k] = value
         return certain
+
+    def errors(self, certain: np.ndarray) -> np.ndarray:
+        """float64[statistics]: how far off a certain value may be at most."""
+        found = np.zeros(len(certain))
+        for k, value in enumerate(certain.tolist()):
+            found[k] = self._bound(k, value) or 0.0
+        return found
+
+    def _bound(self, k: int, value: float) -> float | None:
+        """How far from 0 or 1 the probability of an orbit's atoms may be in any state, if that is next to nothing."""
+        if k >= len(self.group.sizes) or value not in (0.0, 1.0):
+            return None
+        if k not in self._bounds:
+            model = self.group.model
+            low, high = field_bounds(model, *find_atom(model, self.group.orbits[k].representative))
+            self._bounds[k] = np.exp(min(high, 0.0)), np.exp(min(-low, 0.0))
+        bound = float(self._bounds[k][int(value)])
+        return bound if bound < PROVEN else None
 
     def _holds(self, k: int, value: float) -> bool:
         """Whether every legal state gives the k-th statistic this value."""

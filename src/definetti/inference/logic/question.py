@@ -67,13 +67,25 @@ class LogicQuestion:
                 asked[text] = shown[atom_text(self.group.model, formula.predicate, _numbers(formula))]
         said = [*fallback_notices(estimates.fallback, method), *cut_notices(estimates.value)]
         said += within_orbits(draws, lambda k: self.group.orbits[k].representative)
-        notices = [*self.notices, *said, *doubts(tuple(rows), asked)]
+        notices = [*self.notices, *said, *doubts(tuple(rows), asked), *self._frozen(found)]
         return replace(shown, queries=asked, notices=tuple(notices), interrupted=interrupted)
+
+    def _frozen(self, found: Diagnosis) -> list[Notice]:
+        """Orbits whose conditionals were 0 or 1 in all draws, though nothing proves that they are so in all states."""
+        stuck = np.flatnonzero(found.frozen[: len(self.group.sizes)])
+        if not len(stuck):
+            return []
+        count, name = int(self.group.sizes[stuck].sum()), self.group.orbits[int(stuck[0])].representative
+        text = f"{count} atoms never moved, {name} among them: at every update one value was next to certain"
+        return [
+            Notice("frozen", f"{text}. Either the model makes them so, or single moves cannot reach the other values")
+        ]
 
     def _estimate(self, draws: Draws, method: str) -> tuple[Estimates, Diagnosis]:
         draws = replace(draws, groups=tied_orbits(self.group, draws.f.shape[2]))
         estimates = ESTIMATORS[method](draws)
-        return estimates, judge(estimates, draws, self.certain.values(draws))
+        certain = self.certain.values(draws)
+        return estimates, judge(estimates, draws, certain, self.certain.errors(certain))
 
     @cached_property
     def certain(self) -> Certain:

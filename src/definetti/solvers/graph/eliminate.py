@@ -159,7 +159,7 @@ def _event(model: FactorGraph, tree: Tree, roots: Mapping[int, float], event: Ev
     if len(event.rows) <= FEW_ROWS:
         return _by_rows(model, tree, roots, event)
     try:
-        observed = _with_event(model, event, limit)
+        observed = with_event(model, event, limit)
         more, _ = _collect(_tree(observed, min_fill(observed, limit)))
     except TooLarge:
         if len(event.rows) > MANY_ROWS:
@@ -180,7 +180,7 @@ def _by_rows(model: FactorGraph, tree: Tree, roots: Mapping[int, float], event: 
     return min(1.0, total)
 
 
-def _with_event(model: FactorGraph, event: Event, limit: float) -> FactorGraph:
+def with_event(model: FactorGraph, event: Event, limit: float) -> FactorGraph:
     """The model with one more factor: 0 where the event is true, -inf elsewhere."""
     shape = tuple(int(c) for c in model.cards[list(event.variables)])
     size = float(np.prod(np.array(shape, dtype=np.float64)))

@@ -29,13 +29,14 @@ class Order:
     total: float  # entries of all tables
 
 
-def min_fill(model: FactorGraph, limit: float) -> Order:
-    """An elimination order of the variables that have factors; `TooLarge` as soon as its tables pass the limit."""
+def min_fill(model: FactorGraph, limit: float, steps: float = math.inf) -> Order:
+    """An elimination order of the variables that have factors; `TooLarge` as soon as its tables pass the limit, or the
+    search has looked at so many pairs of neighbours (`steps`)."""
     starts, scope = model.scope_start.tolist(), model.scope.tolist()
-    return min_fill_of((scope[lo:hi] for lo, hi in itertools.pairwise(starts)), model.cards, limit)
+    return min_fill_of((scope[lo:hi] for lo, hi in itertools.pairwise(starts)), model.cards, limit, steps)
 
 
-def min_fill_of(scopes: Iterable[Sequence[int]], cards: np.ndarray, limit: float) -> Order:
+def min_fill_of(scopes: Iterable[Sequence[int]], cards: np.ndarray, limit: float, steps: float = math.inf) -> Order:
     """The same for factors over these variables, of which each has cards[v] values."""
     neighbours = interaction_graph(scopes)
     fill = {v: _fill(neighbours, v) for v in neighbours}
@@ -43,7 +44,7 @@ def min_fill_of(scopes: Iterable[Sequence[int]], cards: np.ndarray, limit: float
     heapq.heapify(heap)
     bits = np.log2(cards)
     found: list[tuple[int, set[int]]] = []
-    largest = total = 0.0
+    largest = total = looked = 0.0
     while heap:
         count, degree, v = heapq.heappop(heap)
         if v not in neighbours or (count, degree) != (fill[v], len(neighbours[v])):
@@ -52,6 +53,9 @@ def min_fill_of(scopes: Iterable[Sequence[int]], cards: np.ndarray, limit: float
         largest, total = max(largest, size), total + size
         if total > limit:
             raise TooLarge("elimination", total, limit, CURE, unit="table entries", at_least=True)
+        looked += (1 + fill[v]) * (1 + len(neighbours[v]))
+        if looked > steps:
+            raise TooLarge("the search for an elimination order", looked, steps, CURE, unit="steps", at_least=True)
         found.append((v, neighbours[v]))
         for u in _eliminate(neighbours, fill, v):
             heapq.heappush(heap, (fill[u], len(neighbours[u]), u))

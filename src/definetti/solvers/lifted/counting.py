@@ -16,6 +16,7 @@ from fractions import Fraction
 from typing import Any
 
 from definetti.errors import TooLarge, Unsatisfiable
+from definetti.model.logic.evidence import UNKNOWN
 from definetti.model.logic.theory import MarkovLogic
 from definetti.solvers.lifted.classes import Known, known_of
 from definetti.solvers.lifted.conditioning import Plan, Way, make_plan, ways_of
@@ -23,8 +24,18 @@ from definetti.solvers.lifted.count_vectors import Counted, count_positive, coun
 from definetti.solvers.lifted.polynomials import count_polynomial, polynomial_cost
 from definetti.solvers.lifted.scene import Scene, make_scene
 from definetti.solvers.lifted.supercells import Problem, find_blocks, term_count
-from definetti.solvers.lifted.tables import global_states, is_zero
+from definetti.solvers.lifted.tables import State, cells_of, global_states, is_zero
 from definetti.solvers.lifted.theory import Theory, theory_of
+from definetti.solvers.work import (
+    CELLS,
+    COEFFICIENT,
+    MERGE,
+    PAIR,
+    PRODUCT,
+    SIGNED,
+    TERM,
+    Budget,
+)
 
 IMPOSSIBLE = "no state has positive probability: the hard formulas contradict each other or the evidence"
 MOST_TERMS = 2_000_000
@@ -95,12 +106,13 @@ def idle_atoms(theory: Theory) -> int:
     return sum(model.knowledge.free_count(name) for name in theory.idle if not model.predicates[name].exclusive)
 
 
-def lift(model: MarkovLogic, bits: int = PRECISION) -> Lifted:
-    """Count a model, with as many bits as its signs need. `NotLiftable`, `TooLarge` or `Unsatisfiable` otherwise."""
+def lift(model: MarkovLogic, bits: int = PRECISION, budget: Budget | None = None) -> Lifted:
+    """Count a model, with as many bits as its signs need. `NotLiftable`, `TooLarge` or `Unsatisfiable` otherwise;
+    `TooMuch` where the work passes the budget."""
     theory = theory_of(model)
     known = known_of(theory)
     while True:
-        found = _count(known, bits, exact=False)
+        found = _count(known, bits, exact=False, budget=budget)
         if not theory.signed:
             break
         if found is not None and _sharp(found.z):
@@ -136,17 +148,22 @@ def count_worlds(model: MarkovLogic, weights: Mapping[str, tuple[Any, Any]] | No
     return int(z) if z.denominator == 1 else z
 
 
-def _count(known: Known, bits: int, exact: bool) -> Lifted | None:
-    signed = known.theory.signed
+def _count(known: Known, bits: int, exact: bool, budget: Budget | None = None) -> Lifted | None:
+    signed, budget = known.theory.signed, budget or Budget()
     with precision(bits):
         parts: list[Part] = []
         notes: list[str] = []
-        for state in global_states(known.theory):
+        states = list(global_states(known.theory))
+        for number, state in enumerate(states):
+            left = len(states) - number
+            budget.charge(scene_work(known, state), left)
             scene = make_scene(known, state, exact)
             if scene is None:
                 continue
             plan = make_plan(scene)
-            for way in ways_of(scene, plan):
+            for k, way in enumerate(ways_of(scene, plan)):
+                if k == 0 and way.problem is not None:
+                    budget.charge(plan.ways * problem_work(way.problem, signed, bits), left)
                 part = _part(scene, plan, way, signed or exact, notes)
                 if signed or not is_zero(part.z):
                     parts.append(part)
@@ -202,15 +219,57 @@ def _split(problem: Problem, signed: bool) -> Iterator[tuple[list[int], Problem]
         yield units, Problem(moved, tuple(problem.cells[g] for g in groups), tables)
 
 
-def _solve(problem: Problem, signed: bool, notes: list[str]) -> Counted:
-    blocks = find_blocks(problem)
-    count = term_count(problem, blocks.sets)
+def scene_work(known: Known, state: State) -> float:
+    """Of the tables of pairs of cells, and of merging cells."""
+    cells = {sort: len(cells_of(known, sort, state).bits) for sort in known.theory.model.sorts}
+    entries = 0.0
+    for kind, (a, b) in enumerate(known.kinds.sorts):
+        free = sum(code == UNKNOWN for code in known.kinds.codes[kind].values())
+        entries += cells[a] * cells[b] * (1 << free) * (1 + len(known.kinds.weights[kind]))
+    classes = len(known.classes.sort) * max(cells.values(), default=1)
+    return CELLS * (entries + sum(n * n for n in cells.values()) + classes)
+
+
+def problem_work(problem: Problem, signed: bool, bits: int) -> float:
+    """Of `_solve`, for one way; `TooLarge` where it would be refused."""
+    cells = max(problem.cells)
+    work = MERGE * (0 if cells < 2 else 12 * sum(n**3 for n in problem.cells))
+    for _, part in _split(problem, signed):
+        work += _part_work(part, signed, bits)
+    return work
+
+
+def _part_work(problem: Problem, signed: bool, bits: int) -> float:
+    count = term_count(problem, find_blocks(problem).sets)
+    units, cells = len(problem.units), max(problem.cells)
+    cost = _by_polynomial(problem, count, signed)
+    if cost is not None:
+        kept = sum(min(u.size, 2) for u in problem.units)
+        return PRODUCT * cost + units * (units + 1) / 2 * (PAIR + COEFFICIENT * kept ** max(1, cells - 1))
+    _refuse(count, signed)
+    if signed:
+        return SIGNED * count * (units * cells) ** 2 * bits / PRECISION
+    return TERM * count * units * (1 + units * cells / 16)
+
+
+def _by_polynomial(problem: Problem, count: int, signed: bool) -> float | None:
+    """The cost of generating polynomials, where they are the better way."""
     cost = None if signed else polynomial_cost(problem)
-    if cost is not None and (count > MOST_TERMS or cost < count * len(problem.units)):
-        notes.append(f"generating polynomials of {max(problem.sizes)} constants with {len(problem.units)} fields")
-        return count_polynomial(problem)
+    return cost if cost is not None and (count > MOST_TERMS or cost < count * len(problem.units)) else None
+
+
+def _refuse(count: int, signed: bool) -> None:
     limit = MOST_SIGNED_TERMS if signed else MOST_TERMS
     if count > limit:
         raise TooLarge("lifted counting", count, limit, "sample instead", unit="vectors of counts")
+
+
+def _solve(problem: Problem, signed: bool, notes: list[str]) -> Counted:
+    blocks = find_blocks(problem)
+    count = term_count(problem, blocks.sets)
+    if _by_polynomial(problem, count, signed) is not None:
+        notes.append(f"generating polynomials of {max(problem.sizes)} constants with {len(problem.units)} fields")
+        return count_polynomial(problem)
+    _refuse(count, signed)
     notes.append(f"{count} vectors of counts")
     return count_signed(problem, blocks) if signed else count_positive(problem, blocks)

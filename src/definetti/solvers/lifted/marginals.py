@@ -25,6 +25,7 @@ from definetti.solvers.lifted.counting import MOST_PRECISION, Lifted, Part, lift
 from definetti.solvers.lifted.scene import Scene, total_field
 from definetti.solvers.lifted.tables import PairTable, is_zero, pair_truth, proposition, single_truth
 from definetti.solvers.lifted.theory import NotLiftable
+from definetti.solvers.work import ROW, Budget
 from definetti.symmetry.logic.members import AtomMembers
 from definetti.symmetry.logic.renaming import RenamingSymmetries, renaming
 
@@ -41,24 +42,36 @@ def atom_probability(lifted: Lifted, predicate: str, constants: Sequence[int]) -
 
 
 def lifted_marginals(
-    model: MarkovLogic, queries: Sequence[str] = (), grouped: Callable[[], RenamingSymmetries] | None = None
+    model: MarkovLogic,
+    queries: Sequence[str] = (),
+    grouped: Callable[[], RenamingSymmetries] | None = None,
+    budget: Budget | None = None,
 ) -> Marginals:
-    """Exact marginals of all atoms. `NotLiftable`, `TooLarge` or `Unsatisfiable` otherwise."""
+    """Exact marginals of all atoms. `NotLiftable`, `TooLarge`, `TooMuch` or `Unsatisfiable` otherwise."""
     if any(p.exclusive for p in model.predicates.values()):
         raise NotLiftable("a predicate has an argument with !")
     asked = parse_queries(model, queries)
     bits: int | None = None
-    lifted = lift(model)
+    budget = budget or Budget()
+    lifted = lift(model, budget=budget)
     group = renaming(model) if grouped is None else grouped()
     while True:
         try:
+            budget.charge(_row_work(lifted) * (len(group.sizes) + len(asked)))
+            for formula in asked.values():
+                if _counted_again(lifted, formula):
+                    budget.charge(budget.spent)
             return _marginals(lifted, group, asked)
         except Blurred:
             bits = 2 * lifted.bits
             if bits > MOST_PRECISION:
                 raise TooLarge("lifted counting with cancelling signs", bits, MOST_PRECISION,
                                "sample instead", unit="bits of precision") from None  # fmt: skip
-            lifted = lift(model, bits)
+            lifted = lift(model, bits, budget)
+
+
+def _row_work(lifted: Lifted) -> float:
+    return ROW * (2 + len(lifted.parts)) * (4 if lifted.signed else 1)
 
 
 def _marginals(lifted: Lifted, group: RenamingSymmetries, asked: Mapping[str, Formula]) -> Marginals:
@@ -82,8 +95,7 @@ def formula_probability(lifted: Lifted, formula: Formula) -> float:
     """At most two constants: from the joint distribution of their cells. More: by counting once more, with the
     formula as a hard one."""
     constants = {t for t in terms(formula) if isinstance(t, Constant)}
-    idle = {atom.predicate for atom in atoms(formula)} & set(lifted.known.theory.idle)
-    if len(constants) <= 2 and not idle:
+    if not _counted_again(lifted, formula):
         return probability(lifted, formula)
     model = lifted.known.theory.model
     held = replace(model, formulas=(*model.formulas, WeightedFormula(formula, None, {}, ())))
@@ -94,6 +106,12 @@ def formula_probability(lifted: Lifted, formula: Formula) -> float:
     except NotLiftable as reason:
         raise TooLarge(f"the number of constants of a query ({reason})", len(constants), 2,
                        "ask about two at a time") from None  # fmt: skip
+
+
+def _counted_again(lifted: Lifted, formula: Formula) -> bool:
+    constants = {t for t in terms(formula) if isinstance(t, Constant)}
+    idle = {atom.predicate for atom in atoms(formula)} & set(lifted.known.theory.idle)
+    return not isinstance(formula, Atom) and (len(constants) > 2 or bool(idle))
 
 
 # --- formulas over at most two constants ----------------------------------------------------------------------------
