@@ -17,7 +17,7 @@ from small_theories import evidence_theory, renaming_theory, two_variable_theory
 import definetti as dft
 from definetti.inference.exact_first import exact_first
 from definetti.model.graph.factors import FactorGraph, factor_graph
-from definetti.model.logic.atom_names import atom_text
+from definetti.model.logic.text import atom_text
 from definetti.solvers.graph.eliminate import eliminate
 from definetti.solvers.graph.enumerate import enumerate_states
 from definetti.solvers.graph.routes import routes

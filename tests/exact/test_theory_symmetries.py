@@ -23,9 +23,9 @@ from definetti.constraints.logic.ties import Image
 from definetti.errors import Unsatisfiable
 from definetti.inference.logic.question import logic_question
 from definetti.inference.marginals import marginals
-from definetti.model.logic.atom_names import atom_text
 from definetti.model.logic.formulas import map_terms, terms
 from definetti.model.logic.ground import ground
+from definetti.model.logic.text import atom_text
 from definetti.model.logic.theory import (
     And,
     Constant,
