@@ -86,6 +86,10 @@ class Chooser:
     def pick(self, streams, count) -> int:
         return self.choose([1 / count] * int(count))
 
+    def branch(self, streams, counts, to, low, high) -> int:
+        behind = [counts[to[e]] for e in range(low, high)]
+        return low + self.choose([count / sum(behind) for count in behind])
+
     def next(self) -> bool:
         while self.path:
             branch, chances = self.path.pop()
@@ -102,7 +106,7 @@ Changes = tuple[tuple[str, str], ...]
 def plain(chooser: Chooser, changes: Changes) -> dict:
     """The kernel's own source, uncompiled, with the chooser in place of the two functions that draw."""
     names = vars(uncompiled(kernel, *changes))
-    names["level"], names["pick"] = chooser.level, chooser.pick
+    names["level"], names["pick"], names["branch"] = chooser.level, chooser.pick, chooser.branch
     names["mixed"] = names["U"] = lambda z: 0  # the key of a slice is the chooser's own
     return names
 

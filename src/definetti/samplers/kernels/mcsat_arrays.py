@@ -33,6 +33,17 @@ class State(NamedTuple):
     starts: np.ndarray  # int64[n + 1]: by place: where its factors start in `touching`
     touching: np.ndarray  # int32
     bad: np.ndarray  # int32[2, capacity]: violated factors, and where each stands among them
+    last: np.ndarray  # int64[capacity]: the place of a factor's last variable
+    leaves: np.ndarray  # int64[n], by place: the last place that its factors have
+    field: np.ndarray  # int64[n], by place: the first bit of its value in the keys of nodes
+    front: np.ndarray  # int64[64]: places of the variables in the keys of a layer
+    keys: np.ndarray  # int64[nodes] of a decision diagram
+    counts: np.ndarray  # float64[nodes]: solutions behind a node
+    found: np.ndarray  # int64[nodes]: where in `table`
+    edges: np.ndarray  # int64[nodes + 1]: where a node's edges start
+    to: np.ndarray  # int64, by edge: the node it leads to
+    value: np.ndarray  # int64, by edge
+    table: np.ndarray  # int64: nodes of the layer under way, by key; -1 for none
     clock: np.ndarray  # int64[8]
     streams: np.ndarray  # uint64[5]: xoshiro256++, then the key of the slices
     sums: np.ndarray  # float64[3, cells]: counts of a sample under way, of the batch, sum of squares

@@ -22,7 +22,7 @@ from definetti.samplers.draws import Batch
 from definetti.samplers.kernels.mcsat_arrays import Graph, State
 from definetti.samplers.kernels.rng import seed_words
 from definetti.samplers.logic.queries import Asked, satisfied
-from definetti.samplers.mcsat import doubts, graph_of, state_of
+from definetti.samplers.mcsat import approximate_share, doubts, graph_of, state_of
 from definetti.samplers.protocol import Plan, prefixed
 from definetti.samplers.run import Map, Run
 from definetti.symmetry.logic.renaming import RenamingSymmetries
@@ -103,6 +103,9 @@ class MCSatSampling(Run):
 
     def notices(self) -> list[Notice]:
         return doubts(chain.clock for chain in self._chains)
+
+    def report(self) -> dict[str, Any]:
+        return {"approximate_share": approximate_share(chain.clock for chain in self._chains)}
 
     def _arrays(self) -> dict[str, np.ndarray]:
         found = {"joint": self._joint}
