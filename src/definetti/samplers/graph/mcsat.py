@@ -36,6 +36,7 @@ class MCSatEngine(Engine):
     name: str = "mcsat"
     width: int = 8
     together: int = 1
+    look_every: int = 2
 
     def block(self, starts: np.ndarray, seeds: Seeds, visits_too: bool, conditionals: bool = True) -> MCSatBlock:
         return MCSatBlock(self, starts, seeds[0])
