@@ -263,7 +263,7 @@ def diagnose(
     return Diagnosis(mcse, rhat, ess, constant, np.zeros_like(constant), dof)
 
 
-# --- draws against full conditionals -----------------------------------------------------------------------------------
+# --- draws against full conditionals -------------------------------------------------------------------------------
 
 
 def balance_scores(
@@ -293,11 +293,11 @@ def balance_scores(
 
 
 def family_score(tails: np.ndarray) -> float:
-    """The |z| that a single normal variable exceeds with the probability that any of the tests goes so far (Bonferroni);
-    NaN where nothing was tested."""
+    """The |z| that one normal variable exceeds with the probability that any of the tests goes so far (Bonferroni); NaN
+    where nothing was tested."""
     from scipy.special import ndtri_exp
 
     known = tails[~np.isnan(tails)]
     if not len(known):
         return float("nan")
-    return float(-ndtri_exp(min(known.min() + np.log(len(known)), 0.0) - np.log(2.0)))
+    return 0.0 - float(ndtri_exp(min(known.min() + np.log(len(known)), 0.0) - np.log(2.0)))

@@ -167,6 +167,29 @@ def test_the_distribution_is_left_alone(name):
     assert (np.linalg.matrix_power(matrix > 0, 3) > 0).all()  # it reaches every state
 
 
+COUNTED = ("elif factors <= len(s.active) and assignments <= ROOM", "elif factors < 0")  # nothing is listed
+
+
+@pytest.mark.parametrize("name", ["negative", "hard", "blocks", "wide", "permutations"])
+def test_solutions_that_are_counted_are_drawn_uniformly(name):
+    """The same steps with a decision diagram in place of every list of solutions: the matrix is the same."""
+    _, pi, matrix = matrix_of(MODELS[name](), COUNTED)
+    assert np.abs(pi @ matrix - pi).max() < 1e-12
+    assert np.abs(matrix - matrix_of(MODELS[name]())[2]).max() < 1e-12
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        ("s.counts[node] += s.counts[s.to[e]]", "s.counts[node] += 1.0"),
+        ("s.leaves[j] = max(s.leaves[j], s.last[s.touching[k]])", "s.leaves[j] = j"),
+        ("fine = satisfied(g, s, s.touching[k])", "fine = True"),
+    ],
+)
+def test_a_planted_bug_of_counting_is_seen(change):
+    assert flow_error(MODELS["hard"](), COUNTED, change) > 1e-4
+
+
 MUTANTS = {
     "a level is closed itself": ("g.own[a] >= cut", "g.own[a] > cut", "negative"),
     "no level is drawn for one open variable": ("here < level(key, g.records[r], cut)", "here < cut", "conjunction"),

@@ -261,4 +261,3 @@ def balance_of_states(check: ConditionalPass, states: np.ndarray) -> Balance | N
             looks.look_together(np.ascontiguousarray(some.T.astype(np.uint8)))
         parts.append(looks)
     return balance_of(parts)
-

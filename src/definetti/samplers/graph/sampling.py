@@ -101,7 +101,7 @@ class GraphSampling(Run):
         self._watches = self._watch(model, self._lanes)
         self._looks, self._look_every = self._look_at(model), 1
         if self._looks:
-            work = max(1, len(model.free) * max(self._lanes))
+            work = len(model.free) * plan.chains
             self._look_every = max(engine.look_every, min(MOST_APART, -(-WORK_OF_LOOK // work)))
         self._model, self._starts = model, states
         self._known_stuck: tuple[int, np.ndarray | None, np.ndarray | None] = (-1, None, None)
