@@ -1,4 +1,4 @@
-"""The test E[F − G] = 0: the pass is exact, right draws pass it, planted mistakes do not, and rare events are no alarm."""
+"""The test E[F − G] = 0: the pass is exact, right draws pass it, planted mistakes do not, rare events are no alarm."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def test_batches_of_looks_are_merged_without_losing_any() -> None:
     np.testing.assert_allclose(found.variance, spread[:, turn].sum(axis=1) / (sizes * count) ** 2, atol=TOLERANCE)
 
 
-# --- the statistic -----------------------------------------------------------------------------------------------------
+# --- the statistic -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("expected", [0.01, 0.3, 1.0, 3.0, 30.0])
@@ -179,7 +179,7 @@ def test_a_real_difference_is_seen_and_its_score_is_that_of_a_normal_variable() 
     assert family_score(np.array([np.nan])) != family_score(np.array([np.nan]))  # NaN: nothing was tested
 
 
-# --- draws -------------------------------------------------------------------------------------------------------------
+# --- draws ---------------------------------------------------------------------------------------------------------
 
 
 def drawn(model: FactorGraph, chains: int, draws: int, seed: int) -> np.ndarray:
@@ -278,7 +278,7 @@ def test_alchemys_bias_is_caught() -> None:
     assert "smokes" in next(notice.message for notice in found.notices if notice.kind == "biased")
 
 
-# --- our own samplers ----------------------------------------------------------------------------------------------------
+# --- our own samplers ----------------------------------------------------------------------------------------------
 
 SAMPLERS = {
     "tempering": dft.Tempering(dft.Gibbs(), (0.0, 0.5, 1.0)),

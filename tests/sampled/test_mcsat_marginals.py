@@ -64,7 +64,7 @@ def test_evidence_on_a_block_is_kept():
 
 
 def test_long_components_are_drawn_exactly():
-    """A path of 40 of which no two neighbours are true, with fields: every slice is one component of 2^40 assignments."""
+    """A path of 40 of which no two neighbours are true, with fields: components of up to 2^40 assignments."""
     pairs = [((i, i + 1), [[1.0, 1.0], [1.0, 0.0]]) for i in range(39)]
     model = factor_graph([2] * 40, [*pairs, *(((i,), [1.0, 1.0 + 0.05 * i]) for i in range(40))])
     found, truth = marginals(model, sampler="mcsat", chains=8, sweeps=1500, seed=5), exact(model)
@@ -73,7 +73,7 @@ def test_long_components_are_drawn_exactly():
 
 
 def test_what_cannot_be_counted_is_approximate():
-    """Asthma, all hard: SampleSAT finds few smokers of 12 people far too often, and the answer says that it may be so."""
+    """Asthma, all hard, 12 people: SampleSAT's solutions are far from uniform, and the answer says that they may be."""
     text = "p={1,...,12}\nS(p)\nA(p)\nF(p,p)\n!A(x) v !S(x).\n!A(x) v !F(x,y) v !S(y).\n"
     model = read_mln_text(text)
     found = marginals(model, ["S(1)"], sampler="mcsat", sweeps=50, seed=1)

@@ -67,7 +67,7 @@ class ConditionalPass:
 
 
 def conditional_pass(model: FactorGraph, statistic_of: np.ndarray, sizes: np.ndarray) -> ConditionalPass:
-    """For states of `model`; `statistic_of` each of its literals, -1 for none, and how many literals a statistic has."""
+    """For states of `model`; `statistic_of` each literal, -1 for none, and how many literals a statistic has."""
     from definetti.samplers.kernels import conditionals as kernels
 
     untied = _untied(model)

@@ -29,8 +29,8 @@ class MCSat:
     """MC-SAT, slice sampling over factors: each sample is a solution of a random part of the model.
 
     Solutions are drawn uniformly, and the sampler is exact, where they can be listed or counted. Where a connected part
-    has too many, SampleSAT's solutions are only nearly uniform: `run["approximate_share"]` is the share of such samples,
-    and if there are any the answer carries the failing notice `approximate`.
+    has too many, SampleSAT's solutions are only nearly uniform: `run["approximate_share"]` is the share of such
+    samples, and if there are any the answer carries the failing notice `approximate`.
 
     Parameters
     ----------
@@ -214,9 +214,9 @@ def doubts(clocks: Iterable[np.ndarray]) -> list[Notice]:
         return []
     largest = int(seen[:, LARGEST].max())
     text = (
-        f"{approximate_share(seen):.2g} of MC-SAT's samples have a part (up to {largest} variables) whose solutions are "
-        "too many to be counted. SampleSAT's solution of it is only nearly uniform: the numbers may be off by more than "
-        "their errors"
+        f"{approximate_share(seen):.2g} of MC-SAT's samples have a part (up to {largest} variables) with too many "
+        "solutions to count. SampleSAT's choice among these is only nearly uniform: the numbers may be off by more "
+        "than their errors"
     )
     out = [Notice("approximate", text)]
     if 2 * failed > walked:

@@ -209,16 +209,8 @@ def ask(
         certain=certain_statistics(model, slots, of_slot, statistic_of, events),
     )
     members = _members(used, statistic_of, sizes, tied, seed)
-    statistics = Statistics(
-        of_slot,
-        sizes,
-        watch,
-        event_sizes,
-        tied,
-        members,
-        _variable_orbits(group),
-        _free_statistics(model, statistic_of),
-    )
+    free = _free_statistics(model, statistic_of)
+    statistics = Statistics(of_slot, sizes, watch, event_sizes, tied, members, _variable_orbits(group), free)
     lifted = None
     if untied is not None:
         from definetti.inference.graph.lift import lift

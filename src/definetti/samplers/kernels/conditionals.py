@@ -32,7 +32,7 @@ class Places(NamedTuple):
 
 class Sources(NamedTuple):
     """A variable whose values are those of several others of another model: bit c of mask[first[k] + v] says whether
-    value c goes with value v of variable[k], start[i] ≤ k < start[i + 1]. Where there is no mask it is that variable."""
+    value c goes with value v of variable[k], start[i] ≤ k < start[i + 1]. Without a mask it is that variable."""
 
     start: np.ndarray  # int64[n + 1]
     variable: np.ndarray  # int64

@@ -3,13 +3,13 @@
 A slice draws a level uniformly below the weight that each factor has in the current state, and allows the entries of
 its table that reach it: a satisfied formula is kept with probability 1 - exp(-|w|). The level is a draw keyed by sample
 and factor, so that no slice is stored and only factors at variables still open are looked at. What stays open after
-propagation falls into components. One of few assignments is drawn uniformly from the list of its solutions; a larger one
-from a decision diagram that counts them, one layer for each variable in the order in which the component was found, with
-assignments as one node that agree on what the factors still to come can see. Both leave the distribution alone exactly.
-Where the diagram gets too large SampleSAT looks for a solution: that is only nearly uniform, and such samples are counted.
-Random choices are made in `level`, `uniform`, `pick` and `branch` alone. Nothing else depends on the order of variables,
-values and factors (propagation ends the same in any order, a draw from all solutions has no order, ties are broken at
-random): a step commutes with symmetries.
+propagation falls into components. One of few assignments is drawn uniformly from the list of its solutions, a larger
+one from a decision diagram that counts them: a layer for each variable, in the order in which they were found, where
+assignments are one node that agree on what the factors still to come can see. Both leave the distribution alone
+exactly. Where the diagram gets too large SampleSAT looks for a solution: that is only nearly uniform, and such samples
+are counted. Random choices are made in `level`, `uniform`, `pick` and `branch` alone. Nothing else depends on the order
+of variables, values and factors (propagation ends the same in any order, a draw from all solutions has no order, ties
+are broken at random): a step commutes with symmetries.
 """
 
 from __future__ import annotations
