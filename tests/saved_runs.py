@@ -59,8 +59,9 @@ def same(a: Any, b: Any) -> bool:
 def left(sampling: Sampling) -> list[Any]:
     """All that a run leaves behind."""
     draws = vars(sampling.draws())
-    members = draws.pop("tracked")
+    members, balance = draws.pop("tracked"), draws.pop("balance")
     parts = [] if members is None else [members.statistic, members.means, members.lengths]
+    parts += [] if balance is None else vars(balance).values()
     return [draws, parts, sampling.updates, sampling.report(), sampling.notices()]
 
 

@@ -261,3 +261,43 @@ def diagnose(
         ess = variance / mcse**2
     ess[~np.isfinite(ess) | (mcse > 2.0 * spread)] = np.nan  # no spread to compare the error with
     return Diagnosis(mcse, rhat, ess, constant, np.zeros_like(constant), dof)
+
+
+# --- draws against full conditionals -------------------------------------------------------------------------------
+
+
+def balance_scores(
+    differences: np.ndarray, lengths: np.ndarray, variance: np.ndarray, step: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Of differences F − G at emitted states, of mean 0 for draws of the model: per statistic the mean, and the
+    logarithm of the probability that draws of the model would be as far from 0 (NaN where nothing could be tested).
+
+    The error is that of batch means, or that of independent sites and looks (`variance` of the mean), whichever is
+    larger: where an event that the conditionals expect was not met at all, batch means would see no noise. Counts of
+    few events have longer tails than a normal variable. So the variance gets a third of the distance from 0 times the
+    `step` by which one event moves the mean (Bernstein's inequality); events come in clumps where batch means vary more
+    than independent sites would, and so much larger are the steps.
+    """
+    from scipy.special import log_ndtr, stdtr
+
+    mean = weighted_mean(differences, lengths)
+    error, dof = standard_error(differences, lengths)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        noise = np.fmax(error**2, variance)
+        distance = np.abs(mean) / np.sqrt(noise + np.abs(mean) * step * noise / variance / 3.0)
+        tail = np.log(2.0 * stdtr(np.maximum(dof, 1.0), -distance))
+        far = np.log(2.0) + log_ndtr(-distance)
+    tail = np.where(np.isneginf(tail), far, tail)
+    tested = (variance > 0) & ~np.isnan(error)
+    return mean, np.where(tested, np.minimum(tail, 0.0), np.nan)
+
+
+def family_score(tails: np.ndarray) -> float:
+    """The |z| that one normal variable exceeds with the probability that any of the tests goes so far (Bonferroni); NaN
+    where nothing was tested."""
+    from scipy.special import ndtri_exp
+
+    known = tails[~np.isnan(tails)]
+    if not len(known):
+        return float("nan")
+    return 0.0 - float(ndtri_exp(min(known.min() + np.log(len(known)), 0.0) - np.log(2.0)))

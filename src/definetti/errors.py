@@ -19,7 +19,7 @@ from definetti import show
 INTERRUPTED = threading.Event()
 
 #: Notices of these kinds mean that a printed number cannot be trusted: exit code 1.
-FAILURES = frozenset({"not-mixed", "divided", "frozen", "few-samples"})
+FAILURES = frozenset({"not-mixed", "divided", "frozen", "few-samples", "approximate", "biased"})
 
 
 @dataclass(frozen=True)

@@ -86,6 +86,10 @@ class Chooser:
     def pick(self, streams, count) -> int:
         return self.choose([1 / count] * int(count))
 
+    def branch(self, streams, counts, to, low, high) -> int:
+        behind = [counts[to[e]] for e in range(low, high)]
+        return low + self.choose([count / sum(behind) for count in behind])
+
     def next(self) -> bool:
         while self.path:
             branch, chances = self.path.pop()
@@ -102,7 +106,7 @@ Changes = tuple[tuple[str, str], ...]
 def plain(chooser: Chooser, changes: Changes) -> dict:
     """The kernel's own source, uncompiled, with the chooser in place of the two functions that draw."""
     names = vars(uncompiled(kernel, *changes))
-    names["level"], names["pick"] = chooser.level, chooser.pick
+    names["level"], names["pick"], names["branch"] = chooser.level, chooser.pick, chooser.branch
     names["mixed"] = names["U"] = lambda z: 0  # the key of a slice is the chooser's own
     return names
 
@@ -161,6 +165,29 @@ def test_the_distribution_is_left_alone(name):
     assert np.allclose(matrix.sum(axis=1), 1, atol=1e-12)
     assert np.abs(pi @ matrix - pi).max() < 1e-12
     assert (np.linalg.matrix_power(matrix > 0, 3) > 0).all()  # it reaches every state
+
+
+COUNTED = ("elif factors <= len(s.active) and assignments <= ROOM", "elif factors < 0")  # nothing is listed
+
+
+@pytest.mark.parametrize("name", ["negative", "hard", "blocks", "wide", "permutations"])
+def test_solutions_that_are_counted_are_drawn_uniformly(name):
+    """The same steps with a decision diagram in place of every list of solutions: the matrix is the same."""
+    _, pi, matrix = matrix_of(MODELS[name](), COUNTED)
+    assert np.abs(pi @ matrix - pi).max() < 1e-12
+    assert np.abs(matrix - matrix_of(MODELS[name]())[2]).max() < 1e-12
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        ("s.counts[node] += s.counts[s.to[e]]", "s.counts[node] += 1.0"),
+        ("s.leaves[j] = max(s.leaves[j], s.last[s.touching[k]])", "s.leaves[j] = j"),
+        ("fine = satisfied(g, s, s.touching[k])", "fine = True"),
+    ],
+)
+def test_a_planted_bug_of_counting_is_seen(change):
+    assert flow_error(MODELS["hard"](), COUNTED, change) > 1e-4
 
 
 MUTANTS = {

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
+import pytest
 
 from definetti import MCSat, Tempering, exact, marginals
+from definetti.errors import Notice
+from definetti.inference.logic.mcsat_fallback import prefer
 from definetti.model.graph.factors import factor_graph
+from definetti.model.logic.ground import ground
+from definetti.model.marginals import Marginals
 from definetti.readers.logic.mln import read_mln_text
 
 Z = 5.0  # of about thirty numbers
@@ -54,3 +61,32 @@ def test_evidence_on_a_block_is_kept():
     found, truth = marginals(known, asked, sampler="mcsat", sweeps=2000, seed=2), exact(known, asked)
     assert found.queries["C(A,R)"].probability == 0
     assert all(close(found.queries[query], truth.queries[query]) for query in asked)
+
+
+def test_long_components_are_drawn_exactly():
+    """A path of 40 of which no two neighbours are true, with fields: components of up to 2^40 assignments."""
+    pairs = [((i, i + 1), [[1.0, 1.0], [1.0, 0.0]]) for i in range(39)]
+    model = factor_graph([2] * 40, [*pairs, *(((i,), [1.0, 1.0 + 0.05 * i]) for i in range(40))])
+    found, truth = marginals(model, sampler="mcsat", chains=8, sweeps=1500, seed=5), exact(model)
+    assert found.run["approximate_share"] == 0 and found.trusted
+    assert all(close(found[name], truth[name]) for name in model.names)
+
+
+def test_what_cannot_be_counted_is_approximate():
+    """Asthma, all hard, 12 people: SampleSAT's solutions are far from uniform, and the answer says that they may be."""
+    text = "p={1,...,12}\nS(p)\nA(p)\nF(p,p)\n!A(x) v !S(x).\n!A(x) v !F(x,y) v !S(y).\n"
+    model = read_mln_text(text)
+    found = marginals(model, ["S(1)"], sampler="mcsat", sweeps=50, seed=1)
+    assert found.run["approximate_share"] > 0.9 and not found.trusted
+    assert any(notice.kind == "approximate" for notice in found.notices)
+    over = marginals(ground(model), sampler=Tempering(MCSat(), (0.5, 1.0)), chains=2, sweeps=20, burn_in=5, seed=1)
+    assert any(notice.kind == "approximate" for notice in over.notices)
+
+
+@pytest.mark.parametrize("share, kind", [(0.0, "note"), (0.01, "divided")])
+def test_doubts_about_gibbs_sampling_stay_with_an_answer_that_is_not_exact(share, kind):
+    doubt = Notice("divided", "the chains see different parts")
+    stuck, crossed = (Marginals((), {}, notices=(doubt,)), Marginals((), {}, run={"approximate_share": share}))
+    assert prefer(stuck, crossed).notices[0].kind == kind
+    unmixed = replace(crossed, notices=(Notice("not-mixed", "R-hat is above 1.05"),))
+    assert prefer(stuck, unmixed).notices[0].kind == "divided"

@@ -109,6 +109,13 @@ def marginals(
     Unsatisfiable
         Where no state is possible.
 
+    Notes
+    -----
+    Draws of samplers other than Gibbs sampling, and samples of other programs, are put to a test that all draws of the
+    model pass: frequencies and full conditionals at the same states agree, orbit by orbit. Those that fail carry the
+    notice `biased` (`run["bias"]` has the score). The test does not see wrong weights of modes: draws that pass may
+    all come from one of several.
+
     Examples
     --------
     >>> import definetti as dft

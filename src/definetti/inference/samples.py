@@ -16,7 +16,7 @@ import numpy as np
 
 from definetti.constraints.graph.arc_consistency import hard_factors
 from definetti.constraints.graph.legal_states import factor_groups
-from definetti.errors import ModelError
+from definetti.errors import ModelError, TooLarge
 from definetti.estimators import ESTIMATORS, choose
 from definetti.inference.graph.events import flat_tuples
 from definetti.inference.graph.question import GraphQuestion, ask
@@ -24,6 +24,7 @@ from definetti.inference.marginals import resolve
 from definetti.model.graph.factors import FREE, FactorGraph
 from definetti.model.marginals import Marginals
 from definetti.readers.samples import from_labels
+from definetti.samplers.conditionals import Balance, balance_of_states, conditional_pass
 from definetti.samplers.draws import Draws
 from definetti.samplers.graph.frozen_watch import hard_parts, truly_frozen
 
@@ -60,7 +61,8 @@ def from_samples(
     question = ask(group, queries, method, 0 if seed is None else seed)
     _check_possible(samples, model)
     frozen, forced = _stuck(samples, group.model)
-    draws = replace(fold(samples, question, burn_in), frozen=frozen, forced=forced)
+    balance = _balance(samples, question)
+    draws = replace(fold(samples, question, burn_in), frozen=frozen, forced=forced, balance=balance)
     run = {
         "sampler": "samples",
         "estimator": method,
@@ -163,6 +165,18 @@ def _stuck(samples: np.ndarray, model: FactorGraph) -> tuple[np.ndarray | None, 
     frozen = truly_frozen(model, waiting[:left], starts)
     forced = np.setdiff1d(waiting[:left], frozen)
     return frozen, np.stack([forced, starts[0, forced]])
+
+
+def _balance(samples: np.ndarray, question: GraphQuestion) -> Balance | None:
+    """Samples against the full conditionals at the same states; None for models that no table kernel takes."""
+    statistics = question.statistics
+    if statistics.of_literal is None or not len(question.group.model.free):
+        return None
+    try:
+        check = conditional_pass(question.group.model, statistics.of_literal, statistics.sizes)
+    except TooLarge:
+        return None
+    return balance_of_states(check, samples)
 
 
 def fold(samples: np.ndarray, question: GraphQuestion, burn_in: int) -> Draws:

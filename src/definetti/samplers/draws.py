@@ -9,9 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from definetti.samplers.conditionals import Balance
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +36,7 @@ class Draws:
     burn_in: int = 0
     frozen: np.ndarray | None = None  # int64: variables that could not move at any update of any chain
     forced: np.ndarray | None = None  # int64[2, m]: variables that no chain could move because they have one value
+    balance: Balance | None = None  # draws against full conditionals at the states that were emitted
     unfinished: bool = False  # states inside the first sweep, before anything was folded: no error is known
 
     @property

@@ -19,17 +19,22 @@ if TYPE_CHECKING:
 
 MOST_VALUES = (1 << 16) - 1  # of one variable
 MOST_ACTIVE = 1 << 18  # factors of one component
+DIAGRAM = 1_200_000  # bytes of a decision diagram
 TINY = 1e-300  # the least weight of what is possible: levels below it stay apart from 0
 
 
 @dataclass(frozen=True)
 class MCSat:
-    """MC-SAT, slice sampling over factors: each sample is a nearly uniform solution of a random part of the model.
+    """MC-SAT, slice sampling over factors: each sample is a solution of a random part of the model.
+
+    Solutions are drawn uniformly, and the sampler is exact, where they can be listed or counted. Where a connected part
+    has too many, SampleSAT's solutions are only nearly uniform: `run["approximate_share"]` is the share of such
+    samples, and if there are any the answer carries the failing notice `approximate`.
 
     Parameters
     ----------
     temperature : float
-        Of SampleSAT's annealing moves, used for components with more than 1024 assignments only.
+        Of SampleSAT's annealing moves, used where solutions cannot be counted.
 
     Examples
     --------
@@ -100,6 +105,17 @@ class State(NamedTuple):
     starts: np.ndarray  # int64[n + 1]: by place: where its factors start in `touching`
     touching: np.ndarray  # int32
     bad: np.ndarray  # int32[2, capacity]: violated factors, and where each stands among them
+    last: np.ndarray  # int64[capacity]: the place of a factor's last variable
+    leaves: np.ndarray  # int64[n], by place: the last place that its factors have
+    field: np.ndarray  # int64[n], by place: the first bit of its value in the keys of nodes
+    front: np.ndarray  # int64[64]: places of the variables in the keys of a layer
+    keys: np.ndarray  # int64[nodes] of a decision diagram
+    counts: np.ndarray  # float64[nodes]: solutions behind a node
+    found: np.ndarray  # int64[nodes]: where in `table`
+    edges: np.ndarray  # int64[nodes + 1]: where a node's edges start
+    to: np.ndarray  # int64, by edge: the node it leads to
+    value: np.ndarray  # int64, by edge
+    table: np.ndarray  # int64: nodes of the layer under way, by key; -1 for none
     clock: np.ndarray  # int64[8]
     streams: np.ndarray  # uint64[5]: xoshiro256++, then the key of the slices
     sums: np.ndarray  # float64[3, cells]: counts of a sample under way, of the batch, sum of squares
@@ -182,7 +198,7 @@ def _records(model: FactorGraph, place: np.ndarray) -> tuple[np.ndarray, np.ndar
 
 def state_of(model: FactorGraph, x: np.ndarray, streams: np.ndarray, statistics: int) -> State:
     """A chain at a legal state; `streams` are five words."""
-    from definetti.samplers.kernels.mcsat import ROOM
+    from definetti.samplers.kernels.mcsat import NODES, PLACES, ROOM
 
     n, literals = model.n, int(model.literal_start[-1])
     widths = model.arity
@@ -201,24 +217,46 @@ def state_of(model: FactorGraph, x: np.ndarray, streams: np.ndarray, statistics:
         np.zeros(n + 1, np.int64),
         np.zeros(touching, np.int32),
         np.zeros((2, capacity), np.int32),
+        np.zeros(capacity, np.int64),
+        np.zeros(n, np.int64),
+        np.zeros(n, np.int64),
+        np.zeros(64, np.int64),
+        np.zeros(NODES, np.int64),
+        np.zeros(NODES),
+        np.zeros(NODES, np.int64),
+        np.zeros(NODES + 1, np.int64),
+        np.zeros(2 * NODES, np.int64),
+        np.zeros(2 * NODES, np.int64),
+        np.full(PLACES, -1, np.int64),
         np.zeros(8, np.int64),
         streams,
         np.zeros((3, 1 + statistics)),
     )
 
 
+def approximate_share(clocks: Iterable[np.ndarray]) -> float:
+    """The share of samples with a component that was not drawn uniformly from its solutions."""
+    from definetti.samplers.kernels.mcsat import ROUGH, SAMPLE
+
+    seen = np.array([np.zeros(8, np.int64), *clocks])
+    return int(seen[:, ROUGH].sum()) / max(1, int(seen[:, SAMPLE].sum()))
+
+
 def doubts(clocks: Iterable[np.ndarray]) -> list[Notice]:
     """Where components were too large to be drawn exactly, and where no solution was found for them."""
-    from definetti.samplers.kernels.mcsat import FAILED, LARGEST, SAMPLE, WALKED
+    from definetti.samplers.kernels.mcsat import FAILED, LARGEST, WALKED
 
     seen = np.array([np.zeros(8, np.int64), *clocks])
     walked, failed = int(seen[:, WALKED].sum()), int(seen[:, FAILED].sum())
     if not walked:
         return []
-    share = walked / max(1, int(seen[:, SAMPLE].sum()))
     largest = int(seen[:, LARGEST].max())
-    text = f"{share:.2g} components a sample were too large to be drawn exactly (up to {largest} variables)"
-    out = [Notice("note", f"{text}; SampleSAT's solutions of these are only nearly uniform")]
+    text = (
+        f"{approximate_share(seen):.2g} of MC-SAT's samples have a part (up to {largest} variables) with too many "
+        "solutions to count. SampleSAT's choice among these is only nearly uniform: the numbers may be off by more "
+        "than their errors"
+    )
+    out = [Notice("approximate", text)]
     if 2 * failed > walked:
         text = f"{failed} of {walked} times SampleSAT found no solution and the variables stayed as they were"
         out.append(Notice("not-mixed", text))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from definetti.constraints.graph.contract import Contracted
-from definetti.diagnose import Diagnosis
+from definetti.diagnose import Diagnosis, weighted_mean
 from definetti.errors import Notice
 from definetti.estimators import ESTIMATORS
 from definetti.estimators.gain import report, within_orbits
@@ -92,12 +92,25 @@ class GraphQuestion:
         ]
         return np.concatenate([*single, joint]).astype(np.int64)
 
+    def _biased(self, draws: Draws, run: Mapping[str, Any]) -> tuple[dict[str, Any], list[Notice]]:
+        """Draws against full conditionals, in terms of the model that was sampled."""
+        if draws.balance is None:
+            return {}, []
+        from definetti.inference.bias import CURES, bias_findings
+
+        frequency = weighted_mean(draws.f[:, :, : self.columns.singles], draws.lengths)
+        cure = CURES["samples" if run.get("sampler") == "samples" else "run"]
+        return bias_findings(draws.balance, frequency, lambda k: self.group.model.names[self._variable(k)], cure)
+
     def conclude(self, draws: Draws, method: str, run: Mapping[str, Any], interrupted: bool) -> Marginals:
+        sampled = draws
         moved = within_orbits(draws, lambda k: self.group.model.names[self._variable(k)])
         estimates, found, draws = self._estimated(draws, method)
         notices = [*self.notices, *fallback_notices(estimates.fallback, method), *cut_notices(estimates.value), *moved]
         notices += alarms(self.group.model, draws.frozen, found)
-        run = dict(run) | report(draws, estimates, found, method)
+        tested, biased = self._biased(sampled, run)
+        notices += biased
+        run = dict(run) | report(draws, estimates, found, method) | tested
         shown = (self.shown, self._shown_columns)
         made = assemble(*shown, estimates, found, self.queries, self.events, run, notices, interrupted)
         return once(made, "frozen")
@@ -128,6 +141,11 @@ def _members(
     variable = literal_variable[literals]
     value = (literals - model.literal_start[variable]).astype(np.uint8)
     return Members(variable.astype(np.int32), value, statistic[literals]) if len(literals) else None
+
+
+def _free_statistics(model: FactorGraph, statistic_of: np.ndarray) -> np.ndarray:
+    """int64[literals]: the statistic of each literal, -1 for those of observed variables."""
+    return np.where(model.evidence[model.variable_of] == FREE, statistic_of, -1)
 
 
 def _tied(of_slot: np.ndarray, row: np.ndarray) -> np.ndarray:
@@ -192,7 +210,8 @@ def ask(
         bounds=bounds,
     )
     members = _members(used, statistic_of, sizes, tied, seed)
-    statistics = Statistics(of_slot, sizes, watch, event_sizes, tied, members, _variable_orbits(group))
+    free = _free_statistics(model, statistic_of)
+    statistics = Statistics(of_slot, sizes, watch, event_sizes, tied, members, _variable_orbits(group), free)
     lifted = None
     if untied is not None:
         from definetti.inference.graph.lift import lift

@@ -55,9 +55,12 @@ def crossing_plan(model: MarkovLogic, plan: Plan, by_default: bool, left: float 
 
 
 def prefer(gibbs: Marginals, crossed: Marginals) -> Marginals:
-    """MC-SAT's answer, with the reason why it was asked for."""
+    """MC-SAT's answer, with the reason why it was asked for. The doubt stays, unless MC-SAT drew every sample exactly
+    and nothing else leaves it in doubt."""
     why = next(notice for notice in gibbs.notices if notice.kind in STUCK)
-    note = Notice("note", f"MC-SAT was used: Gibbs sampling is stuck behind the hard formulas ({why.message})")
+    text = f"MC-SAT was used: Gibbs sampling is stuck behind the hard formulas ({why.message})"
+    better = crossed.run.get("approximate_share") == 0 and not any(notice.fails for notice in crossed.notices)
+    note = Notice("note", text) if better else Notice(why.kind, f"{text}, and MC-SAT's own draws are in doubt")
     return replace(crossed, notices=(note, *crossed.notices))
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from definetti.diagnose import Diagnosis
+from definetti.diagnose import Diagnosis, weighted_mean
 from definetti.errors import Notice
 from definetti.estimators import ESTIMATORS
 from definetti.estimators.gain import report, within_orbits
@@ -67,7 +67,9 @@ class LogicQuestion:
                 asked[text] = shown[atom_text(self.group.model, formula.predicate, _numbers(formula))]
         said = [*fallback_notices(estimates.fallback, method), *cut_notices(estimates.value)]
         said += within_orbits(draws, lambda k: self.group.orbits[k].representative)
-        notices = [*self.notices, *said, *doubts(tuple(rows), asked), *self._frozen(found)]
+        tested, biased = self._biased(draws)
+        notices = [*self.notices, *said, *biased, *doubts(tuple(rows), asked), *self._frozen(found)]
+        shown = replace(shown, run=dict(shown.run) | tested)
         return replace(shown, queries=asked, notices=tuple(notices), interrupted=interrupted)
 
     def _frozen(self, found: Diagnosis) -> list[Notice]:
@@ -80,6 +82,15 @@ class LogicQuestion:
         return [
             Notice("frozen", f"{text}. Either the model makes them so, or single moves cannot reach the other values")
         ]
+
+    def _biased(self, draws: Draws) -> tuple[dict[str, Any], list[Notice]]:
+        """Draws against full conditionals, where their sampler looked at these."""
+        if draws.balance is None:
+            return {}, []
+        from definetti.inference.bias import CURES, bias_findings
+
+        frequency = weighted_mean(draws.f, draws.lengths)
+        return bias_findings(draws.balance, frequency, lambda k: self.group.orbits[k].representative, CURES["run"])
 
     def _estimate(self, draws: Draws, method: str) -> tuple[Estimates, Diagnosis]:
         draws = replace(draws, groups=tied_orbits(self.group, draws.f.shape[2]))

@@ -104,6 +104,7 @@ class Engine:
     name: str
     width: int  # how many chains share a seed; a block has as many lanes, or a few times as many
     together: int  # how many times as many; beyond 1, what a lane draws may not depend on the other lanes of its block
+    look_every: int = 5  # sweeps, so that a look at the full conditionals adds little to the cost of sampling
 
     def block(self, starts: np.ndarray, seeds: Seeds, visits_too: bool, conditionals: bool = True) -> Block:
         """A block for the chains starting at starts[lane, n], with a seed for every `width` of them; without

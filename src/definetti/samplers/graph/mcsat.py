@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from definetti.errors import Notice
 from definetti.model.graph.factors import FactorGraph
 from definetti.samplers.graph.lanes import Engine, Harvest, Seeds, Slots, count_values, words
 from definetti.samplers.graph.tables import check_values
-from definetti.samplers.mcsat import MOST_ACTIVE, Graph, doubts, graph_of, state_of
+from definetti.samplers.mcsat import DIAGRAM, MOST_ACTIVE, Graph, approximate_share, doubts, graph_of, state_of
 from definetti.samplers.protocol import prefixed
 
 
@@ -34,16 +35,20 @@ class MCSatEngine(Engine):
     name: str = "mcsat"
     width: int = 8
     together: int = 1
+    look_every: int = 2
 
     def block(self, starts: np.ndarray, seeds: Seeds, visits_too: bool, conditionals: bool = True) -> MCSatBlock:
         return MCSatBlock(self, starts, seeds[0])
 
     def memory(self, chains: int, conditionals: bool) -> int:
-        scratch = 40 * self.model.n + 16 * len(self.graph.cell) + 30 * min(self.model.factor_count, MOST_ACTIVE)
-        return chains * (self.model.n + 24 * self.slots.count) + -(-chains // self.width) * scratch
+        scratch = 56 * self.model.n + 16 * len(self.graph.cell) + 38 * min(self.model.factor_count, MOST_ACTIVE)
+        return chains * (self.model.n + 24 * self.slots.count) + -(-chains // self.width) * (scratch + DIAGRAM)
 
     def notices(self, blocks: Sequence[MCSatBlock]) -> list[Notice]:
         return doubts(clock for block in blocks for clock in block.clocks)
+
+    def report(self, blocks: Sequence[MCSatBlock]) -> dict[str, Any]:
+        return {"approximate_share": approximate_share(clock for block in blocks for clock in block.clocks)}
 
 
 class MCSatBlock:

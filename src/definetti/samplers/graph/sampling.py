@@ -25,9 +25,11 @@ from definetti.samplers.protocol import GraphSampler, Plan, prefixed
 from definetti.samplers.run import Map, Run
 
 if TYPE_CHECKING:
+    from definetti.samplers.conditionals import Looks
     from definetti.samplers.graph.frozen_watch import Watch
 
 ORDER_ENTRIES = 1 << 22
+WORK_OF_LOOK, MOST_APART = 4000, 16  # updates that a look should follow; sweeps from one look to the next
 KEPT = 1 << 28  # bytes of batches: memory that was never touched costs as much time as sampling what goes into it
 
 
@@ -42,6 +44,7 @@ class Statistics:
     groups: np.ndarray | None = None  # int64[K of literals]: statistics of the values of one variable have one number
     members: Members | None = None  # literals to be tracked
     orbit_of: np.ndarray | None = None  # int64[n]: the orbit of each variable, for the scan
+    of_literal: np.ndarray | None = None  # int64[literals]: for the test E[F − G] = 0, which there is none of without
 
     @property
     def count(self) -> int:
@@ -95,6 +98,10 @@ class GraphSampling(Run):
         ]
         self._lanes = [len(part) for part in lanes]
         self._watches = self._watch(model, self._lanes)
+        self._looks, self._look_every = self._look_at(model), 1
+        if self._looks:
+            work = len(model.free) * plan.chains
+            self._look_every = max(engine.look_every, min(MOST_APART, -(-WORK_OF_LOOK // work)))
         self._model, self._starts = model, states
         self._known_stuck: tuple[int, np.ndarray | None, np.ndarray | None] = (-1, None, None)
         self._hits = [np.zeros((len(statistics.event_sizes), block.state.shape[1]), np.int64) for block in self.blocks]
@@ -114,6 +121,15 @@ class GraphSampling(Run):
         parts = hard_parts(model)
         held = np.intersect1d(parts.scope, self._sampler.alone(model))
         return [Watch(model, parts, block, k, held) for block, k in zip(self.blocks, lanes, strict=True)]
+
+    def _look_at(self, model: FactorGraph) -> list[Looks]:
+        """What single-site Gibbs sampling emits is right if its kernel is; other samplers are put to the test."""
+        if self._sampler.single_site or self.statistics.of_literal is None or not len(model.free):
+            return []
+        from definetti.samplers.conditionals import Looks, conditional_pass
+
+        check = conditional_pass(model, self.statistics.of_literal, self.statistics.sizes)
+        return [Looks(check, lanes, sum(self._lanes)) for lanes in self._lanes]
 
     def _stuck(self) -> tuple[np.ndarray | None, np.ndarray | None]:
         """Variables that could not move in any chain: frozen, or forced (beside their values); None: not watched."""
@@ -149,6 +165,8 @@ class GraphSampling(Run):
         self._present()
         for one in self._followers[:1]:
             one.take()
+        for looks in self._looks[:1]:
+            looks.load(self.blocks[0].state[:, :1])
 
     # --- advancing -------------------------------------------------------------------------------------------------
 
@@ -168,11 +186,15 @@ class GraphSampling(Run):
         members = self._followers[k] if self._tracking and folded else None
         watch = self._watches[k] if self._watches else None
         single = events is not None or members is not None or (watch is not None and watch.every_sweep)
-        at = 0
+        looks = self._looks[k] if self._looks and self._phase == "sampling" else None
+        at, every, sweep = 0, self._look_every, self._kept + self._done
         while at < len(orders):  # events, tracked members and what may be stuck are looked at after every sweep
-            part = orders[at : at + 1] if single else orders[at:]
+            end = at + 1 if single else len(orders) if looks is None else at + every - (sweep + at) % every
+            part = orders[at:end]
             block.run(part, folded)
             at += len(part)
+            if looks is not None and (sweep + at) % every == 0:
+                looks.look(block.state[:, : self._lanes[k]] & np.uint8(block.mask))
             if events is not None:
                 events(block, self._hits[k])
             if members is not None:
@@ -238,11 +260,16 @@ class GraphSampling(Run):
 
     def _completed(self, draws: Draws) -> Draws:
         frozen, forced = self._stuck()
-        return replace(draws, groups=self._groups(), frozen=frozen, forced=forced)
+        draws = replace(draws, groups=self._groups(), frozen=frozen, forced=forced)
+        if not self._looks:
+            return draws
+        from definetti.samplers.conditionals import balance_of
+
+        return replace(draws, balance=balance_of(self._looks))
 
     def _arrays(self) -> dict[str, np.ndarray]:
         found = {"updates": self._updates, "orders": self._orders.stream}
-        parts = {"block": self.blocks, "watch": self._watches, "members": self._followers}
+        parts = {"block": self.blocks, "watch": self._watches, "members": self._followers, "looks": self._looks}
         for name, some in parts.items():
             for k, part in enumerate(some):
                 found |= prefixed(f"{name}{k}", part.arrays())

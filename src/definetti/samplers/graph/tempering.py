@@ -130,8 +130,18 @@ class TemperingEngine(Engine):
     def memory(self, chains: int, conditionals: bool) -> int:
         return sum(engine.memory(chains, conditionals) for engine in self.engines)
 
+    @property
+    def look_every(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """A look costs a sweep of one level."""
+        return -(-5 // len(self.engines))
+
     def notices(self, blocks: Sequence[TemperingBlock]) -> list[Notice]:
-        return self._ladder(blocks).notices()
+        """Of the ladder, and of the levels' own sampler."""
+        own = {notice.kind: notice for k in range(len(self.engines)) for notice in self._level_notices(blocks, k)}
+        return [*self._ladder(blocks).notices(), *own.values()]
+
+    def _level_notices(self, blocks: Sequence[TemperingBlock], level: int) -> list[Notice]:
+        return self.engines[level].notices([block.levels[level] for block in blocks])
 
     def report(self, blocks: Sequence[TemperingBlock]) -> dict[str, Any]:
         return {"tempering": self._ladder(blocks).report()}
@@ -186,6 +196,11 @@ class TemperingBlock:
         self._soft, self._broken = np.zeros((count, self.lanes)), np.zeros((count, self.lanes), dtype=np.int64)
         self._parity = np.array(0)  # of the pairs to exchange next
         self.swaps = np.zeros((2, count - 1), dtype=np.int64)  # done, tried
+
+    @property
+    def levels(self) -> Sequence[Block]:
+        """The blocks of all levels, that of the model last."""
+        return self._blocks
 
     @property
     def state(self) -> np.ndarray:

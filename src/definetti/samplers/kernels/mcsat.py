@@ -3,9 +3,13 @@
 A slice draws a level uniformly below the weight that each factor has in the current state, and allows the entries of
 its table that reach it: a satisfied formula is kept with probability 1 - exp(-|w|). The level is a draw keyed by sample
 and factor, so that no slice is stored and only factors at variables still open are looked at. What stays open after
-propagation falls into components: small ones are drawn exactly uniformly from their solutions, large ones by SampleSAT.
-Random choices are made in `level`, `uniform` and `pick` alone. Nothing else depends on the order of variables, values
-and factors (propagation ends the same in any order, ties are broken at random): a step commutes with symmetries.
+propagation falls into components. One of few assignments is drawn uniformly from the list of its solutions, a larger
+one from a decision diagram that counts them: a layer for each variable, in the order in which they were found, where
+assignments are one node that agree on what the factors still to come can see. Both leave the distribution alone
+exactly. Where the diagram gets too large SampleSAT looks for a solution: that is only nearly uniform, and such samples
+are counted. Random choices are made in `level`, `uniform`, `pick` and `branch` alone. Nothing else depends on the order
+of variables, values and factors (propagation ends the same in any order, a draw from all solutions has no order, ties
+are broken at random): a step commutes with symmetries.
 """
 
 from __future__ import annotations
@@ -18,7 +22,11 @@ from definetti.samplers.kernels.rng import UNIT, mixed, uniform
 U = np.uint64
 GOLDEN = U(0x9E3779B97F4A7C15)
 ROOM = 1024  # entries of a table that propagation looks through; assignments of a component that are listed
-SAMPLE, FAILED, LARGEST, UPDATES, WALKED = 0, 1, 2, 3, 4  # places of the clock
+NODES = 1 << 14  # of a decision diagram
+FEWER = 32  # so much smaller are those of a chain some component of which was too large anyway
+PLACES = 32749  # of the table by which nodes are found: a prime number
+KEY_BITS = 62
+SAMPLE, FAILED, LARGEST, UPDATES, WALKED, ROUGH = 0, 1, 2, 3, 4, 5  # places of the clock
 # `_nrt=False`: counting references took half of the time. Each level of calls is compiled once more: so few are left.
 helper = njit(cache=True, nogil=True, error_model="numpy", _nrt=False)
 inlined = njit(inline="always", error_model="numpy", _nrt=False)
@@ -34,6 +42,22 @@ def level(key, item, weight):
 def pick(streams, count):
     """A whole number below `count`."""
     return int(uniform(streams) * count)
+
+
+@helper
+def branch(streams, counts, to, low, high):
+    """One of the edges low to high of a node, by the number of solutions behind each."""
+    total, taken = 0.0, low
+    for e in range(low, high):
+        total += counts[to[e]]
+    part, reached = uniform(streams) * total, 0.0
+    for e in range(low, high):
+        if counts[to[e]] > 0.0:
+            taken = e
+            reached += counts[to[e]]
+            if part < reached:
+                break
+    return taken
 
 
 @inlined
@@ -245,6 +269,129 @@ def index_factors(g, s, size, factors):
                 s.touching[s.starts[j]] = a
 
 
+@helper
+def last_uses(g, s, size, factors):
+    """Of each factor the last of its variables, of each variable the last that it shares a factor with (by place); how
+    many bits a value needs."""
+    index_factors(g, s, size, factors)
+    bits = 1
+    for a in range(factors):
+        r, at = s.active[a], -1
+        for k in range(r + 2, r + 2 + g.shapes[g.records[r + 1]]):
+            if s.left[g.records[k]] > 1:
+                at = max(at, s.place[g.records[k]])
+        s.last[a] = at
+    for j in range(size):
+        v, s.leaves[j] = s.members[j], j
+        for k in range(s.starts[j], s.starts[j + 1]):
+            s.leaves[j] = max(s.leaves[j], s.last[s.touching[k]])
+        while g.literal[v + 1] - g.literal[v] > 1 << bits:
+            bits += 1
+    return bits
+
+
+@inlined
+def allowed(g, s, j):
+    """Whether the factors whose last variable is the j-th are satisfied."""
+    fine = True
+    for k in range(s.starts[j], s.starts[j + 1]):
+        if fine and s.last[s.touching[k]] == j:
+            fine = satisfied(g, s, s.touching[k])
+    return fine
+
+
+@inlined
+def node_of(s, key, first, top):
+    """The node of the layer under way (from `first` on) that has this key, a new one if there is none."""
+    at = key % PLACES
+    while s.table[at] >= 0 and s.keys[s.table[at]] != key:
+        at = at + 1 if at + 1 < PLACES else 0
+    if s.table[at] < 0:
+        s.table[at], s.keys[top], s.found[top] = top, key, at
+    return s.table[at]
+
+
+@inlined
+def layer(g, s, j, first, stop, edge, fronts, bits, kept, most):
+    """The nodes after the j-th variable, from those before it (first to stop): how many there are, and edges. A key has
+    the values of the variables that are still needed, in fields of so many bits; `kept` are the bits of those that are
+    needed after this one. More than `most` nodes: too many."""
+    top, v = stop, s.members[j]
+    for node in range(first, stop):
+        for q in range(fronts):
+            i = s.front[q]
+            s.y[s.members[i]] = (s.keys[node] >> s.field[i]) & ((1 << bits) - 1)
+        s.edges[node] = edge
+        for a in range(g.literal[v], g.literal[v + 1]):
+            if s.open[a] != 0 and top < most and edge < len(s.to):
+                value = a - g.literal[v]
+                s.y[v] = value
+                if allowed(g, s, j):
+                    to = node_of(s, (s.keys[node] | (value << s.field[j])) & kept, stop, top)
+                    top = max(top, to + 1)
+                    s.to[edge], s.value[edge] = to, value
+                    edge += 1
+    for node in range(stop, top):
+        s.table[s.found[node]] = -1
+    return top, edge
+
+
+@helper
+def draw_diagram(g, s, size, factors, most):
+    """The decision diagram of a component, from its first variable to its last; its number of nodes, 0: too large."""
+    bits = last_uses(g, s, size, factors)
+    whole = (1 << KEY_BITS) - 1
+    first, stop, edge, fronts, used, kept = 0, 1, 0, 0, 0, whole
+    s.keys[0] = 0
+    for j in range(size):
+        field = 0
+        while used & (1 << field) != 0:
+            field += bits
+        if field + bits > KEY_BITS:
+            return 0
+        s.field[j], used = field, used | (1 << field)
+        s.front[fronts] = j
+        after, kept = 0, 0
+        for q in range(fronts + 1):  # those that a later factor has
+            i = s.front[q]
+            if s.leaves[i] > j:
+                kept |= ((1 << bits) - 1) << s.field[i]
+        top, edge = layer(g, s, j, first, stop, edge, fronts, bits, kept, most)
+        if top >= most or edge >= len(s.to):
+            return 0
+        for q in range(fronts + 1):
+            i = s.front[q]
+            if s.leaves[i] > j:
+                s.front[after] = i
+                after += 1
+            else:
+                used &= ~(1 << s.field[i])
+        first, stop, fronts = stop, top, after
+    s.edges[first] = edge
+    return stop
+
+
+@helper
+def solve_by_counting(g, s, size, factors):
+    """One of the solutions of a component, each with the same chance; says if its diagram was small enough."""
+    most = len(s.keys) if s.clock[WALKED] == 0 else len(s.keys) // FEWER
+    nodes = draw_diagram(g, s, size, factors, most)
+    if nodes == 0:
+        return False
+    s.counts[nodes - 1] = 1.0
+    for node in range(nodes - 2, -1, -1):
+        s.counts[node] = 0.0
+        for e in range(s.edges[node], s.edges[node + 1]):
+            s.counts[node] += s.counts[s.to[e]]
+    if not s.counts[0] < 1e300:
+        return False
+    node = 0
+    for j in range(size):
+        e = branch(s.streams, s.counts, s.to, s.edges[node], s.edges[node + 1])
+        s.y[s.members[j]], node = s.value[e], s.to[e]
+    return True
+
+
 @inlined
 def another(g, s, v):
     """An open value of a variable other than the one it has, each with the same chance."""
@@ -344,7 +491,7 @@ def solve(g, s, size, factors, temperature):
         s.y[s.members[0]] = open_value(g, s, s.members[0], pick(s.streams, np.int64(s.left[s.members[0]])))
     elif factors <= len(s.active) and assignments <= ROOM:
         solve_exactly(g, s, size, factors, np.int64(assignments))
-    else:
+    elif factors > len(s.active) or not solve_by_counting(g, s, size, factors):
         s.clock[WALKED] += 1
         if factors > len(s.active) or not sample_sat(g, s, size, factors, temperature):
             s.clock[FAILED] += 1
@@ -356,12 +503,13 @@ def solve(g, s, size, factors, temperature):
 def step(g, s, temperature):
     """One sample."""
     s.clock[SAMPLE] += 1
-    key = mixed(s.streams[4] + U(s.clock[SAMPLE]) * GOLDEN)
+    key, walked = mixed(s.streams[4] + U(s.clock[SAMPLE]) * GOLDEN), s.clock[WALKED]
     propagate(g, s, key)
     for i in g.free:
         if s.left[i] > 1 and s.place[i] < 0:
             size, factors = gather(g, s, np.int64(i), key)
             solve(g, s, size, factors, temperature)
+    s.clock[ROUGH] += s.clock[WALKED] > walked
     for i in g.free:  # both are equal where nothing was open
         s.x[i] = s.y[i]
 

@@ -7,26 +7,29 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from definetti.constraints.logic.legal_states import legal
 from definetti.constraints.logic.unsat_core import explain
-from definetti.errors import Notice
+from definetti.errors import Notice, TooLarge
 from definetti.model.graph.factors import FREE, FactorGraph
 from definetti.model.logic.atom_literals import layout
 from definetti.model.logic.ground import ground
 from definetti.model.logic.theory import Atom, MarkovLogic
-from definetti.samplers.draws import Batch
+from definetti.samplers.conditionals import ChainLooks, balance_of, conditional_pass
+from definetti.samplers.draws import Batch, Draws
 from definetti.samplers.kernels.rng import seed_words
 from definetti.samplers.logic.mirrored import Means, with_mirror_images
 from definetti.samplers.logic.queries import Asked, satisfied
-from definetti.samplers.mcsat import Graph, State, doubts, graph_of, state_of
+from definetti.samplers.mcsat import Graph, State, approximate_share, doubts, graph_of, state_of
 from definetti.samplers.protocol import Plan, prefixed
 from definetti.samplers.run import Map, Run
 from definetti.symmetry.logic.renaming import RenamingSymmetries
 
+LOOK_EVERY = 2  # samples
 WARM_UP = 200  # samples, unless the caller gives a number
 
 
@@ -45,6 +48,7 @@ class MCSatSampling(Run):
             state_of(self._ground, x, five_words(plan.seed, k), len(group.sizes))
             for k, x in enumerate(first_states(group.model, self._ground, self._graph, plan, group.source))
         ]
+        self._looks = self._look_at(plan)
         self._joint = np.zeros((2, plan.chains, len(asked.counted)))  # sums and squares of this batch
         self._rate = 10.0  # samples per second
         self._draw(self._chains[0], 0)  # compiles, or loads
@@ -69,7 +73,32 @@ class MCSatSampling(Run):
         self._rate = min(some / max(time.perf_counter() - began, 1e-6), 4.0 * self._rate)
         return self._done + some
 
+    def _look_at(self, plan: Plan) -> list[ChainLooks]:
+        """Every LOOK_EVERY-th sample of a chain is compared with the full conditionals of the ground model."""
+        statistic = _cells(self.group, self._ground) - 1
+        statistic[self._ground.evidence[self._ground.variable_of] != FREE] = -1
+        try:
+            check = conditional_pass(self._ground, statistic, self.group.sizes)
+        except TooLarge:
+            return []
+        looks = [ChainLooks(check, self._ground.n, plan.chains) for _ in range(plan.chains)]
+        looks[0].load(self._chains[0].x[:, None].astype(np.uint8))
+        return looks
+
     def _stretch(self, k: int, samples: int) -> None:
+        """Samples of one chain, with a look at it after every LOOK_EVERY-th that is kept."""
+        if not self._looks or self._phase != "sampling":
+            self._stretch_blindly(k, samples)
+            return
+        sample, end = self._kept + self._done, self._kept + self._done + samples
+        while sample < end:
+            some = min(end - sample, LOOK_EVERY - sample % LOOK_EVERY)
+            self._stretch_blindly(k, some)
+            sample += some
+            if sample % LOOK_EVERY == 0:
+                self._looks[k].hold(self._chains[k].x)
+
+    def _stretch_blindly(self, k: int, samples: int) -> None:
         chain = self._chains[k]
         if not self.asked.counted:
             self._draw(chain, samples)
@@ -105,12 +134,20 @@ class MCSatSampling(Run):
     def notices(self) -> list[Notice]:
         return doubts(chain.clock for chain in self._chains)
 
+    def report(self) -> dict[str, Any]:
+        return {"approximate_share": approximate_share(chain.clock for chain in self._chains)}
+
     def _arrays(self) -> dict[str, np.ndarray]:
         found = {"joint": self._joint}
         for k, chain in enumerate(self._chains):
             own = {"x": chain.x, "y": chain.y, "streams": chain.streams, "clock": chain.clock, "sums": chain.sums}
             found |= prefixed(str(k), own)
+        for k, looks in enumerate(self._looks):
+            found |= prefixed(f"looks{k}", looks.arrays())
         return found
+
+    def _completed(self, draws: Draws) -> Draws:
+        return replace(draws, balance=balance_of(self._looks))
 
 
 def five_words(seed: int, chain: int) -> np.ndarray:
