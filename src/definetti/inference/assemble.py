@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,15 @@ from definetti.samplers.draws import Draws
 MOST_RHAT = 1.05
 FEWEST_ESS = 100.0
 ROUNDING = 1e-14
+
+
+@dataclass(frozen=True, eq=False)
+class Estimated:
+    """Estimates of the statistics and their errors, with the draws that they were made from."""
+
+    estimates: Estimates
+    found: Diagnosis
+    draws: Draws
 
 
 def judge(

@@ -104,7 +104,12 @@ def respaced(levels: np.ndarray, up: Paths, down: Paths, steps: int) -> np.ndarr
 
 
 def anneal(
-    walkers: Walkers, product: Product, pool: States, inside: Callable[[np.ndarray], np.ndarray], most_steps: int, key: Key
+    walkers: Walkers,
+    product: Product,
+    pool: States,
+    inside: Callable[[np.ndarray], np.ndarray],
+    most_steps: int,
+    key: Key,
 ) -> Annealed:
     """The weight of a region; `pool`: states of it, `inside`: which features belong to it. Twice the steps until the
     gap is small, gets worse twice, or `most_steps` have been made in all; the best is kept, since a region that does

@@ -12,6 +12,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from definetti.samplers.draws import Batch, Draws
+
 States = Any  # of several chains
 Product = Any  # a product distribution over the sites
 Key = tuple[int, ...]  # of random numbers
@@ -79,6 +81,14 @@ class Walkers(Protocol):
 
     def paths(self, states: States, product: Product, levels: np.ndarray, upwards: bool, key: Key) -> Paths:
         """From draws of the product up to level 1, or from states of the model down; levels[0] = 0, levels[-1] = 1."""
+        ...
+
+    def as_starts(self, states: States, chains: int) -> Any:
+        """Starts of a run of so many chains (`Plan.starts`)."""
+        ...
+
+    def draws(self, batches: Sequence[Batch], chains: int) -> Draws:
+        """What a run would have left behind."""
         ...
 
     def hybrids(self, a: States, b: States, key: Key) -> States:

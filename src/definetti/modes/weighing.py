@@ -97,7 +97,8 @@ def confined(
     return Confined(tuple(walks), tuple(stayed), states)
 
 
-def weigh(walkers: Walkers, looked: Looked, budget: Budget, key: Key) -> Weighing:
+def weigh(walkers: Walkers, looked: Looked, budget: Budget, key: Key, anneals: bool = True) -> Weighing:
+    """`anneals`: whether weights are to be found where brackets do not decide."""
     regions = looked.survey.regions[:MOST_REGIONS]
     many = len(looked.survey.regions) > MOST_REGIONS
     features = looked.trace[:, :, : looked.features]
@@ -130,6 +131,8 @@ def weigh(walkers: Walkers, looked: Looked, budget: Budget, key: Key) -> Weighin
     if len(kept) == 1:
         found[kept[0]] = replace(found[kept[0]], share=1.0)
         return Weighing(tuple(found), where, True, "", left_out, used)
+    if not anneals:
+        return replace(said, doubt="a sampler that was asked for by name is not helped; --sampler auto weighs them")
     most_steps = max(16, (budget.weighing - used) // (32 * len(kept)))
     for m in kept:
         found[m] = replace(found[m], annealed=anneal(walkers, found[m].product, found[m].pool,
@@ -139,6 +142,12 @@ def weigh(walkers: Walkers, looked: Looked, budget: Budget, key: Key) -> Weighin
 
 def _inside(where: Partition, m: int) -> Inside:
     return lambda features: where.of(features) == m
+
+
+def inside_of(weighing: Weighing, m: int) -> Inside:
+    """Which states belong to a region."""
+    assert weighing.partition is not None
+    return _inside(weighing.partition, m)
 
 
 def _owned(features: np.ndarray, where: Partition, m: int, region: Region) -> float:

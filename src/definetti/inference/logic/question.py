@@ -15,7 +15,7 @@ from definetti.errors import Notice
 from definetti.estimators import ESTIMATORS
 from definetti.estimators.gain import report, within_orbits
 from definetti.estimators.values import Estimates
-from definetti.inference.assemble import answer, cut_notices, doubts, fallback_notices, judge
+from definetti.inference.assemble import Estimated, answer, cut_notices, doubts, fallback_notices, judge
 from definetti.inference.logic.certain import Certain, block_orbits
 from definetti.inference.stopping import Look, worst
 from definetti.model.logic.atom_names import atom_text
@@ -28,6 +28,8 @@ from definetti.samplers.logic.queries import Asked, Query, QueryCells
 from definetti.samplers.protocol import LogicSampler, Plan, Sampling
 from definetti.symmetry.logic.members import AtomMembers
 from definetti.symmetry.logic.renaming import RenamingSymmetries, trivial
+
+MOST_ROWS = 100  # of a region that are shown
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +50,14 @@ class LogicQuestion:
     def conclude(self, draws: Draws, method: str, run: Mapping[str, Any], interrupted: bool) -> Marginals:
         if draws.g is None and ESTIMATORS[method].conditionals:
             method = "orbit"
-        estimates, found = self._estimate(draws, method)
+        said = within_orbits(draws, lambda k: self.group.orbits[k].representative)
+        return self.present(self.estimated(draws, method), method, run, said, interrupted)
+
+    def present(
+        self, made: Estimated, method: str, run: Mapping[str, Any], more: Sequence[Notice], interrupted: bool
+    ) -> Marginals:
+        """The answer that estimates and their errors make."""
+        estimates, found, draws = made.estimates, made.found, made.draws
         members = AtomMembers(self.group)
         rows = OrbitRows(self.group, estimates, found, found.half_width)
         shown = Marginals(rows, members, run=dict(run) | report(draws, estimates, found, method))
@@ -60,15 +69,22 @@ class LogicQuestion:
             else:
                 assert isinstance(formula, Atom)
                 asked[text] = shown[atom_text(self.group.model, formula.predicate, _numbers(formula))]
-        said = [*fallback_notices(estimates.fallback, method), *cut_notices(estimates.value)]
-        said += within_orbits(draws, lambda k: self.group.orbits[k].representative)
+        said = [*fallback_notices(estimates.fallback, method), *cut_notices(estimates.value), *more]
         notices = [*self.notices, *said, *doubts(tuple(rows), asked)]
         return replace(shown, queries=asked, notices=tuple(notices), interrupted=interrupted)
 
-    def _estimate(self, draws: Draws, method: str) -> tuple[Estimates, Diagnosis]:
+    def estimated(self, draws: Draws, method: str) -> Estimated:
         draws = replace(draws, groups=tied_orbits(self.group, draws.f.shape[2]))
         estimates = ESTIMATORS[method](draws)
-        return estimates, judge(estimates, draws, self.certain.values(draws))
+        return Estimated(estimates, judge(estimates, draws, self.certain.values(draws)), draws)
+
+    @property
+    def walkers(self) -> None:
+        return None
+
+    def rows(self, means: np.ndarray) -> dict[str, Any]:
+        """What the means of the statistics say of each orbit."""
+        return {orbit.representative: float(p) for orbit, p in zip(self.group.orbits[:MOST_ROWS], means, strict=False)}
 
     @cached_property
     def certain(self) -> Certain:
@@ -84,7 +100,7 @@ class LogicQuestion:
             elif isinstance(formula, Atom):
                 number = self.group.orbit_number(formula.predicate, _numbers(formula))
                 columns += [number] if number >= 0 else []
-        return worst(self._estimate(draws, method)[1], np.array(columns, dtype=np.int64))
+        return worst(self.estimated(draws, method).found, np.array(columns, dtype=np.int64))
 
 
 def tied_orbits(group: RenamingSymmetries, count: int) -> np.ndarray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -12,6 +12,7 @@ import numpy as np
 from definetti.constraints.graph.arc_consistency import hard_factors
 from definetti.model.graph.factors import FREE
 from definetti.modes.walkers import Key, Paths, Walk, penalties
+from definetti.samplers.draws import Batch, Draws, draws_of
 from definetti.samplers.graph.lanes import Orders, words
 from definetti.samplers.graph.sampling import Statistics
 from definetti.samplers.graph.tables import log_rows
@@ -23,6 +24,7 @@ MOST_COUNTED = 32  # different log values whose factors are counted
 MOST_STATISTICS = 400  # more are seen through random projections
 PROJECTIONS = 96
 MOST_TURNS = 8  # starts that have one value everywhere
+MOST_SITES = 500_000
 GREEDY, GREEDY_SWEEPS = 1000.0, 4
 DRAWN = 3  # starts of each kind that are drawn at random
 
@@ -150,6 +152,18 @@ class GraphWalkers:
             other = rng.random(self.model.n) < shares[chain % len(shares)]
             out[other, chain] = b[other, chain % b.shape[1]]
         return self._legal(out, rng)
+
+    def as_starts(self, states: np.ndarray, chains: int) -> np.ndarray:
+        """uint8[chains, n]: starts of a run, each state as often as it takes."""
+        return np.ascontiguousarray(states.T[np.arange(chains) % states.shape[1]])
+
+    def draws(self, batches: Sequence[Batch], chains: int) -> Draws:
+        """What a run would have left behind."""
+        statistics, groups = self.statistics, self.statistics.groups
+        sizes = np.concatenate([statistics.sizes, statistics.event_sizes])
+        if groups is not None:
+            groups = np.append(groups, np.arange(len(statistics.event_sizes)) + groups.max(initial=-1) + 1)
+        return replace(draws_of([b._replace(square=None) for b in batches], sizes, chains, 0), groups=groups)
 
     # --- advancing ---------------------------------------------------------------------------------------------------
 
