@@ -1,7 +1,7 @@
 """The weight of a region by annealing in both directions between it and a product distribution.
 
-On level t the log density is t · log f + (1 − t) · log q, q being the product of the region's own mean conditionals: the
-region is then nearly a fixed point on every level, and no transition is crossed on the way. Upwards, from draws of q,
+On level t the log density is t · log f + (1 − t) · log q, q being the product of the region's own mean conditionals: so
+the region is nearly a fixed point on every level, and no transition is crossed on the way. Upwards, from draws of q,
 the mean weight of paths that end in region m is Z_m without bias; downwards, from states of the region, the mean of one
 over the weight is (share of upward paths that end in m) / Z_m. Bennett's estimate uses both. In expectation
 log share + E_up[log w | m] ≤ log Z_m ≤ E_down[log w] + log share; their distance, the *gap*, shows what is missing.

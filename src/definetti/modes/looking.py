@@ -9,7 +9,7 @@ import numpy as np
 from definetti.modes.survey import WINDOW, Survey, take_stock
 from definetti.modes.walkers import Key, States, Walk, Walkers
 
-SHORTEST, LONGEST = 64, 256  # sweeps
+SHORTEST, LONGEST, UNDECIDED = 64, 256, 1024  # sweeps; the last where segments are neither alike nor apart
 STARTS, FEWEST_STARTS = 20, 8
 ENOUGH = 128  # sweeps, where one region was found and nothing is undecided
 
@@ -38,7 +38,7 @@ class Budget:
     def shape(self) -> tuple[int, int]:
         """Starts, and sweeps of each at most."""
         starts = int(np.clip(self.survey // LONGEST, FEWEST_STARTS, STARTS))
-        return starts, int(np.clip(self.survey // starts // WINDOW * WINDOW, 2 * WINDOW, LONGEST))
+        return starts, int(np.clip(self.survey // starts // WINDOW * WINDOW, 2 * WINDOW, UNDECIDED))
 
 
 def look(walkers: Walkers, budget: Budget, key: Key) -> Looked:
@@ -56,6 +56,8 @@ def look(walkers: Walkers, budget: Budget, key: Key) -> Looked:
         states, done = walk.ends, sweeps
         trace = np.concatenate([w.statistics for w in walks])
         survey = take_stock(trace)
-        if done >= most or (done >= min(ENOUGH, most) and survey.settled):
+        unclear = survey.undecided or survey.transitions
+        enough = done >= LONGEST and not unclear
+        if done >= most or enough or (done >= min(ENOUGH, most) and survey.settled):
             return Looked(survey, trace, walk.features.shape[2], states, kept, walkers.count(states), done)
         sweeps = min(2 * done, most)

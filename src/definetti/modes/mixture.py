@@ -29,19 +29,16 @@ def batches_of(
     counts again. The first ones, of the warm-up, are None."""
     rng = np.random.default_rng([*key, 30])
     states = walkers.take(pool, rng.permutation(np.arange(chains) % walkers.count(pool)))
-    present: np.ndarray | None = None
+    present = walkers.statistics_of(states)
     for b, length in enumerate(lengths):
-        walk = walkers.walk(states, length, (*key, b))
-        ok = inside(walk.features[-1])
-        if present is None:
-            present = walk.f[0]
-        f, g = walk.f.mean(axis=0), walk.g.mean(axis=0)
-        again = np.broadcast_to(~ok[:, None], f.shape)
-        f, g = np.where(again, present, f), np.where(again & ~np.isnan(g), present, g)
-        square = np.where(again, present**2, (walk.f**2).mean(axis=0))
-        present = np.where(again, present, walk.f[-1])
-        states = walkers.take(walkers.join([states, walk.ends]), np.where(ok, chains, 0) + np.arange(chains))
-        yield Batch(length, f, g, last=present, square=square) if b >= WARM_UP else None
+        made = walkers.advance(states, length, (*key, b))
+        ok = inside(made.features)
+        again = np.broadcast_to(~ok[:, None], made.f.shape)
+        f, g = np.where(again, present, made.f), np.where(again & ~np.isnan(made.g), present, made.g)
+        square = None if made.square is None else np.where(again, present**2, made.square)
+        present = np.where(again, present, made.last)
+        states = walkers.take(walkers.join([states, made.ends]), np.where(ok, chains, 0) + np.arange(chains))
+        yield Batch(length, f, g, last=None if square is not None else present, square=square) if b >= WARM_UP else None
 
 
 def mixed(

@@ -114,7 +114,7 @@ def differ(a: Summary, b: Summary, scale: np.ndarray, most: float) -> tuple[np.n
 def cut_chain(trace: np.ndarray, chain: int, scale: np.ndarray) -> list[Segment]:
     """The segments of a chain: neighbouring windows that are not apart are one."""
     sweeps = len(trace)
-    step = WINDOW if sweeps <= 8 * WINDOW else 2 * WINDOW
+    step = WINDOW * max(1, 2 ** int(np.log2(max(sweeps / (8 * WINDOW), 1))))
     cuts = [FIRST, *range(WINDOW if sweeps > WINDOW else sweeps, min(2 * step, sweeps), WINDOW)]
     cuts = sorted({*cuts, *range(2 * step, sweeps - step + 1, step), sweeps})
     windows = [Segment(chain, a, b, False) for a, b in zip(cuts[:-1], cuts[1:], strict=True) if b > a]

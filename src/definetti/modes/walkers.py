@@ -41,6 +41,18 @@ class Walk:
 
 
 @dataclass(frozen=True, eq=False)
+class Advanced:
+    """A batch of sweeps, by chain."""
+
+    ends: States
+    f: np.ndarray  # [chains, statistics]: means of F; joint events too
+    g: np.ndarray  # and of G
+    last: np.ndarray  # F of the ends
+    square: np.ndarray | None  # means of F², where the engine has them
+    features: np.ndarray  # of the ends
+
+
+@dataclass(frozen=True, eq=False)
 class Paths:
     """Annealed paths: row k belongs to the state from which the step from level k to level k + 1 is taken."""
 
@@ -73,8 +85,20 @@ class Walkers(Protocol):
         so many sweeps are wanted."""
         ...
 
+    def advance(self, states: States, sweeps: int, key: Key) -> Advanced:
+        """The same as `walk`, faster, with sums instead of traces."""
+        ...
+
+    def statistics_of(self, states: States) -> np.ndarray:
+        """[chains, statistics]: F of states."""
+        ...
+
     def product(self, parts: Sequence[tuple[Walk, np.ndarray]]) -> Product:
         """The product of the mean full conditionals of each orbit, over some chains (bool[chains]) of walks."""
+        ...
+
+    def site_product(self, state: States, sweeps: int, key: Key) -> tuple[Product, States] | None:
+        """The same of the single sites of one chain, and where it ended; None where that would be too large."""
         ...
 
     def draw(self, product: Product, count: int, key: Key) -> States: ...

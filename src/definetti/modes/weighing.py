@@ -25,6 +25,9 @@ OWN = 0.9  # share of a region's sweeps that the partition must give to it
 FAR = 12.0  # nats below another's lower end: dropped; its share is at most exp(−FAR), which goes into the error
 NEAR = 12.0  # nats: regions that weigh less than this below the heaviest need no accurate weight
 MOST_GAP, MOST_ERROR = 6.0, 0.5  # of an annealed weight that is believed
+WIDE = 2.0  # nats: a bracket beyond this may be that of a region that breaks the symmetry
+FAR_BY_SITE = 20.0  # nats, where the number of copies is only bounded
+BY_SITE, BY_SITE_SWEEPS = 4, 60
 MOST_REGIONS = 8
 HYBRIDS, HYBRID_SWEEPS, MOST_PAIRS = 4, 96, 3
 
@@ -59,6 +62,7 @@ class Weighing:
         return [m for m, w in enumerate(self.regions) if not w.dropped]
 
 
+NOWHERE = Region((), False, np.zeros(0), np.zeros(0))
 Inside = Callable[[np.ndarray], np.ndarray]  # features[..., P] → whether a state is in a region
 
 
@@ -113,7 +117,8 @@ def weigh(walkers: Walkers, looked: Looked, budget: Budget, key: Key, anneals: b
         if found[m].pool_size:
             found[m], spent = _bracketed(walkers, found[m], where, m, (*key, 3, m))
             used += spent
-    found, left_out = _dropped(walkers, found)
+    found, left_out, spent = _dropped(walkers, found, (*key, 6))
+    used += spent
     kept = [m for m, w in enumerate(found) if not w.dropped]
     said = Weighing(tuple(found), where, False, "", left_out, used)
     if many:
@@ -219,19 +224,40 @@ def _bracketed(walkers: Walkers, weighed: Weighed, where: Partition, m: int, key
     return made, spent
 
 
-def _dropped(walkers: Walkers, found: list[Weighed]) -> tuple[list[Weighed], float]:
-    """Regions that cannot weigh anything beside another, and the share that they may have together."""
+def _dropped(walkers: Walkers, found: list[Weighed], key: Key) -> tuple[list[Weighed], float, int]:
+    """Regions that cannot weigh anything beside another, the share that they may have together, and sweeps spent."""
     known = [w.bracket for w in found if w.bracket is not None]
     if not known:
-        return found, 0.0
+        return found, 0.0, 0
     best = max(b.lower for b in known)
-    out, left_out = [], 0.0
-    for w in found:
-        far = w.bracket is not None and w.bracket.upper < best - FAR
+    out, left_out, spent = [], 0.0, 0
+    for m, w in enumerate(found):
+        upper = np.inf if w.bracket is None else w.bracket.upper
+        far = upper < best - FAR
+        if not far and w.bracket is not None and w.bracket.width > WIDE and w.bracket.lower < best:
+            by_site, sweeps = _upper_by_site(walkers, w, (*key, m))
+            spent += sweeps
+            far = by_site < best - FAR_BY_SITE
+            upper = min(upper, by_site)
         out.append(replace(w, dropped=far))
-        if far and w.bracket is not None:
-            left_out += float(np.exp(w.bracket.upper - best))
-    return out, left_out
+        left_out += float(np.exp(upper - best)) if far else 0.0
+    return out, left_out, spent
+
+
+def _upper_by_site(walkers: Walkers, w: Weighed, key: Key) -> tuple[float, int]:
+    """An upper end for a region that breaks the symmetry: each chain has a product of its own, of single sites, and the
+    region is at most as many copies of what it sees as the group has elements."""
+    upper, spent = -np.inf, 0
+    if not np.isfinite(walkers.log_copies):
+        return np.inf, 0
+    for c in range(min(BY_SITE, w.pool_size)):
+        fitted = walkers.site_product(walkers.take(w.pool, [c]), BY_SITE_SWEEPS, (*key, c, 1))
+        if fitted is None:
+            return np.inf, spent
+        walk = walkers.walk(fitted[1], BY_SITE_SWEEPS, (*key, c, 2), fitted[0])
+        upper = max(upper, bracket(walk.log_ratio, walk.divergence).upper)
+        spent += 2 * BY_SITE_SWEEPS
+    return upper + walkers.log_copies, spent
 
 
 def _hybrid_doubt(walkers: Walkers, looked: Looked, kept: list[Weighed], key: Key) -> tuple[str, int]:
@@ -246,20 +272,40 @@ def _hybrid_doubt(walkers: Walkers, looked: Looked, kept: list[Weighed], key: Ke
     walk = walkers.walk(states, HYBRID_SWEEPS, (*key, 9))
     trace, spent = walk.statistics, HYBRID_SWEEPS * walkers.count(states)
     scale = looked.trace.std(axis=(0, 1))
+    best = max(w.bracket.lower for w in kept if w.bracket is not None)
     for chain in range(trace.shape[1]):
         end = Segment(chain, HYBRID_SWEEPS // 2, HYBRID_SWEEPS, True)
         if drifts(trace, end):
             continue
         mine = Summary(*(part[None] for part in summary_of(trace[end.first :, chain])))
-        known = False
-        for region in looked.survey.regions:
-            segments = summarise(looked.trace, list(region.segments))
-            whole = Summary(segments.mean.mean(axis=0, keepdims=True), segments.error.mean(axis=0, keepdims=True),
-                            segments.low.min(axis=0, keepdims=True), segments.high.max(axis=0, keepdims=True))  # fmt: skip
-            known |= not bool(differ(mine, whole, scale, 8.0)[0][0, 0])
+        known = any(not differ(mine, _whole(looked.trace, r), scale, 8.0)[0][0, 0] for r in looked.survey.regions)
         if not known:
-            return "states mixed from two regions settle in others: there are many more", spent
+            light, more = _is_light(walkers, walkers.take(walk.ends, [chain]), best, (*key, 10, chain))
+            spent += more
+            if not light:
+                return "states mixed from two regions settle in others: there are many more", spent
     return "", spent
+
+
+def _whole(trace: np.ndarray, region: Region) -> Summary:
+    parts = summarise(trace, list(region.segments))
+    return Summary(
+        parts.mean.mean(axis=0, keepdims=True),
+        parts.error.mean(axis=0, keepdims=True),
+        parts.low.min(axis=0, keepdims=True),
+        parts.high.max(axis=0, keepdims=True),
+    )
+
+
+def _is_light(walkers: Walkers, state: States, best: float, key: Key) -> tuple[bool, int]:
+    """Whether what a chain sees cannot weigh anything beside a region with this lower end."""
+    first = walkers.walk(state, BY_SITE_SWEEPS, (*key, 1))
+    product = walkers.product([(first, np.ones(1, dtype=bool))])
+    walk = walkers.walk(first.ends, BY_SITE_SWEEPS, (*key, 2), product)
+    if bracket(walk.log_ratio, walk.divergence).upper < best - FAR:
+        return True, 2 * BY_SITE_SWEEPS
+    upper, spent = _upper_by_site(walkers, Weighed(NOWHERE, walk.ends, 1), (*key, 3))
+    return upper < best - FAR_BY_SITE, spent + 2 * BY_SITE_SWEEPS
 
 
 def _decided(said: Weighing, kept: list[int]) -> Weighing:

@@ -70,7 +70,7 @@ class GraphQuestion:
 
         if not 0 < len(self.group.model.free) <= MOST_SITES:
             return None
-        return GraphWalkers(self.group, self.statistics, self.columns.statistic_of)
+        return GraphWalkers(self.group, self.statistics, self.columns.statistic_of, self.slots)
 
     @property
     def _shown_columns(self) -> Columns:

@@ -11,20 +11,22 @@ import numpy as np
 
 from definetti.constraints.graph.arc_consistency import hard_factors
 from definetti.model.graph.factors import FREE
-from definetti.modes.walkers import Key, Paths, Walk, penalties
+from definetti.modes.walkers import Advanced, Key, Paths, Walk, penalties
 from definetti.samplers.draws import Batch, Draws, draws_of
-from definetti.samplers.graph.lanes import Orders, words
+from definetti.samplers.graph.lanes import Orders, Slots, words
 from definetti.samplers.graph.sampling import Statistics
-from definetti.samplers.graph.tables import log_rows
+from definetti.samplers.graph.tables import TablesEngine, build, log_rows
 from definetti.samplers.graph.tempering import all_parts
 from definetti.symmetry.graph.group import GraphSymmetries
 
 LEAST = 1e-12  # probability in a product
+LEAST_BY_SITE = 0.01  # of a single site, whose neighbourhood may move slowly
 MOST_COUNTED = 32  # different log values whose factors are counted
 MOST_STATISTICS = 400  # more are seen through random projections
 PROJECTIONS = 96
 MOST_TURNS = 8  # starts that have one value everywhere
 MOST_SITES = 500_000
+NOTHING, NO_SUMS = np.zeros(0), np.zeros((0, 0))
 GREEDY, GREEDY_SWEEPS = 1000.0, 4
 DRAWN = 3  # starts of each kind that are drawn at random
 
@@ -38,23 +40,22 @@ class _View:
 
 
 class GraphWalkers:
-    def __init__(self, group: GraphSymmetries, statistics: Statistics, statistic_of: np.ndarray) -> None:
+    def __init__(self, group: GraphSymmetries, statistics: Statistics, statistic_of: np.ndarray, slots: Slots) -> None:
         """`group` is that of the question, trivial for the standard estimator."""
         from definetti.samplers.kernels import annealing as kernels
 
-        model = group.model
+        model, self._slots = group.model, slots
         self.model, self.group, self.statistics, self._kernels = model, group, statistics, kernels
         self._rows, self._parts = log_rows(model), all_parts(model)
         self.sites, self.hard = len(model.free), bool(len(hard_factors(model)))
         free = np.repeat(model.evidence == FREE, model.cards)
         self._literals = np.flatnonzero(free)
         self._orbit = statistic_of[self._literals]
-        self._by_orbit = np.argsort(self._orbit, kind="stable")
         singles = len(statistics.sizes)
         sizes = np.bincount(self._orbit, minlength=singles)
-        self._starts = np.concatenate([[0], np.cumsum(sizes)])[:-1]
         self._sizes = sizes.astype(float)
-        self._field = np.zeros(2 * int(model.cards.max(initial=2)))
+        self._literal_orbit = np.zeros(len(free), np.int64)
+        self._literal_orbit[self._literals] = self._orbit
         self._count_of, self._counts = counted_entries(model)
         order = group.order
         self.log_copies = float("inf") if order is None else float(np.log(float(order))) if order < 1 << 1000 else 700.0
@@ -119,9 +120,9 @@ class GraphWalkers:
     def _climbed(self, states: np.ndarray, key: Key) -> np.ndarray:
         out, orders = states.copy(), self._orders((*key, 2))
         streams = words(np.random.SeedSequence([*key, 3]), (4, out.shape[1]))
-        nothing = np.zeros(0)
+        scratch = self._scratch(out.shape[1])
         for order in orders.next(GREEDY_SWEEPS):
-            self._sweep(out, order, streams, GREEDY, np.inf, nothing, np.zeros((0, 0)), nothing)
+            self._sweep(out, order, streams, scratch, GREEDY, np.inf)
         return out
 
     def _legal(self, states: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -163,20 +164,33 @@ class GraphWalkers:
         sizes = np.concatenate([statistics.sizes, statistics.event_sizes])
         if groups is not None:
             groups = np.append(groups, np.arange(len(statistics.event_sizes)) + groups.max(initial=-1) + 1)
-        return replace(draws_of([b._replace(square=None) for b in batches], sizes, chains, 0), groups=groups)
+        return replace(draws_of(batches, sizes, chains, 0), groups=groups)
 
     # --- advancing ---------------------------------------------------------------------------------------------------
 
     def _orders(self, key: Key) -> Orders:
         return Orders("symmetric", self.model.free, words(np.random.SeedSequence(key), (4,)), self.statistics.orbit_of)
 
+    def _scratch(self, lanes: int) -> Any:
+        values = -(-int(self.model.cards.max(initial=1)) // 4) * 4
+        return self._kernels.Scratch(
+            place=np.zeros((self._kernels.PAIRS, lanes), np.int32),
+            product=np.zeros((values, lanes)),
+            broken=np.zeros((values if self.hard else 0, lanes)),
+            uniform=np.zeros(lanes),
+            value=np.zeros(lanes, np.int64),
+            scale=np.zeros(lanes),
+        )
+
     def _sweep(
-        self, states: np.ndarray, order: np.ndarray, streams: np.ndarray, level: float, penalty: float,
-        tilt: np.ndarray, conditional: np.ndarray, diverged: np.ndarray,
+        self, states: np.ndarray, order: np.ndarray, streams: np.ndarray, scratch: Any, level: float, penalty: float,
+        tilt: np.ndarray = NOTHING, values: np.ndarray = NO_SUMS, conditional: np.ndarray = NO_SUMS,
+        diverged: np.ndarray = NOTHING, orbit: np.ndarray | None = None,
     ) -> None:  # fmt: skip
         stuck = self._kernels.level_sweep(
-            self._rows, states, order, streams, level, penalty, tilt, self._field, conditional, diverged
-        )
+            self._rows, states, order, streams, scratch, level, penalty, tilt,
+            self._literal_orbit if orbit is None else orbit, values, conditional, diverged,
+        )  # fmt: skip
         if stuck >= 0:
             from definetti.samplers.graph.tables import Stuck
 
@@ -191,17 +205,17 @@ class GraphWalkers:
         orders = self._orders((*key, 5)).next(sweeps)
         flip = rng.random(sweeps) < 0.5
         tilt = np.zeros(0) if product is None else product
-        read = np.zeros(len(self._count_literals)) if product is None else product
-        total = np.zeros((len(self._count_literals), chains))
+        total, scratch = np.zeros((len(self._sizes), chains)), self._scratch(chains)
         rows: list[tuple[np.ndarray, ...]] = []
         kept = {}
         for s in range(sweeps):
-            conditional, diverged = np.zeros_like(total), np.zeros(0 if product is None else chains)
+            values, conditional = np.zeros_like(total), np.zeros_like(total)
+            diverged = np.zeros(0 if product is None else chains)
             order = orders[s, ::-1].copy() if flip[s] else orders[s]
-            self._sweep(state, order, streams, 1.0, np.inf, tilt, conditional, diverged)
+            self._sweep(state, order, streams, scratch, 1.0, np.inf, tilt, values, conditional, diverged)
             total += conditional
-            f, g = self._means(state), self._orbit_means(conditional[self._literals])
-            soft, _, log_q, counts = self.read(state, read)
+            f, g = self._with_events(values / self._sizes[:, None], state), conditional / self._sizes[:, None]
+            soft, _, log_q, counts = self.read(state, tilt)
             log_density = soft + self.model.log_constant
             shown = self._seen(f[: len(g)])
             features = np.concatenate([shown, counts, log_density[None]])
@@ -216,17 +230,50 @@ class GraphWalkers:
             total, kept,
         )  # fmt: skip
 
-    @property
-    def _count_literals(self) -> np.ndarray:
-        return self.model.variable_of
+    @cached_property
+    def _engine(self) -> TablesEngine:
+        return build(self.model, self._slots)
+
+    def advance(self, states: np.ndarray, sweeps: int, key: Key) -> Advanced:
+        chains, statistics = states.shape[1], self.statistics
+        engine = self._engine
+        seeds = np.random.SeedSequence([*key, 11]).spawn(-(-chains // engine.width))
+        block = engine.block(np.ascontiguousarray(states.T), seeds, False, True)
+        orders = self._orders((*key, 12)).next(sweeps)
+        flip = np.random.default_rng([*key, 13]).random(sweeps) < 0.5
+        orders[flip] = orders[flip, ::-1]
+        hits = np.zeros((len(statistics.event_sizes), chains), np.int64)
+        if statistics.events is None:
+            block.run(orders, 2)
+        for s in range(sweeps if statistics.events is not None else 0):
+            block.run(orders[s : s + 1], 2)
+            statistics.events(block, hits)
+        harvest = block.harvest()
+        visits = np.bincount(statistics.of_slot, weights=harvest.visits, minlength=len(statistics.sizes))
+        assert harvest.conditional is not None
+        f = statistics.means([harvest.final], statistics.sizes * float(sweeps))
+        g = statistics.means([harvest.conditional], visits)
+        joint = hits / (statistics.event_sizes[:, None] * sweeps)
+        ends = block.state[:, :chains].copy()
+        return Advanced(
+            ends,
+            np.concatenate([f, joint]).T,
+            np.concatenate([g, np.full_like(joint, np.nan)]).T,
+            self._means(ends).T,
+            None,
+            self.features(ends),
+        )
+
+    def statistics_of(self, states: np.ndarray) -> np.ndarray:
+        return self._means(states).T
 
     def read(self, states: np.ndarray, tilt: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Of each state: log entries that are possible, how many are not, log q, counts of log values."""
         chains = states.shape[1]
         soft, log_q, broken = np.zeros(chains), np.zeros(chains), np.zeros(chains, np.int64)
-        counts = np.zeros((self._counts, chains))
+        counts, entry = np.zeros((self._counts, chains)), np.zeros(chains, np.int64)
         self._kernels.read_states(
-            self._parts, states, self._count_of, tilt, self.model.literal_start, self.model.free, soft, broken, log_q,
+            self._parts, states, self._count_of, tilt, self.model.literal_start, self.model.free, entry, soft, broken, log_q,
             counts,
         )  # fmt: skip
         return soft, broken, log_q, counts
@@ -234,22 +281,19 @@ class GraphWalkers:
     def _means(self, states: np.ndarray) -> np.ndarray:
         """float64[K, chains]: F of the question's statistics, joint events too."""
         model, chains, singles = self.model, states.shape[1], len(self._sizes)
-        orbit = np.zeros(len(self._count_literals), np.int64)
-        orbit[self._literals] = self._orbit
         literal = model.literal_start[model.free][:, None] + states[model.free]
-        cell = orbit[literal] * chains + np.arange(chains)
+        cell = self._literal_orbit[literal] * chains + np.arange(chains)
         f = np.bincount(cell.ravel(), minlength=singles * chains).reshape(singles, chains) / self._sizes[:, None]
+        return self._with_events(f, states)
+
+    def _with_events(self, f: np.ndarray, states: np.ndarray) -> np.ndarray:
         if self.statistics.events is None:
             return f
+        chains = states.shape[1]
         hits = np.zeros((len(self.statistics.event_sizes), chains), np.int64)
         view: Any = _View(states)
         self.statistics.events(view, hits)
         return np.concatenate([f, hits / self.statistics.event_sizes[:, None]])
-
-    def _orbit_means(self, literals: np.ndarray) -> np.ndarray:
-        if not len(literals):
-            return literals
-        return np.add.reduceat(literals[self._by_orbit], self._starts, axis=0) / self._sizes[:, None]
 
     @cached_property
     def _directions(self) -> np.ndarray | None:
@@ -265,14 +309,30 @@ class GraphWalkers:
 
     def product(self, parts: Sequence[tuple[Walk, np.ndarray]]) -> np.ndarray:
         """float64[literals]: log q, 0 for observed variables."""
-        mean = np.sum([walk.sites[:, chains].sum(axis=1) for walk, chains in parts], axis=0)
-        mean[self._literals] = self._orbit_means(mean[self._literals][:, None])[self._orbit, 0]
+        total = np.sum([walk.sites[:, chains].sum(axis=1) for walk, chains in parts], axis=0) / self._sizes
+        mean = np.ones(len(self.model.variable_of))
+        mean[self._literals] = total[self._orbit]
+        return self._normalised(mean)
+
+    def _normalised(self, mean: np.ndarray, least: float = LEAST) -> np.ndarray:
+        mean = mean.copy()
+        mean[np.repeat(self.model.evidence != FREE, self.model.cards)] = 1.0
         share = mean / np.bincount(self.model.variable_of, weights=mean)[self.model.variable_of]
-        share = np.maximum(share, LEAST)
+        share = np.maximum(share, least)
         share /= np.bincount(self.model.variable_of, weights=share)[self.model.variable_of]
         out = np.zeros(len(share))
         out[self._literals] = np.log(share[self._literals])
         return out
+
+    def site_product(self, state: np.ndarray, sweeps: int, key: Key) -> tuple[np.ndarray, np.ndarray]:
+        """The product of the mean full conditionals of the single sites, of one chain; and where it ended."""
+        out, literals = state.copy(), len(self._literal_orbit)
+        streams = words(np.random.SeedSequence([*key, 14]), (4, 1))
+        scratch, sums = self._scratch(1), np.zeros((2, literals, 1))
+        own = np.arange(literals)
+        for order in self._orders((*key, 15)).next(sweeps):
+            self._sweep(out, order, streams, scratch, 1.0, np.inf, NOTHING, sums[0], sums[1], orbit=own)
+        return self._normalised(sums[1, :, 0], LEAST_BY_SITE), out
 
     def draw(self, product: np.ndarray, count: int, key: Key) -> np.ndarray:
         rng, model, out = np.random.default_rng([*key, 8]), self.model, self._blank(count)
@@ -290,7 +350,7 @@ class GraphWalkers:
         orders = self._orders((*key, 9)).next(steps)
         orders = orders if upwards else orders[:, ::-1].copy()
         ratio, broken = np.zeros((steps, chains)), np.zeros((steps, chains), np.int64)
-        penalty, nothing = penalties(levels), np.zeros(0)
+        penalty, scratch = penalties(levels), self._scratch(chains)
         features = None if upwards else self.features(state)
         for step in range(steps):
             row = step if upwards else steps - 1 - step
@@ -299,14 +359,13 @@ class GraphWalkers:
             if step < steps - 1:
                 at = step + 1 if upwards else steps - 1 - step
                 self._sweep(
-                    state, orders[step], streams, float(levels[at]), float(penalty[at]), product, np.zeros((0, 0)),
-                    nothing,
+                    state, orders[step], streams, scratch, float(levels[at]), float(penalty[at]), product
                 )  # fmt: skip
         return Paths(ratio, broken, self.features(state) if features is None else features)
 
     def features(self, states: np.ndarray) -> np.ndarray:
         """float64[chains, features]"""
-        soft, _, _, counts = self.read(states, np.zeros(len(self._count_literals)))
+        soft, _, _, counts = self.read(states, NOTHING)
         means = self._seen(self._means(states)[: len(self._sizes)])
         return np.concatenate([means, counts, (soft + self.model.log_constant)[None]]).T
 

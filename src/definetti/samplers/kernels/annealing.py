@@ -13,7 +13,18 @@ from typing import NamedTuple
 import numpy as np
 
 from definetti.samplers.kernels.compiling import njit
-from definetti.samplers.kernels.rng import lane_uniform
+from definetti.samplers.kernels.tables import PAIRS, add_rows, choose, exponentiate, find_rows, next_uniforms
+
+
+class Scratch(NamedTuple):
+    """Working rows, as in `kernels.tables.Scratch`."""
+
+    place: np.ndarray
+    product: np.ndarray
+    broken: np.ndarray  # as `product`; empty if nothing is impossible
+    uniform: np.ndarray
+    value: np.ndarray
+    scale: np.ndarray
 
 
 class Rows(NamedTuple):
@@ -28,116 +39,87 @@ class Rows(NamedTuple):
     literal: np.ndarray  # int64[n + 1]: where a variable's values begin among all literals
 
 
-@njit(nogil=True, cache=True, inline="always", error_model="numpy")
-def place_of(state, near, further, e, lane):
-    """Where a lane's row of pair e begins."""
-    place = np.int64(near[e, 0]) + near[e, 2] * np.int64(state[near[e, 1], lane])
-    place += near[e, 4] * np.int64(state[near[e, 3], lane])
-    for k in range(near[e, 5], near[e, 6]):
-        place += further[k, 1] * np.int64(state[further[k, 0], lane])
-        place += further[k, 3] * np.int64(state[further[k, 2], lane])
-    return place
+@njit(nogil=True, cache=True, error_model="numpy")
+def tempered(product, broken, card, level, penalty, tilt, first):
+    """Log weights of a level from those of the model, in place."""
+    for v in range(card):
+        shift = (1.0 - level) * tilt[first + v] if level < 1.0 else 0.0
+        for lane in range(product.shape[1]):
+            product[v, lane] = level * product[v, lane] + shift
+        if broken.shape[0]:
+            for lane in range(product.shape[1]):
+                if broken[v, lane] < 0.0:
+                    product[v, lane] = -np.inf if penalty == np.inf else product[v, lane] + penalty * broken[v, lane]
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def local_fields(rows, state, i, lane, level, penalty, tilt, field):
-    """The log weights of a variable's values on a level, given all others."""
+def divergences(product, scale, card, tilt, first, diverged):
+    """Σ g log(g / q) of one full conditional, of every lane; `tilt` is log q."""
+    for v in range(card):
+        for lane in range(product.shape[1]):
+            g = product[v, lane] * scale[lane]
+            if g > 0.0:
+                diverged[lane] += g * (math.log(g) - tilt[first + v])
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def level_sweep(rows, state, order, streams, scratch, level, penalty, tilt, orbit, values, conditional, diverged):
+    """One update of each site of `order` in every lane. Adds up the values drawn and the conditionals by the orbits of
+    literals, and the divergences of the conditionals from q. Returns -1, or a site all of whose values are
+    impossible."""
     card, pair_start, near, further, soft, hard, literal = rows
-    values = card[i]
-    for v in range(values):
-        field[v] = 0.0
-        field[values + v] = 0.0
-    for e in range(pair_start[i], pair_start[i + 1]):
-        place = place_of(state, near, further, e, lane)
-        for v in range(values):
-            field[v] += soft[place + v]
-        if hard.shape[0]:
-            for v in range(values):
-                field[values + v] += hard[place + v]
-    for v in range(values):
-        field[v] *= level
-        if level < 1.0:
-            field[v] += (1.0 - level) * tilt[literal[i] + v]
-        if field[values + v] < 0.0:
-            field[v] = -np.inf if penalty == np.inf else field[v] + penalty * field[values + v]
-
-
-@njit(nogil=True, cache=True, error_model="numpy")
-def chances(field, values):
-    """Log weights as probabilities, in place; false if there is none above zero."""
-    top = -np.inf
-    for v in range(values):
-        top = max(top, field[v])
-    if top == -np.inf:
-        return False
-    total = 0.0
-    for v in range(values):
-        field[v] = math.exp(field[v] - top)
-        total += field[v]
-    for v in range(values):
-        field[v] /= total
-    return True
-
-
-@njit(nogil=True, cache=True, error_model="numpy")
-def divergence(field, values, tilt, first):
-    """Σ g log(g / q) of one full conditional; `tilt` is log q."""
-    total = 0.0
-    for v in range(values):
-        if field[v] > 0.0:
-            total += field[v] * (math.log(field[v]) - tilt[first + v])
-    return total
-
-
-@njit(nogil=True, cache=True, error_model="numpy")
-def choose(uniform, field, values):
-    """The one place that draws: the first value whose cumulated chance exceeds the uniform."""
-    total, last = 0.0, 0
-    for v in range(values):
-        if field[v] > 0.0:
-            total += field[v]
-            last = v
-            if uniform < total:
-                return v
-    return last
-
-
-@njit(nogil=True, cache=True, error_model="numpy")
-def level_sweep(rows, state, order, streams, level, penalty, tilt, field, conditional, diverged):
-    """One update of each site of `order` in every lane; adds up conditionals by literal and lane, and divergences from
-    q by lane. Returns -1, or a site all of whose values are impossible."""
+    place, product, broken, uniform, value, scale = scratch
+    lanes = value.shape[0]
     for s in range(order.shape[0]):
         i = order[s]
-        values, first = rows.card[i], rows.literal[i]
-        for lane in range(state.shape[1]):
-            local_fields(rows, state, i, lane, level, penalty, tilt, field)
-            if not chances(field, values):
-                return i
-            if diverged.shape[0]:
-                diverged[lane] += divergence(field, values, tilt, first)
-            if conditional.shape[0]:
-                for v in range(values):
-                    conditional[first + v, lane] += field[v]
-            state[i, lane] = choose(lane_uniform(streams, lane), field, values)
+        count, first = card[i], literal[i]
+        product[: -(-count // 4) * 4] = 0.0
+        broken[:] = 0.0
+        for lo in range(pair_start[i], pair_start[i + 1], PAIRS):
+            hi = min(lo + PAIRS, pair_start[i + 1])
+            find_rows(state, near, further, lo, hi, place)
+            add_rows(product, count, soft, place, hi - lo)
+            if hard.shape[0]:
+                add_rows(broken, count, hard, place, hi - lo)
+        tempered(product, broken, count, level, penalty, tilt, first)
+        exponentiate(product, count)
+        next_uniforms(streams, uniform)
+        if choose(product, count, uniform, value, scale):
+            return i
+        for lane in range(lanes):
+            state[i, lane] = value[lane]
+        if diverged.shape[0]:
+            divergences(product, scale, count, tilt, first, diverged)
+        if conditional.shape[0]:
+            for lane in range(lanes):
+                values[orbit[first + value[lane]], lane] += 1.0
+            for v in range(count):
+                for lane in range(lanes):
+                    conditional[orbit[first + v], lane] += product[v, lane] * scale[lane]
     return -1
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def read_states(parts, state, count_of, tilt, literal, free, soft, broken, log_q, counts):
+def read_states(parts, state, count_of, tilt, literal, free, entry, soft, broken, log_q, counts):
     """Of each lane: the possible log entries' sum, the number of impossible ones, log q, and how often each counted
-    table entry (`count_of[entry]` >= 0) occurs."""
-    for lane in range(state.shape[1]):
-        total, illegal, product = 0.0, 0, 0.0
-        for c in range(counts.shape[0]):
-            counts[c, lane] = 0.0
-        for k in range(parts.first.shape[0]):
-            entry = parts.first[k]
-            for p in range(parts.start[k], parts.start[k + 1]):
-                entry += parts.stride[p] * state[parts.scope[p], lane]
-            total += parts.log[entry]
-            illegal += not parts.possible[entry]
-            if count_of[entry] >= 0:
-                counts[count_of[entry], lane] += 1.0
+    table entry (`count_of[entry]` >= 0) occurs. `entry` is scratch, int64[lanes]."""
+    lanes = state.shape[1]
+    soft[:], broken[:], log_q[:] = 0.0, 0, 0.0
+    counts[:] = 0.0
+    for k in range(parts.first.shape[0]):
+        entry[:] = parts.first[k]
+        for p in range(parts.start[k], parts.start[k + 1]):
+            stride, i = parts.stride[p], parts.scope[p]
+            for lane in range(lanes):
+                entry[lane] += stride * state[i, lane]
+        for lane in range(lanes):
+            soft[lane] += parts.log[entry[lane]]
+            broken[lane] += not parts.possible[entry[lane]]
+        if counts.shape[0]:
+            for lane in range(lanes):
+                counts[count_of[entry[lane]], lane] += 1.0
+    if tilt.shape[0]:
         for s in range(free.shape[0]):
-            product += tilt[literal[free[s]] + state[free[s], lane]]
-        soft[lane], broken[lane], log_q[lane] = total, illegal, product
+            i = free[s]
+            for lane in range(lanes):
+                log_q[lane] += tilt[literal[i] + state[i, lane]]
