@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,6 +29,9 @@ from definetti.samplers.protocol import LogicSampler, Plan, Sampling
 from definetti.symmetry.logic.members import AtomMembers
 from definetti.symmetry.logic.renaming import RenamingSymmetries, trivial
 
+if TYPE_CHECKING:
+    from definetti.modes.logic.walkers import LogicWalkers
+
 MOST_ROWS = 100  # of a region that are shown
 
 
@@ -45,7 +48,7 @@ class LogicQuestion:
     notices: tuple[Notice, ...]
 
     def sampling(self, sampler: LogicSampler, plan: Plan, method: str) -> Sampling:
-        return sampler.logic_sampling(Asked(self.group, self.late, self.counted, tuple(self.cells.values())), plan)
+        return sampler.logic_sampling(self._asked, plan)
 
     def conclude(self, draws: Draws, method: str, run: Mapping[str, Any], interrupted: bool) -> Marginals:
         if draws.g is None and ESTIMATORS[method].conditionals:
@@ -78,9 +81,16 @@ class LogicQuestion:
         estimates = ESTIMATORS[method](draws)
         return Estimated(estimates, judge(estimates, draws, self.certain.values(draws)), draws)
 
+    @cached_property
+    def _asked(self) -> Asked:
+        return Asked(self.group, self.late, self.counted, tuple(self.cells.values()))
+
     @property
-    def walkers(self) -> None:
-        return None
+    def walkers(self) -> LogicWalkers | None:
+        """Chains that look for modes; None where the model is too large."""
+        from definetti.modes.logic.walkers import logic_walkers
+
+        return logic_walkers(self._asked)
 
     def rows(self, means: np.ndarray) -> dict[str, Any]:
         """What the means of the statistics say of each orbit."""
