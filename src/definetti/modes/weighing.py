@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from definetti.modes.annealing import Annealed, anneal
+from definetti.modes.annealing import Annealed, anneal, log_weights
 from definetti.modes.brackets import Bracket, bracket
 from definetti.modes.looking import Budget, Looked
 from definetti.modes.partition import Partition, partition
@@ -27,7 +27,8 @@ NEAR = 12.0  # nats: regions that weigh less than this below the heaviest need n
 MOST_GAP, MOST_ERROR = 6.0, 0.5  # of an annealed weight that is believed
 WIDE = 2.0  # nats: a bracket beyond this may be that of a region that breaks the symmetry
 FAR_BY_SITE = 20.0  # nats, where the number of copies is only bounded
-BY_SITE, BY_SITE_SWEEPS = 4, 60
+BY_SITE, BY_SITE_SWEEPS = 4, 64
+DOWN, DOWN_STEPS = 8, 64  # paths from a chain down to its product
 MOST_REGIONS = 8
 HYBRIDS, HYBRID_SWEEPS, MOST_PAIRS = 4, 96, 3
 
@@ -62,7 +63,6 @@ class Weighing:
         return [m for m, w in enumerate(self.regions) if not w.dropped]
 
 
-NOWHERE = Region((), False, np.zeros(0), np.zeros(0))
 Inside = Callable[[np.ndarray], np.ndarray]  # features[..., P] → whether a state is in a region
 
 
@@ -117,7 +117,7 @@ def weigh(walkers: Walkers, looked: Looked, budget: Budget, key: Key, anneals: b
         if found[m].pool_size:
             found[m], spent = _bracketed(walkers, found[m], where, m, (*key, 3, m))
             used += spent
-    found, left_out, spent = _dropped(walkers, found, (*key, 6))
+    found, left_out, spent = _dropped(walkers, found, where, (*key, 6))
     used += spent
     kept = [m for m, w in enumerate(found) if not w.dropped]
     said = Weighing(tuple(found), where, False, "", left_out, used)
@@ -224,7 +224,7 @@ def _bracketed(walkers: Walkers, weighed: Weighed, where: Partition, m: int, key
     return made, spent
 
 
-def _dropped(walkers: Walkers, found: list[Weighed], key: Key) -> tuple[list[Weighed], float, int]:
+def _dropped(walkers: Walkers, found: list[Weighed], where: Partition, key: Key) -> tuple[list[Weighed], float, int]:
     """Regions that cannot weigh anything beside another, the share that they may have together, and sweeps spent."""
     known = [w.bracket for w in found if w.bracket is not None]
     if not known:
@@ -235,7 +235,7 @@ def _dropped(walkers: Walkers, found: list[Weighed], key: Key) -> tuple[list[Wei
         upper = np.inf if w.bracket is None else w.bracket.upper
         far = upper < best - FAR
         if not far and w.bracket is not None and w.bracket.width > WIDE and w.bracket.lower < best:
-            by_site, sweeps = _upper_by_site(walkers, w, (*key, m))
+            by_site, sweeps = _upper_by_site(walkers, w.pool, _inside(where, m), (*key, m))
             spent += sweeps
             far = by_site < best - FAR_BY_SITE
             upper = min(upper, by_site)
@@ -244,20 +244,28 @@ def _dropped(walkers: Walkers, found: list[Weighed], key: Key) -> tuple[list[Wei
     return out, left_out, spent
 
 
-def _upper_by_site(walkers: Walkers, w: Weighed, key: Key) -> tuple[float, int]:
+def _upper_by_site(walkers: Walkers, pool: States, inside: Inside | None, key: Key) -> tuple[float, int]:
     """An upper end for a region that breaks the symmetry: each chain has a product of its own, of single sites, and the
-    region is at most as many copies of what it sees as the group has elements."""
+    region is at most as many copies of what it sees as the group has elements. The end is that of paths from the chain
+    down to its product: the bracket is the case of one step. (A chain that leaves the region says nothing.)"""
     upper, spent = -np.inf, 0
     if not np.isfinite(walkers.log_copies):
         return np.inf, 0
-    for c in range(min(BY_SITE, w.pool_size)):
-        fitted = walkers.site_product(walkers.take(w.pool, [c]), BY_SITE_SWEEPS, (*key, c, 1))
+    levels = np.linspace(0.0, 1.0, DOWN_STEPS + 1)
+    for c in range(min(BY_SITE, walkers.count(pool))):
+        fitted = walkers.site_product(walkers.take(pool, [c]), BY_SITE_SWEEPS, (*key, c, 1))
         if fitted is None:
             return np.inf, spent
-        walk = walkers.walk(fitted[1], BY_SITE_SWEEPS, (*key, c, 2), fitted[0])
-        upper = max(upper, bracket(walk.log_ratio, walk.divergence).upper)
-        spent += 2 * BY_SITE_SWEEPS
-    return upper + walkers.log_copies, spent
+        marks = [BY_SITE_SWEEPS * (k + 1) // DOWN for k in range(DOWN)]
+        walk = walkers.walk(fitted[1], BY_SITE_SWEEPS, (*key, c, 2), fitted[0], marks)
+        spent += 2 * BY_SITE_SWEEPS + DOWN * DOWN_STEPS
+        if inside is not None and not inside(walk.features[-1])[0]:
+            continue
+        states = walkers.join([walk.kept[s] for s in marks])
+        down = log_weights(walkers.paths(states, fitted[0], levels, False, (*key, c, 3)), levels)
+        by_paths = float(down.mean() + 3 * down.std(ddof=1) / np.sqrt(DOWN))
+        upper = max(upper, min(by_paths, bracket(walk.log_ratio, walk.divergence).upper))
+    return (np.inf if np.isneginf(upper) else upper + walkers.log_copies), spent
 
 
 def _hybrid_doubt(walkers: Walkers, looked: Looked, kept: list[Weighed], key: Key) -> tuple[str, int]:
@@ -304,7 +312,7 @@ def _is_light(walkers: Walkers, state: States, best: float, key: Key) -> tuple[b
     walk = walkers.walk(first.ends, BY_SITE_SWEEPS, (*key, 2), product)
     if bracket(walk.log_ratio, walk.divergence).upper < best - FAR:
         return True, 2 * BY_SITE_SWEEPS
-    upper, spent = _upper_by_site(walkers, Weighed(NOWHERE, walk.ends, 1), (*key, 3))
+    upper, spent = _upper_by_site(walkers, walk.ends, None, (*key, 3))
     return upper < best - FAR_BY_SITE, spent + 2 * BY_SITE_SWEEPS
 
 
