@@ -118,17 +118,26 @@ def cut_chain(trace: np.ndarray, chain: int, scale: np.ndarray) -> list[Segment]
     cuts = [FIRST, *range(WINDOW if sweeps > WINDOW else sweeps, min(2 * step, sweeps), WINDOW)]
     cuts = sorted({*cuts, *range(2 * step, sweeps - step + 1, step), sweeps})
     windows = [Segment(chain, a, b, False) for a, b in zip(cuts[:-1], cuts[1:], strict=True) if b > a]
-    found = [windows[0]]
-    for window in windows[1:]:
+    found, parts = [windows[0]], 1
+    for k, window in enumerate(windows[1:], start=1):
         before = found[-1]
-        near = before._replace(first=max(before.first, before.end - (window.end - window.first)))
-        pair = summarise(trace, [near, window])
-        if differ(pair.of([0]), pair.of([1]), scale, CUT)[0][0, 0]:
+        if _cut(trace, windows[k - 1], window, scale):
             found.append(window)
+            parts = 1
+        elif parts > 1 and _cut(trace, windows[k - 2], window, scale):  # the window between is the jump
+            found[-1] = before._replace(end=windows[k - 1].first)
+            found.append(window)
+            parts = 1
         else:
             found[-1] = before._replace(end=window.end)
+            parts += 1
     found[-1] = found[-1]._replace(last=True)
     return found
+
+
+def _cut(trace: np.ndarray, before: Segment, after: Segment, scale: np.ndarray) -> bool:
+    pair = summarise(trace, [before, after])
+    return bool(differ(pair.of([0]), pair.of([1]), scale, CUT)[0][0, 0])
 
 
 def drifts(trace: np.ndarray, segment: Segment) -> bool:

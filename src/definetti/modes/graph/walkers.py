@@ -373,7 +373,7 @@ class GraphWalkers:
 def counted_entries(model: Any) -> tuple[np.ndarray, int]:
     """Table entries by their log value, over all tables: the group carries factors to factors of equal value, so the
     number of factors with a value is left alone. Nothing is counted where there are very many values."""
-    values = np.round(np.where(np.isneginf(model.tables), 1e300, model.tables), 9)
+    values = np.round(np.where(np.isneginf(model.tables), 1e15, model.tables), 9)
     distinct, number = np.unique(values, return_inverse=True)
     if len(distinct) > MOST_COUNTED:
         return np.full(len(values), -1, dtype=np.int64), 0
