@@ -143,9 +143,7 @@ def test_brackets_hold_the_weight_of_a_region() -> None:
         product = walkers.product(list(zip(first.walks, first.stayed, strict=True)))
         second = confined(walkers, first.ends, inside, 40, (2,), product)
         stayed = [walk for walk, ok in zip(second.walks, second.stayed, strict=True) if ok.all()]
-        found = bracket(
-            np.concatenate([w.log_ratio for w in stayed]), np.concatenate([w.divergence for w in stayed])
-        )
+        found = bracket(np.concatenate([w.log_ratio for w in stayed]), np.concatenate([w.divergence for w in stayed]))
         assert found.lower <= truth <= found.upper and found.upper - found.lower < 2.0
 
 
@@ -156,7 +154,9 @@ def test_upward_paths_are_unbiased(hard: bool) -> None:
     if hard:
         model = factor_graph([2] * 4, [*_factors(model), ([0, 1], [[1.0, 1.0], [1.0, 0.0]])])
     walkers = walkers_of(model)
-    product = walkers.product([(walk := walkers.walk(walkers.starts((3,), 8), 20, (4,)), np.ones(walk.f.shape[1], bool))])
+    product = walkers.product(
+        [(walk := walkers.walk(walkers.starts((3,), 8), 20, (4,)), np.ones(walk.f.shape[1], bool))]
+    )
     levels, paths = np.array([0.0, 0.3, 0.7, 1.0]), 40_000
     up = walkers.paths(walkers.draw(product, paths, (5,)), product, levels, True, (6,))
     weights = np.exp(log_weights(up, levels))

@@ -17,7 +17,7 @@ import numpy as np
 
 from definetti.errors import INTERRUPTED, ModelError, Notice
 from definetti.estimators import choose
-from definetti.inference.modes import Exploration, explore, mixture, started, with_doubts
+from definetti.inference.modes import Exploration, advised, explore, mixture, started, with_doubts
 from definetti.inference.progress import reports
 from definetti.inference.question import Question, Request, is_stuck
 from definetti.inference.stopping import MOST_SECONDS, Stopping
@@ -147,8 +147,8 @@ def marginals(
             run["regions"] = explored.report(ready.question)
         result = ready.in_names_of_source(ready.question.conclude(taken.draws, how, run, taken.interrupted))
         seen = [] if explored is None else explored.notices(ready.question)
-        said = (*result.notices, *taken.notices, *with_doubts(plan, seen), *_fallen_back(method, how, kernel))
-        return replace(result, notices=said), taken.left
+        said = [*result.notices, *taken.notices, *with_doubts(plan, seen), *_fallen_back(method, how, kernel)]
+        return replace(result, notices=advised(said, kernel, wanted is None)), taken.left
 
     def mix(kernel: Sampler, plan: Plan, how: str, explored: Exploration) -> Marginals:
         made = mixture(ready.question, explored, plan, SWEEPS, how, report)

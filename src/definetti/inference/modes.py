@@ -16,12 +16,13 @@ import numpy as np
 
 from definetti.errors import INTERRUPTED, Notice
 from definetti.inference.assemble import Estimated
+from definetti.inference.question import STUCK
 from definetti.modes.looking import Budget, Looked, look
 from definetti.modes.mixture import FEWEST_CHAINS, WARM_UP, batches_of, mixed
 from definetti.modes.walkers import States, Walkers
 from definetti.modes.weighing import Weighed, Weighing, inside_of, weigh
 from definetti.samplers.draws import BATCHES, Batch
-from definetti.samplers.protocol import Plan, Progress
+from definetti.samplers.protocol import Plan, Progress, Sampler
 
 SURVEY_SHARE, WEIGHING_SHARE = 0.25, 0.5  # of a default run
 QUICK = 20_000_000  # updates: about a second's work
@@ -133,18 +134,35 @@ def _text(p: float | Sequence[float]) -> str:
     return f"{p:.3g}" if isinstance(p, float) else "/".join(f"{v:.2g}" for v in p)
 
 
+def _finite(x: float) -> float | None:
+    return float(x) if np.isfinite(x) else None
+
+
 def _region_report(w: Weighed, question: Any) -> dict[str, Any]:
     annealed = w.annealed if w.annealed is not None and np.isfinite(w.annealed.log_z) else None
     return {
         "chains": len(w.region.chains),
         "settled": w.region.settled,
         "dropped": w.dropped,
-        "bracket": None if w.bracket is None else [w.bracket.lower, w.bracket.upper],
+        "bracket": None if w.bracket is None else [_finite(w.bracket.lower), _finite(w.bracket.upper)],
         "log_weight": None if annealed is None else annealed.log_z,
         "log_weight_error": None if annealed is None else annealed.error,
         "share": w.share,
         "marginals": {} if w.means is None else question.rows(w.means),
     }
+
+
+def advised(notices: Sequence[Notice], kernel: Sampler, by_choice: bool) -> tuple[Notice, ...]:
+    """The first alarm of chains that do not get everywhere says what else there is to try."""
+    out, said = [], False
+    for notice in notices:
+        if notice.kind in STUCK and not said:
+            said = True
+            cure = "more sweeps" if kernel.name == "tempering" else "--sampler tempering, or more sweeps,"
+            text = f"{cure} may help" if by_choice else "use --sampler auto"
+            notice = Notice(notice.kind, f"{notice.message}; {text}")
+        out.append(notice)
+    return tuple(out)
 
 
 def with_doubts(plan: Plan, notices: list[Notice]) -> list[Notice]:

@@ -24,7 +24,7 @@ UNDECIDED = Notice(
 UNREACHED = Notice(
     "divided",
     "moves of one variable at a time do not lead from every legal state to every other: the numbers stand for the "
-    "parts where the chains started; use --sampler auto",
+    "parts where the chains started",
 )
 STUCK = frozenset({"not-mixed", "divided", "frozen"})  # kinds of notices
 

@@ -137,7 +137,7 @@ def weigh(walkers: Walkers, looked: Looked, budget: Budget, key: Key, anneals: b
         found[kept[0]] = replace(found[kept[0]], share=1.0)
         return Weighing(tuple(found), where, True, "", left_out, used)
     if not anneals:
-        return replace(said, doubt="a sampler that was asked for by name is not helped; --sampler auto weighs them")
+        return replace(said, doubt="a sampler that was asked for by name does not weigh them")
     most_steps = max(16, (budget.weighing - used) // (32 * len(kept)))
     for m in kept:
         found[m] = replace(found[m], annealed=anneal(walkers, found[m].product, found[m].pool,

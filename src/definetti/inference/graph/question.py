@@ -13,7 +13,7 @@ from definetti.errors import Notice
 from definetti.estimators import ESTIMATORS
 from definetti.estimators.gain import report, within_orbits
 from definetti.groups import components
-from definetti.inference.assemble import Estimated, cut_notices, fallback_notices, judge
+from definetti.inference.assemble import Estimated, concentrated, cut_notices, fallback_notices, judge
 from definetti.inference.graph.assemble import Columns, alarms, assemble, once, with_events, with_forced
 from definetti.inference.graph.certain import certain_statistics
 from definetti.inference.graph.events import Event, build_event, observer, settled
@@ -103,6 +103,7 @@ class GraphQuestion:
 
     def conclude(self, draws: Draws, method: str, run: Mapping[str, Any], interrupted: bool) -> Marginals:
         moved = within_orbits(draws, lambda k: self.group.model.names[self._variable(k)])
+        moved += concentrated(draws, lambda k: self.group.model.names[self._variable(k)])
         return self.present(self.estimated(draws, method), method, run, moved, interrupted)
 
     def present(

@@ -55,10 +55,12 @@ def crossing_plan(model: MarkovLogic, plan: Plan, by_default: bool, left: float 
 
 
 def prefer(gibbs: Marginals, crossed: Marginals) -> Marginals:
-    """MC-SAT's answer, with the reason why it was asked for."""
+    """MC-SAT's answer, with the reason why it was asked for. The doubt stays: that other chains agree with each other
+    does not show that they see everything."""
     why = next(notice for notice in gibbs.notices if notice.kind in STUCK)
-    note = Notice("note", f"MC-SAT was used: Gibbs sampling is stuck behind the hard formulas ({why.message})")
-    return replace(crossed, notices=(note, *crossed.notices))
+    text = f"Gibbs sampling is stuck behind the hard formulas ({why.message}); MC-SAT was used, and is in doubt too"
+    run = dict(crossed.run) | {key: gibbs.run[key] for key in ("regions",) if key in gibbs.run}
+    return replace(crossed, run=run, notices=(Notice(why.kind, text), *crossed.notices))
 
 
 def by_choice(

@@ -15,7 +15,7 @@ from definetti.errors import Notice
 from definetti.estimators import ESTIMATORS
 from definetti.estimators.gain import report, within_orbits
 from definetti.estimators.values import Estimates
-from definetti.inference.assemble import Estimated, answer, cut_notices, doubts, fallback_notices, judge
+from definetti.inference.assemble import Estimated, answer, concentrated, cut_notices, doubts, fallback_notices, judge
 from definetti.inference.logic.certain import Certain, block_orbits
 from definetti.inference.stopping import Look, worst
 from definetti.model.logic.atom_names import atom_text
@@ -54,6 +54,7 @@ class LogicQuestion:
         if draws.g is None and ESTIMATORS[method].conditionals:
             method = "orbit"
         said = within_orbits(draws, lambda k: self.group.orbits[k].representative)
+        said += concentrated(draws, lambda k: self.group.orbits[k].representative)
         return self.present(self.estimated(draws, method), method, run, said, interrupted)
 
     def present(
