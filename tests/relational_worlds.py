@@ -220,8 +220,9 @@ def chances(r: Relational, tensors: dict[str, np.ndarray], name: str, at: tuple[
     d, c, p = r.data, chain, list(r.model.predicates).index(name)
     with np.errstate(over="ignore"):
         failed = r.kernel.update(
-            d.numbers, d.indices, d.reals, d.words, c.bits, c.coords, c.uniform, c.value, c.chance, c.fields, p, 1, 0
-        )
+            d.numbers, d.indices, d.reals, d.words, c.bits, c.coords, c.uniform, c.value, c.chance, c.fields, d.level,
+            c.tilt, c.tally, p, 1, 0,
+        )  # fmt: skip
     assert failed < 0
     predicate = r.model.predicates[name]
     values = int(np.prod([r.model.shape(name)[j] for j in predicate.exclusive]))

@@ -30,7 +30,7 @@ def conditionals(r: Relational, world: World) -> dict[tuple, float | None]:
             with np.errstate(over="ignore"):
                 failed = r.kernel.update(
                     d.numbers, d.indices, d.reals, d.words, c.bits, c.coords, c.uniform, c.value, c.chance, c.fields,
-                    p, 1, 0,
+                    d.level, c.tilt, c.tally, p, 1, 0,
                 )  # fmt: skip
             found[(name, *at)] = None if failed >= 0 else float(c.chance[0])
     assert world_of(r, chain) == world

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,16 @@ MOST_RHAT = 1.05
 FEWEST_ESS = 100.0
 ROUNDING = 1e-14
 PROVEN = 1e-12  # a probability that is at most this far from 0 or 1 in every state is known
+FEWEST_CARRIERS = 60.0  # batches that a number rests on, or half of those there are
+
+
+@dataclass(frozen=True, eq=False)
+class Estimated:
+    """Estimates of the statistics and their errors, with the draws that they were made from."""
+
+    estimates: Estimates
+    found: Diagnosis
+    draws: Draws
 
 
 def judge(
@@ -55,6 +65,23 @@ def judge(
     rhat = np.where(known & (np.asarray(bounds) > 0), 1.0, found.rhat)  # in no state is it otherwise
     ess = np.where(known | unmet | found.constant, np.nan, found.ess)  # no spread to compare the error with
     return replace(found, mcse=np.minimum(mcse, 1.0), rhat=rhat, ess=ess, frozen=frozen)  # of a probability
+
+
+def concentrated(draws: Draws, name: Callable[[int], str]) -> list[Notice]:
+    """Numbers that a few batches make: (Σ y)² / Σ y² of the batch means y of a conditional, or of 1 − y, says how many
+    carry it. A region that chains visit now and then shows here, where R-hat and the effective size look good."""
+    if draws.g is None or draws.unfinished or not draws.f.size:
+        return []
+    y = draws.g.reshape(-1, draws.g.shape[2])
+    needed = min(FEWEST_CARRIERS, len(y) / 2)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        carriers = [x.sum(axis=0) ** 2 / (x**2).sum(axis=0) for x in (y, 1.0 - y)]
+    fewest = np.fmin(*(np.where(np.isfinite(c), c, np.inf) for c in carriers))
+    if not len(fewest) or fewest.min() >= needed:
+        return []
+    k = int(fewest.argmin())
+    text = f"about {fewest[k]:.0f} of {len(y)} batches carry {name(k)}: what it stands for is visited too rarely"
+    return [Notice("few-samples", f"{text}; run more sweeps")]
 
 
 def answer(estimates: Estimates, found: Diagnosis, half_width: np.ndarray, columns: np.ndarray) -> dict[str, Any]:

@@ -18,6 +18,7 @@ import numpy as np
 from definetti.errors import INTERRUPTED, ModelError, Notice
 from definetti.estimators import choose
 from definetti.inference.exact_first import exact_first
+from definetti.inference.modes import Exploration, advised, explore, mixture, started, with_doubts
 from definetti.inference.progress import check_progress, reports
 from definetti.inference.question import Question, Request, is_stuck
 from definetti.inference.stopping import MOST_SECONDS, Stopping
@@ -154,13 +155,30 @@ def marginals(
 
     def answer(kernel: Sampler, plan: Plan, seconds: float | None, watched: bool = False) -> tuple[Marginals, float]:
         how = usable(method, kernel)
+        explored = explore(ready.question, ready.chains, SWEEPS, wanted is None, seed) if kernel.single_site else None
+        if explored is not None and explored.weighed:
+            return mix(kernel, plan, how, explored), math.inf if seconds is None else 0.0
+        plan = started(plan, explored)
         taken = _take(ready.question, kernel, plan, how, seconds, until, report, watched)
         head = {"sampler": kernel.name, "estimator": how, "scan": kernel.scan, "symmetries": ready.symmetries}
         run = {**head, "world": world(asked), **taken.run}
         run["seconds"] = {"symmetries": prepared, **taken.run["seconds"]}
+        if explored is not None and explored.weighing is not None:
+            run["regions"] = explored.report(ready.question)
         result = ready.in_names_of_source(ready.question.conclude(taken.draws, how, run, taken.interrupted))
-        said = (*said_first, *result.notices, *taken.notices, *_fallen_back(method, how, kernel))
-        return replace(result, notices=said), taken.left
+        seen = [] if explored is None else explored.notices(ready.question)
+        said = [*said_first, *result.notices, *taken.notices, *with_doubts(plan, seen)]
+        said += _fallen_back(method, how, kernel)
+        return replace(result, notices=advised(said, kernel, wanted is None)), taken.left
+
+    def mix(kernel: Sampler, plan: Plan, how: str, explored: Exploration) -> Marginals:
+        made = mixture(ready.question, explored, plan, SWEEPS, how, report)
+        head = {"sampler": kernel.name, "estimator": how, "scan": kernel.scan, "symmetries": ready.symmetries}
+        run = {**head, "world": world(asked), **made.run, "regions": explored.report(ready.question)}
+        run["seconds"] = {"symmetries": prepared, "compile": 0.0, **made.run["seconds"]}
+        seen = [*said_first, *explored.notices(ready.question)]
+        result = ready.question.present(made.made, how, run, seen, made.interrupted)
+        return ready.in_names_of_source(result)
 
     with reports(progress) as report:
         if ready.strategy is not None:

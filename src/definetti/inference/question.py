@@ -9,8 +9,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 from definetti.errors import Notice
 
 if TYPE_CHECKING:
+    import numpy as np
+
+    from definetti.inference.assemble import Estimated
     from definetti.inference.stopping import Look
     from definetti.model.marginals import Marginals
+    from definetti.modes.walkers import Walkers
     from definetti.samplers.draws import Draws
     from definetti.samplers.protocol import Plan, Sampling
 
@@ -20,7 +24,7 @@ UNDECIDED = Notice(
 UNREACHED = Notice(
     "divided",
     "moves of one variable at a time do not lead from every legal state to every other: the numbers stand for the "
-    "parts where the chains started; use --sampler auto",
+    "parts where the chains started",
 )
 STUCK = frozenset({"not-mixed", "divided", "frozen"})  # kinds of notices
 
@@ -34,6 +38,25 @@ class Question(Protocol):
 
     def conclude(self, draws: Draws, method: str, run: Mapping[str, Any], interrupted: bool) -> Marginals:
         """Estimates, errors and notices from the draws."""
+        ...
+
+    @property
+    def walkers(self) -> Walkers | None:
+        """Chains that look for modes; None where the model is too large."""
+        ...
+
+    def estimated(self, draws: Draws, method: str) -> Estimated:
+        """Estimates and their errors."""
+        ...
+
+    def present(
+        self, made: Estimated, method: str, run: Mapping[str, Any], more: Sequence[Notice], interrupted: bool
+    ) -> Marginals:
+        """The answer that estimates and their errors make."""
+        ...
+
+    def rows(self, means: np.ndarray) -> dict[str, Any]:
+        """What the means of the statistics say of each row."""
         ...
 
     def measure(self, draws: Draws, method: str) -> Look:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -35,6 +35,7 @@ class Plan:
     workers: int
     conditionals: bool = True
     warm_seconds: float = math.inf  # warm-up ends when so much time has gone, whatever `burn_in` says
+    starts: Any = field(default=None, compare=False)  # one state for each chain, as the engine keeps it; None: drawn
 
 
 @dataclass(frozen=True)

@@ -131,15 +131,14 @@ def alarms(model: FactorGraph, frozen: np.ndarray | None, found: Diagnosis) -> l
         more = ", …" if len(frozen) > SHOWN else ""
         text = (
             f"{len(frozen)} of {len(model.free)} variables never had a second possible value given all others, "
-            f"in any chain ({names}{more}): the chains stay where they started, whatever the numbers look like; "
-            "use --sampler auto"
+            f"in any chain ({names}{more}): the chains stay where they started, whatever the numbers look like"
         )
         out.append(Notice("frozen", text))
     with np.errstate(invalid="ignore"):
         apart = int((found.rhat > APART).sum())
     if apart:
         text = f"the chains see different parts of what is possible in {apart} numbers"
-        out.append(Notice("divided", f"{text}; moves that cross may help (--sampler auto, blocks, tempering)"))
+        out.append(Notice("divided", text))
     return out
 
 

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from definetti.constraints.graph.contract import Contracted
-from definetti.diagnose import Diagnosis, weighted_mean
+from definetti.diagnose import weighted_mean
 from definetti.errors import Notice
 from definetti.estimators import ESTIMATORS
 from definetti.estimators.gain import report, within_orbits
-from definetti.estimators.values import Estimates
 from definetti.groups import components
-from definetti.inference.assemble import cut_notices, fallback_notices, judge
+from definetti.inference.assemble import Estimated, concentrated, cut_notices, fallback_notices, judge
 from definetti.inference.graph.assemble import Columns, alarms, assemble, once, with_events, with_forced
 from definetti.inference.graph.certain import certain_statistics
 from definetti.inference.graph.events import Event, build_event, observer, possible_events
@@ -32,6 +31,7 @@ from definetti.symmetry.graph.group import GraphSymmetries, none
 
 if TYPE_CHECKING:
     from definetti.inference.graph.lift import Lift
+    from definetti.modes.graph.walkers import GraphWalkers
 
 CONDITIONALS_MEMORY = 1 << 30  # bytes: conditionals that nobody asked for may take so much
 
@@ -60,14 +60,23 @@ class GraphQuestion:
         return made
 
     def measure(self, draws: Draws, method: str) -> Look:
-        return worst(self._estimated(draws, method)[1], self._asked())
+        return worst(self.estimated(draws, method).found, self._asked())
+
+    @property
+    def walkers(self) -> GraphWalkers | None:
+        """Chains that look for modes; None where the model is too large."""
+        from definetti.modes.graph.walkers import MOST_SITES, GraphWalkers
+
+        if not 0 < len(self.group.model.free) <= MOST_SITES:
+            return None
+        return GraphWalkers(self.group, self.statistics, self.columns.statistic_of, self.slots)
 
     @property
     def _shown_columns(self) -> Columns:
         """Of the model that is asked about."""
         return self.columns if self.lift is None else self.lift.shown
 
-    def _estimated(self, draws: Draws, method: str) -> tuple[Estimates, Diagnosis, Draws]:
+    def estimated(self, draws: Draws, method: str) -> Estimated:
         """Estimates and their errors, in terms of the model that is asked about."""
         draws = with_events(draws, self.events, self.columns.singles)
         estimates = ESTIMATORS[method](draws)
@@ -77,7 +86,7 @@ class GraphQuestion:
         if self.lift is not None:
             estimates, draws = self.lift.estimates(estimates), self.lift.draws(draws)
             certain, bounds, least = (self.lift.columns(column) for column in (certain, bounds, least))
-        return estimates, judge(estimates, draws, certain, bounds, least), draws
+        return Estimated(estimates, judge(estimates, draws, certain, bounds, least), draws)
 
     def _asked(self) -> np.ndarray:
         """The statistics that the queries, or all rows, are made of."""
@@ -103,17 +112,33 @@ class GraphQuestion:
         return bias_findings(draws.balance, frequency, lambda k: self.group.model.names[self._variable(k)], cure)
 
     def conclude(self, draws: Draws, method: str, run: Mapping[str, Any], interrupted: bool) -> Marginals:
-        sampled = draws
         moved = within_orbits(draws, lambda k: self.group.model.names[self._variable(k)])
-        estimates, found, draws = self._estimated(draws, method)
-        notices = [*self.notices, *fallback_notices(estimates.fallback, method), *cut_notices(estimates.value), *moved]
+        moved += concentrated(draws, lambda k: self.group.model.names[self._variable(k)])
+        tested, biased = self._biased(draws, run)
+        return self.present(self.estimated(draws, method), method, dict(run) | tested, [*moved, *biased], interrupted)
+
+    def present(
+        self, made: Estimated, method: str, run: Mapping[str, Any], more: Sequence[Notice], interrupted: bool
+    ) -> Marginals:
+        """The answer that estimates and their errors make."""
+        estimates, found, draws = made.estimates, made.found, made.draws
+        notices = [*self.notices, *fallback_notices(estimates.fallback, method), *cut_notices(estimates.value), *more]
         notices += alarms(self.group.model, draws.frozen, found)
-        tested, biased = self._biased(sampled, run)
-        notices += biased
-        run = dict(run) | report(draws, estimates, found, method) | tested
+        run = dict(run) | report(draws, estimates, found, method)
         shown = (self.shown, self._shown_columns)
-        made = assemble(*shown, estimates, found, self.queries, self.events, run, notices, interrupted)
-        return once(made, "frozen")
+        answer = assemble(*shown, estimates, found, self.queries, self.events, run, notices, interrupted)
+        return once(answer, "frozen")
+
+    def rows(self, means: np.ndarray) -> dict[str, Any]:
+        """What the means of the statistics say of each row: P(value 1), or of all values."""
+        means = means[: self.columns.singles]
+        if self.lift is not None:
+            means = self.lift.columns(means)
+        model, columns, out = self.shown, self._shown_columns, {}
+        for i in columns.row_representative.tolist():
+            values = means[columns.statistic_of[model.literal_start[i] : model.literal_start[i + 1]]]
+            out[model.names[i]] = float(values[1]) if len(values) == 2 else [float(v) for v in values]
+        return out
 
     def _variable(self, statistic: int) -> int:
         """A free variable of a statistic."""

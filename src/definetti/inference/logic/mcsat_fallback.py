@@ -61,7 +61,8 @@ def prefer(gibbs: Marginals, crossed: Marginals) -> Marginals:
     text = f"MC-SAT was used: Gibbs sampling is stuck behind the hard formulas ({why.message})"
     better = crossed.run.get("approximate_share") == 0 and not any(notice.fails for notice in crossed.notices)
     note = Notice("note", text) if better else Notice(why.kind, f"{text}, and MC-SAT's own draws are in doubt")
-    return replace(crossed, notices=(note, *crossed.notices))
+    run = dict(crossed.run) | {key: gibbs.run[key] for key in ("regions",) if key in gibbs.run}
+    return replace(crossed, run=run, notices=(note, *crossed.notices))
 
 
 def by_choice(

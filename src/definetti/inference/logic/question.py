@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from definetti.errors import Notice
 from definetti.estimators import ESTIMATORS
 from definetti.estimators.gain import report, within_orbits
 from definetti.estimators.values import Estimates
-from definetti.inference.assemble import answer, cut_notices, doubts, fallback_notices, judge
+from definetti.inference.assemble import Estimated, answer, concentrated, cut_notices, doubts, fallback_notices, judge
 from definetti.inference.logic.certain import Certain, block_orbits
 from definetti.inference.stopping import Look, worst
 from definetti.model.logic.formulas import atoms, replace_constants, terms
@@ -30,7 +30,11 @@ from definetti.samplers.protocol import LogicSampler, Plan, Sampling
 from definetti.symmetry.logic.members import AtomMembers
 from definetti.symmetry.logic.renaming import RenamingSymmetries, trivial
 
+if TYPE_CHECKING:
+    from definetti.modes.logic.walkers import LogicWalkers
+
 MOST_IMAGES = 8  #: of a query under symmetries of the theory: each is compiled
+MOST_ROWS = 100  # of a region that are shown
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,13 +51,21 @@ class LogicQuestion:
     turns: Turns = ()  # like `late`
 
     def sampling(self, sampler: LogicSampler, plan: Plan, method: str) -> Sampling:
-        asked = Asked(self.group, self.late, self.counted, tuple(self.cells.values()), self.turns)
-        return sampler.logic_sampling(asked, plan)
+        return sampler.logic_sampling(self._asked, plan)
 
     def conclude(self, draws: Draws, method: str, run: Mapping[str, Any], interrupted: bool) -> Marginals:
         if draws.g is None and ESTIMATORS[method].conditionals:
             method = "orbit"
-        estimates, found = self._estimate(draws, method)
+        said = within_orbits(draws, lambda k: self.group.orbits[k].representative)
+        said += concentrated(draws, lambda k: self.group.orbits[k].representative)
+        tested, biased = self._biased(draws)
+        return self.present(self.estimated(draws, method), method, dict(run) | tested, [*said, *biased], interrupted)
+
+    def present(
+        self, made: Estimated, method: str, run: Mapping[str, Any], more: Sequence[Notice], interrupted: bool
+    ) -> Marginals:
+        """The answer that estimates and their errors make."""
+        estimates, found, draws = made.estimates, made.found, made.draws
         members = AtomMembers(self.group)
         rows = OrbitRows(self.group, estimates, found, found.half_width)
         shown = Marginals(rows, members, run=dict(run) | report(draws, estimates, found, method))
@@ -65,11 +77,8 @@ class LogicQuestion:
             else:
                 assert isinstance(formula, Atom)
                 asked[text] = shown[atom_text(self.group.model, formula.predicate, _numbers(formula))]
-        said = [*fallback_notices(estimates.fallback, method), *cut_notices(estimates.value)]
-        said += within_orbits(draws, lambda k: self.group.orbits[k].representative)
-        tested, biased = self._biased(draws)
-        notices = [*self.notices, *said, *biased, *doubts(tuple(rows), asked), *self._frozen(found)]
-        shown = replace(shown, run=dict(shown.run) | tested)
+        said = [*fallback_notices(estimates.fallback, method), *cut_notices(estimates.value), *more]
+        notices = [*self.notices, *said, *doubts(tuple(rows), asked), *self._frozen(found)]
         return replace(shown, queries=asked, notices=tuple(notices), interrupted=interrupted)
 
     def _frozen(self, found: Diagnosis) -> list[Notice]:
@@ -92,11 +101,26 @@ class LogicQuestion:
         frequency = weighted_mean(draws.f, draws.lengths)
         return bias_findings(draws.balance, frequency, lambda k: self.group.orbits[k].representative, CURES["run"])
 
-    def _estimate(self, draws: Draws, method: str) -> tuple[Estimates, Diagnosis]:
+    def estimated(self, draws: Draws, method: str) -> Estimated:
         draws = replace(draws, groups=tied_orbits(self.group, draws.f.shape[2]))
         estimates = ESTIMATORS[method](draws)
         certain = self.certain.values(draws)
-        return estimates, judge(estimates, draws, certain, self.certain.errors(certain))
+        return Estimated(estimates, judge(estimates, draws, certain, self.certain.errors(certain)), draws)
+
+    @cached_property
+    def _asked(self) -> Asked:
+        return Asked(self.group, self.late, self.counted, tuple(self.cells.values()), self.turns)
+
+    @property
+    def walkers(self) -> LogicWalkers | None:
+        """Chains that look for modes; None where the model is too large."""
+        from definetti.modes.logic.walkers import logic_walkers
+
+        return logic_walkers(self._asked)
+
+    def rows(self, means: np.ndarray) -> dict[str, Any]:
+        """What the means of the statistics say of each orbit."""
+        return {orbit.representative: float(p) for orbit, p in zip(self.group.orbits[:MOST_ROWS], means, strict=False)}
 
     @cached_property
     def certain(self) -> Certain:
@@ -112,7 +136,7 @@ class LogicQuestion:
             elif isinstance(formula, Atom):
                 number = self.group.orbit_number(formula.predicate, _numbers(formula))
                 columns += [number] if number >= 0 else []
-        return worst(self._estimate(draws, method)[1], np.array(columns, dtype=np.int64))
+        return worst(self.estimated(draws, method).found, np.array(columns, dtype=np.int64))
 
 
 def tied_orbits(group: RenamingSymmetries, count: int) -> np.ndarray:

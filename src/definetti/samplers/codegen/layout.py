@@ -130,6 +130,7 @@ class Layout:
     """All numbers of a kernel in the order of their places, the orientations first."""
 
     numbers: tuple[Number, ...]
+    beside: tuple[Bits, ...] = ()  # orientations that a chain does not keep: made when its state is counted
 
     @cached_property
     def place(self) -> dict[Number, int]:
@@ -137,7 +138,8 @@ class Layout:
 
     @property
     def bits(self) -> tuple[Bits, ...]:
-        return tuple(x for x in self.numbers if isinstance(x, Bits))
+        """The orientations that a chain keeps."""
+        return tuple(x for x in self.numbers if isinstance(x, Bits) and x not in self.beside)
 
     def orientations(self, predicate: int) -> list[Bits]:
         """Everywhere the bits of a predicate are kept."""
@@ -150,5 +152,7 @@ class Layout:
 
 
 def layout_of(bits: Iterable[Bits], used: Iterable[Local]) -> Layout:
-    """The orientations that there are, then the other numbers in order of first use."""
-    return Layout(tuple(dict.fromkeys([*bits, *(x for x in used if isinstance(x, Number))])))
+    """The orientations that a chain keeps, then the other numbers in order of first use."""
+    kept = tuple(bits)
+    numbers = tuple(dict.fromkeys([*kept, *(x for x in used if isinstance(x, Number))]))
+    return Layout(numbers, tuple(x for x in numbers if isinstance(x, Bits) and x not in kept))

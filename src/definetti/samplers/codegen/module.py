@@ -17,15 +17,16 @@ from definetti.samplers.codegen import layout
 from definetti.samplers.codegen.expressions import TRUE, Term, negate
 from definetti.samplers.codegen.layout import Bits, Layout, layout_of
 from definetti.samplers.codegen.occurrences import Goal, Matching, Place, express, places_of
-from definetti.samplers.codegen.plan import plan
+from definetti.samplers.codegen.plan import chance, plan
 from definetti.samplers.codegen.shapes import Image, Shape, Theory
 from definetti.samplers.codegen.statements import Count, Scope, Statements, Word
 from definetti.samplers.codegen.text import Text, arguments, site
 from definetti.samplers.codegen.ties import classes_of
 
 TEMPLATE = Path(__file__).parent / "templates" / "sweep.py"
-ARRAYS = "numbers, indices, reals, words, bits, coords, uniform, values, chance, fields"
+ARRAYS = "numbers, indices, reals, words, bits, coords, uniform, values, chance, fields, level, tilt, tally"
 COUNTED = "numbers, indices, reals, words, bits, seen"
+TALLIED = "numbers, indices, reals, words, bits, tally"
 Flips = Mapping[int, list[Bits]]  # every orientation of a predicate
 
 
@@ -61,6 +62,7 @@ def write_kernel(theory: Theory) -> Written:
     if any(s.hard for s in theory.shapes):
         counts["violated"] = write_violated(theory)
     bits = orientations(theory, effects, places, counts.values())
+    counts["tallied"] = write_tallied(theory)  # seldom called: what it alone reads is made when it is
     flips = {p: [x for x in bits if x.predicate == p and not x.live] for p in range(len(theory.signatures))}
     updates = {p: write_update(theory, p, places[p], effects[p], flips) for p in free}
     found = layout_of(bits, (x for part in (*updates.values(), *counts.values()) for x in part.used))
@@ -123,10 +125,16 @@ def single_shapes(theory: Theory, places: list[Place]) -> list[int]:
     return sorted({p.shape for p in places if theory.shapes[p.shape].single and not theory.shapes[p.shape].hard})
 
 
+def counted_as(theory: Theory, places: list[Place]) -> dict[int, str]:
+    """What counts the groundings that an atom's truth wins, by shape of the soft formulas that speak of it."""
+    found = sorted({p.shape for p in places if not theory.shapes[p.shape].hard})
+    return {s: f"c{s}" if theory.shapes[s].single else f"u{s}" for s in found}
+
+
 def write_effect(theory: Theory, predicate: int, places: list[Place]) -> Statements:
     """The counts, the violations and the rest of the local field of the atom a0, a1, ..."""
     out = Statements(theory)
-    out.add("h = 0.0", "y1 = 0", "y0 = 0", *(f"c{s} = 0" for s in single_shapes(theory, places)))
+    out.add("h = 0.0", "y1 = 0", "y0 = 0", *(f"{c} = 0" for c in counted_as(theory, places).values()))
     for place in places:
         write_place(out, theory.shapes[place.shape], place, predicate)
     return out
@@ -147,7 +155,7 @@ def write_place(out: Statements, shape: Shape, place: Place, predicate: int) -> 
             out.evaluate(goals, place.rest, shape.plus, scope, Count(times=place.times))
         else:
             plus = frozenset(shape.plus) & frozenset(place.rest)
-            gather = f"h += {weight(out, shape, place)} * z"
+            gather = f"h += {weight(out, shape, s, dict(place.bound))} * z; u{s} += z"
             out.add(*["z = 0"] * (not plus))
             out.evaluate(goals, place.rest, shape.plus, scope, Count(plus, "z = 0", gather, place.times))
             out.add(*[gather] * (not plus))
@@ -171,13 +179,12 @@ def instance_loop(out: Text, shape: Shape, number: int, place: Place | None = No
         out.add(f"k{j} = I(peek(indices, {at}))")
 
 
-def weight(out: Text, shape: Shape, place: Place) -> str:
-    """The weight of instance j, at the values of the `+` variables."""
-    bound = {v: f"a{j}" for v, j in place.bound}
+def weight(out: Text, shape: Shape, number: int, argument: Mapping[int, int]) -> str:
+    """The weight of instance j, at the values of the `+` variables; some of them are arguments of the atom."""
     index = "j"
     for v in shape.plus:
-        index = f"({index} * {out.size(shape.sorts[v])} + {bound.get(v, f'v{v}')})"
-    return f"peek(reals, {out.name(layout.weight(place.shape))} + {index})"
+        index = f"({index} * {out.size(shape.sorts[v])} + {f'a{argument[v]}' if v in argument else f'v{v}'})"
+    return f"peek(reals, {out.name(layout.weight(number))} + {index})"
 
 
 def field_text(out: Text, single: list[int]) -> str:
@@ -212,6 +219,37 @@ def write_violated(theory: Theory) -> Statements:
     return out
 
 
+def write_tallied(theory: Theory) -> Statements:
+    """Counts the true groundings of every soft formula and the violated ones of hard formulas, from nothing."""
+    out = Statements(theory)
+    for s, shape in enumerate(theory.shapes):
+        with out.inside():
+            if shape.hard:
+                count_instances(out, shape, s, False)
+                out.add("tally[BROKEN] += z0")
+            else:
+                tally_instances(out, shape, s)
+    return out
+
+
+def tally_instances(out: Statements, shape: Shape, number: int) -> None:
+    """Adds a soft shape to the tally; what is seldom is counted, true groundings or the others."""
+    instance_loop(out, shape, number)
+    e = express(shape.body, Matching(), tied=classes_of(out.theory.signatures))
+    seldom = chance(e) <= 0.5
+    box = [out.size(shape.sorts[v]) for v in range(shape.free) if v not in shape.plus]
+    before = "z = 0" if seldom else f"z = {' * '.join(box or ['1'])}"
+    after = f"tally[COUNTS + {number}] += z"
+    if not shape.single:
+        after += f"; tally[SOFT] += {weight(out, shape, number, {})} * z"
+    plus = frozenset(shape.plus)
+    goals = [Goal("z", 1, e) if seldom else Goal("z", -1, negate(e))]
+    out.add(*[before] * (not plus))
+    scope = Scope(frozenset(), {}, shape.sorts)
+    out.evaluate(goals, tuple(range(shape.free)), shape.plus, scope, Count(plus, before, after))
+    out.add(*[after] * (not plus))
+
+
 def count_instances(out: Statements, shape: Shape, number: int, true: bool) -> None:
     """Opens the loop over a shape's instances and counts the groundings that are true (or false) in z0."""
     instance_loop(out, shape, number)
@@ -236,38 +274,56 @@ def write_update(theory: Theory, predicate: int, places: list[Place], effect: Te
     write_chance(out, predicate, places)
     if is_held(theory, places):
         write_live(out, predicate, "p")
-    out.add("new = U(draw(uniform[i], p))", "chance[i] = p", "values[i] = I(new)")
-    out.open(f"if new != {out.read(site(theory, predicate))}:")
+    out.add(f"old = {out.read(site(theory, predicate))}")
+    out.add("new = old if greedy == LOOK else U(draw(uniform[i], p))", "chance[i] = p", "values[i] = I(new)")
+    out.open("if new != old:")
     write_flip(out, predicate, flips)
+    with out.inside("if followed:"):
+        out.add("turn = 2 * I(new) - 1")
+        out.add(*(f"tally[{at}] += turn * {c}" for c, at in tallied_as(theory, places).items()))
+        out.add("if tilted: tally[TILTED] += turn * tilt[i]")
     return out
+
+
+def tallied_as(theory: Theory, places: list[Place]) -> dict[str, str]:
+    """What the tally adds up at every flip of a site, and where."""
+    shapes = [theory.shapes[p.shape] for p in places]
+    found = {c: f"COUNTS + {s}" for s, c in counted_as(theory, places).items()}
+    found |= {"h": "SOFT"} if any(not s.hard and not s.single for s in shapes) else {}
+    return found | ({"y": "BROKEN"} if any(s.hard for s in shapes) else {})
 
 
 def write_chance(out: Text, predicate: int, places: list[Place]) -> None:
     """P(true | rest) from the effect: looked up by the counts where the table is small, else computed."""
     single = single_shapes(out.theory, places)
+    held = is_held(out.theory, places)
+    if held:
+        out.add("y = y1 - y0")
     if is_counted(out.theory, places):
         index = [
             f"(c{s} - {out.name(layout.lowest_count(predicate, s))}) * {out.name(layout.table_step(predicate, s))}"
             for s in single
         ]
         table = out.name(layout.table(predicate))
-        out.add(f"if {table} >= 0:", f"    p = peek(reals, {' + '.join([table, *index])})")
-        out.add("else:", f"    p = logistic({field_text(out, single)})")
-    else:
-        out.add(f"p = logistic({field_text(out, single)})")
-    if is_held(out.theory, places):
-        out.add("if y1 > 0 or y0 > 0:")
+        plain = f"not tilted and {table} >= 0" + " and (y == 0 or not soft)" * held
+        out.add(f"if {plain}:", f"    p = peek(reals, {' + '.join([table, *index])})", "else:")
+        out.depth += 1
+    out.add(f"x = scale * ({field_text(out, single)})", "if tilted: x += share * tilt[i]")
+    out.add(*["if soft: x -= penalty * y"] * held, "p = logistic(x)")
+    out.depth -= is_counted(out.theory, places)
+    if held:
+        out.add("if not soft and (y1 > 0 or y0 > 0):")
         out.add("    if greedy == 0 and y1 > 0 and y0 > 0: return i")
         out.add("    if y1 != y0: p = 0.0 if y1 > y0 else 1.0")
         out.add(f"if greedy == KEEP and y1 == y0: p = float({out.read(site(out.theory, predicate))})")
 
 
-def write_live(out: Text, predicate: int, chance: str) -> None:
+def write_live(out: Text, predicate: int, moves: str) -> None:
     """Remembers that the atom could have moved: an atom that hard formulas hold at every update is frozen."""
     atom = site(out.theory, predicate)
     bits = layout.live(predicate, out.theory.signatures[predicate].home)
     index, bit = (f"({atom.terms[-1]} >> 6)", f"ONE << U({atom.terms[-1]} & 63)") if atom.terms else ("0", "ONE")
-    with out.inside(f"if {chance} > 0.0 and {chance} < 1.0:"):
+    with out.inside(f"if {moves} > 0.0 and {moves} < 1.0 and greedy != LOOK:"):
         out.add(f"bits[U({out.address(bits, atom.terms, index)})] |= {bit}")
 
 
@@ -305,6 +361,8 @@ def write_block(theory: Theory, predicate: int, places: list[Place], effect: Tex
     signature = theory.signatures[predicate]
     exclusive = signature.exclusive
     out = Text(theory)
+    count = " * ".join(out.size(signature.sorts[j]) for j in exclusive)
+    stored = tallied_as(theory, places)
     out.add(*(f"a{j} = I(coords[{j}, i])" for j in range(len(signature.sorts)) if j not in exclusive))
     out.add("current = I(-1)")
     with out.inside():
@@ -317,14 +375,20 @@ def write_block(theory: Theory, predicate: int, places: list[Place], effect: Tex
         value_loops(out, predicate)
         out.add(f"g = {out.name(layout.barred(predicate))}")
         with out.inside(f"if g >= 0 and {home_bit(out, predicate)} != ZERO:"):
-            out.add("fields[1, value] = BARRED", "continue")
+            out.add("fields[1, value] = BARRED", f"tilt[i * {count} + value] = -math.inf", "continue")
         out.include(effect)
         out.add(f"fields[0, value] = {field_text(out, single_shapes(theory, places))}")
         out.add("fields[1, value] = y1 - y0")
-    count = " * ".join(out.size(signature.sorts[j]) for j in exclusive)
+        with out.inside("if followed:"):
+            out.add("y = y1 - y0", *(f"fields[{2 + k}, value] = {c}" for k, c in enumerate(stored)))
+    out.add(f"if soft or tilted or scale != 1.0: put_on_level(fields, {count}, level, tilt, i * {count})")
     out.add(f"if soften(fields, {count}, current, greedy, chance, i): return i")
-    out.add(f"new = draw_value(uniform[i], chance, i * {count}, {count})")
+    out.add(f"new = current if greedy == LOOK else draw_value(uniform[i], chance, i * {count}, {count})")
     out.add("values[i] = new")
+    with out.inside("if followed and new != current:"):
+        for k, at in enumerate(stored.values()):
+            out.add(f"tally[{at}] += fields[{2 + k}, new] - fields[{2 + k}, current]")
+        out.add(f"if tilted: tally[TILTED] += tilt[i * {count} + new] - tilt[i * {count} + current]")
     value_loops(out, predicate)
     if is_held(theory, places):
         write_live(out, predicate, f"chance[i * {count} + value]")
@@ -362,12 +426,16 @@ def function_text(header: list[str], body: Text, found: Layout, lines: list[str]
 
 def update_text(predicate: int, body: Text, found: Layout) -> str:
     header = ["@helper", f"def update_{predicate}({ARRAYS}, m, greedy):"]
+    header.append("    scale, penalty = peek(level, SCALE), peek(level, PENALTY)")
+    header.append("    share, tilted = peek(level, SHARE), peek(level, ON) != 0.0")
+    header.append("    soft, followed = penalty < HARD, peek(level, FOLLOWED) != 0.0")
     lines = ["    for i in range(m):", *("        " + line for line in body.lines), "    return -1"]
     return function_text(header, body, found, lines)
 
 
 def count_text(name: str, body: Text, found: Layout) -> str:
-    header = ["@entry" if name == "violated" else "@helper", f"def {name}({COUNTED}):", "    total = 0"]
+    header = ["@helper" if name == "observe" else "@entry"]
+    header += [f"def {name}({TALLIED if name == 'tallied' else COUNTED}):", "    total = 0"]
     return function_text(header, body, found, [*("    " + line for line in body.lines), "    return total"])
 
 

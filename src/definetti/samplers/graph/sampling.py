@@ -85,7 +85,8 @@ class GraphSampling(Run):
         _check_memory(statistics.count, plan, engine.memory(plan.chains, plan.conditionals))
         self.statistics, self._sampler, self._engine = statistics, sampler, engine
         seeds = np.random.SeedSequence(plan.seed).spawn(3)
-        states = starts(model, plan.chains, np.random.default_rng(seeds[0]))
+        drawn = plan.starts is None
+        states = starts(model, plan.chains, np.random.default_rng(seeds[0])) if drawn else plan.starts
         self._sites = model.free
         self._orders = sampler.orders(model.free, seeds[1], statistics.orbit_of)
         groups = seeds[2].spawn(-(-plan.chains // engine.width))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from definetti.errors import DefinettiError, TooLarge
-from definetti.model.graph.factors import FactorGraph
+from definetti.model.graph.factors import FactorGraph, frozen
 from definetti.samplers.graph.lanes import Engine, Harvest, Seeds, Slots, words
 from definetti.samplers.protocol import prefixed
 
@@ -44,25 +44,56 @@ def build(model: FactorGraph, slots: Slots) -> TablesEngine:
     from definetti.samplers.kernels import tables as kernels
 
     check_values(model)
+    pairs = _sorted_pairs(model)
+    deep = np.bincount(pairs.site, weights=pairs.depth[pairs.which], minlength=model.n) > RANGE
+    compiled = kernels.Tables(
+        card=model.cards.astype(np.int64),
+        deep=deep,
+        pair_start=pairs.start,
+        near=pairs.near,
+        further=pairs.further,
+        weights=np.exp(pairs.logs),
+        logs=pairs.logs if deep.any() else np.empty(0),
+    )
+    return TablesEngine(compiled, slots, model.names)
+
+
+def log_rows(model: FactorGraph) -> Any:
+    """Compile a simplified model for sweeps on levels (`kernels.annealing.Rows`)."""
+    from definetti.samplers.kernels import annealing as kernels
+
+    check_values(model)
+    impossible = np.isneginf(model.tables)
+    soft = _sorted_pairs(replace(model, tables=frozen(np.where(impossible, 0.0, model.tables))))
+    hard = _sorted_pairs(replace(model, tables=frozen(-1.0 * impossible))).logs if impossible.any() else np.empty(0)
+    card, literal = model.cards.astype(np.int64), model.literal_start.astype(np.int64)
+    return kernels.Rows(card, soft.start, soft.near, soft.further, soft.logs, hard, literal)
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """Every (variable, factor) pair by variable: its rows of log tables and where to find them."""
+
+    site: np.ndarray  # of each pair
+    which: np.ndarray  # of the different tables
+    depth: np.ndarray  # of each of these
+    start: np.ndarray  # int64[n + 1]
+    near: np.ndarray
+    further: np.ndarray
+    logs: np.ndarray
+
+
+def _sorted_pairs(model: FactorGraph) -> Pairs:
     factor, axis = _pairs(model)
     site = model.scope[model.scope_start[factor] + axis]
     order = np.argsort(site, kind="stable")
     factor, axis, site = factor[order], axis[order], site[order]
     first, which = _different(model.table_of[factor].astype(np.int64) * 64 + axis)
     offset, logs, depth = _rows(model, factor[first], axis[first])
-    deep = np.bincount(site, weights=depth[which], minlength=model.n) > RANGE
     near, further = _others(model, factor, axis)
     near[:, 0] = offset[which]
-    compiled = kernels.Tables(
-        card=model.cards.astype(np.int64),
-        deep=deep,
-        pair_start=np.concatenate([[0], np.cumsum(np.bincount(site, minlength=model.n))]).astype(np.int64),
-        near=near,
-        further=further,
-        weights=np.exp(logs),
-        logs=logs if deep.any() else np.empty(0),
-    )
-    return TablesEngine(compiled, slots, model.names)
+    start = np.concatenate([[0], np.cumsum(np.bincount(site, minlength=model.n))]).astype(np.int64)
+    return Pairs(site, which, depth, start, near, further, logs)
 
 
 def _different(key: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

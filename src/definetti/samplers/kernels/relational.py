@@ -7,6 +7,8 @@ share the order of sites. Tests run the text below the line `# --- text ---` as 
 # ruff: noqa: E741
 # pyright: reportCallIssue=false
 
+import math
+
 import numpy as np
 from numba import types
 from numba.extending import intrinsic
@@ -104,6 +106,13 @@ PREDICATE, SITES, SKIP, LISTED, VALUES, RANK, AXES = 0, 1, 2, 3, 4, 5, 6
 # for blocks the (argument, size) of the exclusive arguments after their number, for tied classes the (predicate, sign,
 # arguments) of the images after theirs
 LOOKUP, ARITY, PAIRS, CLASSES = 0, 1, 2, 3
+# a level: what local fields are multiplied by, what a violation costs, what fields of orbits are multiplied by, whether
+# there are any, whether the tally follows the state
+SCALE, PENALTY, SHARE, ON, FOLLOWED = 0, 1, 2, 3, 4
+# the tally of a state: weighted groundings of the shapes with several weights, violated groundings, the orbits' fields
+# of what is true; of a look: normaliser of the product of these fields, entropies of the conditionals, their divergence
+# from the product; then true groundings by shape
+SOFT, BROKEN, TILTED, NORMALISER, ENTROPY, DIVERGENCE, COUNTS = 0, 1, 2, 3, 4, 5, 6
 
 
 @part
@@ -178,16 +187,21 @@ def pick(streams, scratch, n):
 @helper
 def fill_row(entries, e, words, sorts, order, coords, position, room):
     """Free sites of one row (all axes but the last fixed) from `position` on. Returns (how many, next position)."""
-    rank = cell(entries, e, RANK)
+    rank, half = cell(entries, e, RANK), cell(entries, e, entries.shape[1] - 1)
     if rank == 0:
         return 1, 1
     last = AXES + 3 * (rank - 1)
     size, start = cell(entries, e, last + 2), cell(sorts, cell(entries, e, last + 1), 0)
     r, row, stride = position // size, 0, 1
     column = position - r * size
-    if cell(entries, e, entries.shape[1] - 1) != 0 and column < r:  # tied to (column, r), which has had its turn
+    end = size
+    if half == 1 and column < r:  # tied to (column, r), which has had its turn
         position += r - column
         column = r
+    if half == 2:  # the same backwards: tied to (column, r), whose turn comes later
+        end = r + 1
+        if column >= end:
+            return 0, (r + 1) * size
     for j in range(rank - 2, -1, -1):
         axis = AXES + 3 * j
         n = cell(entries, e, axis + 2)
@@ -195,16 +209,16 @@ def fill_row(entries, e, words, sorts, order, coords, position, room):
         r //= n
         row += value * stride
         stride *= n
-        for i in range(min(room, size - column)):
+        for i in range(min(room, end - column)):
             coords[cell(entries, e, axis), i] = value
     m, target, skip = 0, cell(entries, e, last), cell(entries, e, SKIP)
     if skip < 0:
-        m = min(room, size - column)
+        m = min(room, end - column)
         for i in range(m):
             coords[target, i] = peek(order, start + column + i)
         return m, position + m
     base = skip + row * ((size + 63) >> 6)
-    while m < room and column < size:
+    while m < room and column < end:
         value = peek(order, start + column)
         if test(words, base + (value >> 6), value) == ZERO:
             coords[target, m] = value
@@ -318,20 +332,25 @@ def fold(folds, p, lookup, coords, orbit, value, chance, sum_f, sum_g, m, values
             sum_f[VISITS, orbit[i]] += 1
 
 
+@helper
+def put_block_values(folds, p, coords, m, k):
+    """Puts the k-th value of a block into the exclusive arguments of every site of the chunk."""
+    at = CLASSES + 2 * cell(folds, p, ARITY) + 2 * cell(folds, p, PAIRS)
+    for j in range(cell(folds, p, at) - 1, -1, -1):
+        argument, size = cell(folds, p, at + 1 + 2 * j), cell(folds, p, at + 2 + 2 * j)
+        for i in range(m):
+            coords[argument, i] = k % size
+        k //= size
+
+
 @part
 def fold_blocks(folds, p, lookup, coords, orbit, value, chance, sum_f, sum_g, m, values, counting):
     """The same where some sites have several values: each value is an atom with its own orbit."""
     if values == 1:
         fold(folds, p, lookup, coords, orbit, value, chance, sum_f, sum_g, m, values, counting)
         return
-    at = CLASSES + 2 * cell(folds, p, ARITY) + 2 * cell(folds, p, PAIRS)
     for k in range(values):
-        rest = k
-        for j in range(cell(folds, p, at) - 1, -1, -1):
-            argument, size = cell(folds, p, at + 1 + 2 * j), cell(folds, p, at + 2 + 2 * j)
-            for i in range(m):
-                coords[argument, i] = rest % size
-            rest //= size
+        put_block_values(folds, p, coords, m, k)
         orbits(folds, p, lookup, coords, orbit, m)
         for i in range(m):
             sum_f[NOW, orbit[i]] += I(value[i] == k)
@@ -419,3 +438,56 @@ def end_sweep(clock, sum_f, sum_g):
         sum_g[NOW, o] = 0.0
     clock[OPEN] = 0
     clock[SWEEP] += 1
+
+
+# --- levels ---
+
+
+@part
+def tilt_sites(folds, p, lookup, coords, orbit, orbit_field, tilt, m, values):
+    """The field of each site, or of each value of a block: that of the orbit of its (leading) atom."""
+    for k in range(values):
+        if values > 1:
+            put_block_values(folds, p, coords, m, k)
+        orbits(folds, p, lookup, coords, orbit, m)
+        for i in range(m):
+            tilt[i * values + k] = orbit_field[orbit[i]]
+
+
+@helper
+def log_sum(tilt, at, values):
+    """The logarithm of the sum of the exponentials; of a binary site 0 is the other exponent."""
+    top = 0.0 if values == 1 else -math.inf
+    for k in range(values):
+        top = max(top, tilt[at + k])
+    total = math.exp(-top) if values == 1 else 0.0
+    for k in range(values):
+        total += math.exp(tilt[at + k] - top)
+    return top + math.log(total)
+
+
+@helper
+def term(p, log_q):
+    """(entropy, divergence from q) of one value with probability p."""
+    if p <= 0.0:
+        return 0.0, 0.0
+    return -p * math.log(p), p * (math.log(p) - log_q)
+
+
+@part
+def measure(value, chance, tilt, tally, m, values):
+    """Adds entropies of the conditionals, their divergence from the product of the fields, and the state's own field."""
+    for i in range(m):
+        normaliser = log_sum(tilt, i * values, values)
+        tally[NORMALISER] += normaliser
+        for k in range(values):
+            h, d = term(chance[i * values + k], tilt[i * values + k] - normaliser)
+            tally[ENTROPY] += h
+            tally[DIVERGENCE] += d
+        if values == 1:
+            h, d = term(1.0 - chance[i], -normaliser)
+            tally[ENTROPY] += h
+            tally[DIVERGENCE] += d
+            tally[TILTED] += value[i] * tilt[i]
+        else:
+            tally[TILTED] += tilt[i * values + value[i]]

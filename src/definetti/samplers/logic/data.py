@@ -34,6 +34,8 @@ class Data(NamedTuple):
     entries: np.ndarray  # int64[e, ...]: the schedule of a sweep (columns: see the runtime)
     folds: np.ndarray  # int64[p, ...]: how to find the orbit of an atom
     lookup: np.ndarray  # int32: classes of constants, and orbits by them
+    level: np.ndarray  # float64[5]: scales, what a violation costs, … (see the runtime)
+    orbit_field: np.ndarray  # float64[orbits + 1]: added to the local field of the orbit's atoms
     scan: int
     free_sites: int
     all_sites: int
@@ -49,7 +51,9 @@ class Chain(NamedTuple):
     value: np.ndarray  # int64[CHUNK]
     chance: np.ndarray  # float64[CHUNK or more]
     orbit: np.ndarray  # int64[CHUNK]
-    fields: np.ndarray  # float64[2, values of the largest block]: local fields, violations
+    fields: np.ndarray  # float64[4 + shapes, values of the largest block]: local fields, violations, what is tallied
+    tilt: np.ndarray  # float64[CHUNK or more]: the fields of the orbits of a chunk's sites (by value of a block)
+    tally: np.ndarray  # float64[6 + shapes]: soft, violated, … (see the runtime); true groundings by shape
     sum_f: np.ndarray  # int64[3, orbits + 1]: F of this sweep, of this batch, visits; place 0 belongs to no orbit
     sum_g: np.ndarray  # float64[3, orbits + 1]: G of this sweep, of this batch, sum of the squares of F by sweep
     seen: np.ndarray  # float64[3, queries]: counts of this sweep, of this batch, sum of squares
@@ -66,13 +70,17 @@ def orientation_words(theory: Theory, sizes: list[int], bits: Bits) -> int:
 
 
 def orientation_offsets(written: Written, theory: Theory, sizes: list[int]) -> tuple[dict[Number, int], int]:
-    """Where each orientation starts in `bits`, and how many words there are in all (exact integers: may be huge)."""
+    """Where each orientation starts in `bits`, and how many words a chain keeps (exact integers: may be huge).
+
+    Those that are made when a state is counted come behind what is kept.
+    """
     offsets: dict[Number, int] = {}
-    total = 0
-    for bits in written.layout.bits:
+    total = kept = 0
+    for bits in (*written.layout.bits, *written.layout.beside):
         offsets[bits] = total
         total += orientation_words(theory, sizes, bits)
-    return offsets, total
+        kept = kept if bits in written.layout.beside else total
+    return offsets, kept
 
 
 @dataclass
@@ -152,6 +160,20 @@ def put_index(
 
 def put_tables(pools: Pools, written: Written, sizes: list[int]) -> None:
     """The conditionals of a predicate by its counts, where there are few enough of them."""
+    for p, (field, bounds) in table_fields(written, sizes, pools.weights).items():
+        step = 1
+        for s, (low, high) in bounds.items():
+            pools.numbers[layout.lowest_count(p, s)] = low
+            pools.numbers[layout.table_step(p, s)] = step
+            step = min(step * (high - low + 1), LONGEST_TABLE + 1)
+        pools.numbers[layout.table(p)] = -1 if field is None else pools.put_reals(logistic(field))
+
+
+def table_fields(
+    written: Written, sizes: list[int], weights: Mapping[int, float]
+) -> dict[int, tuple[np.ndarray | None, dict[int, tuple[int, int]]]]:
+    """By predicate: the local fields by counts (None where there are too many), and the bounds of the counts."""
+    found = {}
     for p, counters in written.counters.items():
         bounds: dict[int, tuple[int, int]] = {}
         for counter in counters:
@@ -160,13 +182,11 @@ def put_tables(pools: Pools, written: Written, sizes: list[int]) -> None:
             bounds[counter.shape] = (low + down, high + up)
         total, field = 1, np.zeros(1)
         for s, (low, high) in bounds.items():
-            pools.numbers[layout.lowest_count(p, s)] = low
-            pools.numbers[layout.table_step(p, s)] = total
             total = min(total * (high - low + 1), LONGEST_TABLE + 1)
             if total <= LONGEST_TABLE:
-                weight = pools.weights[s]
-                field = (weight * np.arange(low, high + 1)[:, None] + field[None, :]).ravel()
-        pools.numbers[layout.table(p)] = pools.put_reals(logistic(field)) if total <= LONGEST_TABLE else -1
+                field = (weights[s] * np.arange(low, high + 1)[:, None] + field[None, :]).ravel()
+        found[p] = (field if total <= LONGEST_TABLE else None), bounds
+    return found
 
 
 def span(counter: Counted, sizes: list[int]) -> tuple[int, int]:

@@ -202,6 +202,8 @@ def lay_out(
         entries=frozen(entries, np.int64),
         folds=frozen(folds, np.int64),
         lookup=frozen(lookup, np.int32),
+        level=frozen((1.0, np.inf, 0.0, 0.0, 0.0), np.float64),
+        orbit_field=frozen(np.zeros(orbit_count + 1), np.float64),
         scan=SCANS.index(scan),
         free_sites=schedule.free,
         all_sites=int(entries[np.unique(entries[:, -3], return_index=True)[1], 1].sum()),
@@ -219,7 +221,8 @@ def frozen(values: object, dtype: type) -> np.ndarray:
 
 
 def blank(r: Relational) -> Chain:
-    return state.blank_chain(r.data, r.listed, r.bits, r.orbit_count, len(set(r.query_places.tolist())))
+    queries = len(set(r.query_places.tolist()))
+    return state.blank_chain(r.data, r.listed, r.bits, r.orbit_count, queries, len(r.theory.shapes))
 
 
 def violations(r: Relational, chain: Chain) -> int:

@@ -32,7 +32,7 @@ from definetti.samplers.logic.engine import (
 from definetti.samplers.logic.known_bits import words_of
 from definetti.samplers.logic.mirrored import Means, with_mirror_images
 from definetti.samplers.logic.queries import Asked
-from definetti.samplers.logic.starts import clear_live, first_states
+from definetti.samplers.logic.starts import at_state, clear_live, first_states
 from definetti.samplers.logic.state import clear_sums, home_offset
 from definetti.samplers.logic.stuck import slow_notices, stuck_notices
 from definetti.samplers.protocol import Plan, State, prefixed
@@ -87,7 +87,12 @@ class RelationalSampling(Run):
     # --- advancing -------------------------------------------------------------------------------------------------
 
     def _begin(self, run: Map) -> None:
-        self._chains = self._chains or first_states(self.relational, self.plan.seed, self.plan.chains, run)
+        if self.plan.starts is None:
+            self._chains = self._chains or first_states(self.relational, self.plan.seed, self.plan.chains, run)
+        elif not self._chains:
+            self._chains = [
+                at_state(self.relational, self.plan.seed, k, bits) for k, bits in enumerate(self.plan.starts)
+            ]
 
     def _end_of_warm_up(self) -> None:
         for chain in self._chains:

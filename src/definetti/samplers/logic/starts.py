@@ -136,9 +136,14 @@ def put(r: Relational, chain: Chain, words: Mapping[str, np.ndarray]) -> None:
 
 def fresh(r: Relational, seed: int, number: int, made: Chain) -> Chain:
     """A chain at the state of another, its streams and sums unused."""
+    return at_state(r, seed, number, made.bits)
+
+
+def at_state(r: Relational, seed: int, number: int, bits: np.ndarray) -> Chain:
+    """A chain at a state, its streams and sums unused."""
     chain = blank(r)
     state.seed_chain(chain, seed, number)
-    chain.bits[:] = made.bits
+    chain.bits[:] = bits
     clear_live(r, chain)
     return chain
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from definetti.samplers.codegen import layout
@@ -13,7 +15,7 @@ from definetti.samplers.logic.known_bits import home_words, pack, unpack
 PENDING, FAILED = 3, 4  # places of the clock
 
 
-def blank_chain(data: Data, listed: np.ndarray, words: int, orbits: int, queries: int) -> Chain:
+def blank_chain(data: Data, listed: np.ndarray, words: int, orbits: int, queries: int, shapes: int) -> Chain:
     """A chain whose atoms are all false and whose streams are not seeded."""
     values = int(data.entries[:, 4].max(initial=1))
     width = max((data.entries.shape[1] - 9) // 3, 1)
@@ -31,7 +33,9 @@ def blank_chain(data: Data, listed: np.ndarray, words: int, orbits: int, queries
         value=np.zeros(CHUNK, np.int64),
         chance=np.zeros(max(CHUNK, values)),
         orbit=np.zeros(CHUNK, np.int64),
-        fields=np.zeros((2, values)),
+        fields=np.zeros((4 + shapes, values)),
+        tilt=np.zeros(max(CHUNK, values)),
+        tally=np.zeros(6 + shapes),
         sum_f=np.zeros((3, orbits + 1), np.int64),
         sum_g=np.zeros((3, orbits + 1)),
         seen=np.zeros((3, queries)),
@@ -59,6 +63,15 @@ def put_atoms(written: Written, data: Data, chain: Chain, p: int, shape: tuple[i
             tensor = unpack(atoms, shape) if tensor is None else tensor
             words = pack(diagonal(tensor, bits.axis))
         chain.bits[start : start + words.size] = words
+
+
+def counted_bits(written: Written, data: Data, chain: Chain, shapes: Sequence[tuple[int, ...]]) -> np.ndarray:
+    """The state with the orientations beside it, which only counting from nothing reads; `shapes` by predicate."""
+    parts = [chain.bits]
+    for bits in written.layout.beside:
+        shape = shapes[bits.predicate]
+        parts.append(pack(diagonal(get_atoms(written, data, chain, bits.predicate, shape), bits.axis)))
+    return np.concatenate(parts)
 
 
 def diagonal(tensor: np.ndarray, axis: tuple[int, ...]) -> np.ndarray:

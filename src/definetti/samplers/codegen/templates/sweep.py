@@ -14,15 +14,25 @@ import numpy as np
 from definetti.samplers.kernels.compiling import njit
 from definetti.samplers.kernels.relational import (
     BARE,
+    BROKEN,
+    COUNTS,
     FAILED,
+    FIXED,
+    FOLLOWED,
     NOW,
+    ON,
     OPEN,
     OWN,
+    PENALTY,
     PREDICATE,
     RANDOM,
+    SCALE,
+    SHARE,
+    SOFT,
     SQUARE,
     SUM,
     SWEEP,
+    TILTED,
     UPDATES,
     VALUES,
     begin_sweep,
@@ -33,9 +43,11 @@ from definetti.samplers.kernels.relational import (
     fold_blocks,
     fold_tied,
     lowest,
+    measure,
     peek,
     popcount,
     test,
+    tilt_sites,
     toggle,
     uniforms,
 )
@@ -49,7 +61,9 @@ entry = njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True,
 U, I = np.uint64, np.int64
 ZERO, ONE, FULL = np.uint64(0), np.uint64(1), np.uint64(0xFFFFFFFFFFFFFFFF)
 KEEP = 2  # a kind of greed: sites that violate nothing stay as they are
+LOOK = 3  # nothing moves and nothing is drawn: conditionals at the present state
 BARRED = 1e300  # violations of a value that the evidence excludes
+HARD = 1e300  # a violation that costs at least this is impossible
 
 
 @helper
@@ -83,12 +97,25 @@ def draw_value(uniform, chances, start, count):
 
 
 @helper
+def put_on_level(fields, count, level, tilt, at):
+    """A block's fields on a level; where violations cost a penalty, only what the evidence excludes stays forbidden."""
+    for k in range(count):
+        if fields[1, k] < BARRED:
+            fields[0, k] *= level[SCALE]
+            if level[ON] != 0.0:
+                fields[0, k] += level[SHARE] * tilt[at + k]
+            if level[PENALTY] < HARD:
+                fields[0, k] -= level[PENALTY] * fields[1, k]
+                fields[1, k] = 0.0
+
+
+@helper
 def soften(fields, count, current, greedy, chances, i):
     """The conditionals of a block's values. Says whether the state was illegal, unless it is being repaired."""
     least = fields[1, current]
     for k in range(count):
         if fields[1, k] < least:
-            if greedy == 0:
+            if greedy == 0 or greedy == LOOK:
                 return True
             least = fields[1, k]
     top, total = -math.inf, 0.0
@@ -108,6 +135,8 @@ def soften(fields, count, current, greedy, chances, i):
 def advance(d, c, budget, sweeps, greedy):
     """Draws at most `budget` sites, or until `sweeps` sweeps have ended. Returns how many sites were drawn.
 
+    Each site is drawn from the level's scale times its local field, plus the field of its orbit where there is one.
+    With `greedy` = LOOK nothing moves: one pass over all sites, whose conditionals are folded and measured.
     `clock` says where the chain stands, so that the next call goes on inside the sweep; `clock[FAILED]` >= 0 is the
     place in `coords` of a site all of whose values have probability zero.
     `choose`, `update`, `gather` and `observe` are named in the generated part.
@@ -117,24 +146,34 @@ def advance(d, c, budget, sweeps, greedy):
     order, coords, uniform = c.order, c.coords, c.uniform
     value, chance = c.value, c.chance
     done, target, longest = 0, clock[SWEEP] + sweeps, uniform.shape[0]
+    looking = greedy == LOOK
     while done < budget and clock[SWEEP] < target:
         room = budget - done
         if clock[OPEN] == 0:
-            begin_sweep(d.scan, clock, streams, uniform, order, sorts, entries)
-        m, e = choose(
-            entries, words, sorts, order, coords, clock, streams, uniform, room, longest, d.free_sites, d.all_sites
-        )
+            begin_sweep(FIXED if looking else d.scan, clock, streams, uniform, order, sorts, entries)
+        if looking:
+            m, e = fill(entries, words, sorts, order, coords, clock, streams, uniform, room, longest, 0, 0)
+        else:
+            m, e = choose(
+                entries, words, sorts, order, coords, clock, streams, uniform, room, longest, d.free_sites, d.all_sites
+            )
         if m == 0:
             end_sweep(clock, c.sum_f, c.sum_g)
             observe(d.numbers, d.indices, d.reals, words, bits, c.seen)
             continue
-        uniforms(streams, OWN, uniform, m)
         p, values = entries[e, PREDICATE], entries[e, VALUES]
+        if not looking:
+            uniforms(streams, OWN, uniform, m)
+        if looking or d.level[ON] != 0.0:
+            tilt_sites(d.folds, p, d.lookup, coords, c.orbit, d.orbit_field, c.tilt, m, values)
         clock[FAILED] = update(
-            d.numbers, d.indices, d.reals, words, bits, coords, uniform, value, chance, c.fields, p, m, greedy
-        )
+            d.numbers, d.indices, d.reals, words, bits, coords, uniform, value, chance, c.fields, d.level, c.tilt,
+            c.tally, p, m, greedy,
+        )  # fmt: skip
         if clock[FAILED] >= 0:
             break
+        if looking:
+            measure(value, chance, c.tilt, c.tally, m, values)
         gather(d.folds, p, d.lookup, coords, c.orbit, value, chance, c.sum_f, c.sum_g, m, values, d.scan == RANDOM)
         done += m
     clock[UPDATES] += done

@@ -1,0 +1,1 @@
+"""Chains on factor graphs that look for modes."""

@@ -1,0 +1,380 @@
+"""Chains on a factor graph that look for modes (`modes/walkers.py`). A state is uint8[n, chains]."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from definetti.constraints.graph.arc_consistency import hard_factors
+from definetti.model.graph.factors import FREE
+from definetti.modes.walkers import Advanced, Key, Paths, Walk, penalties
+from definetti.samplers.draws import Batch, Draws, draws_of
+from definetti.samplers.graph.lanes import Orders, Slots, words
+from definetti.samplers.graph.sampling import Statistics
+from definetti.samplers.graph.tables import TablesEngine, build, log_rows
+from definetti.samplers.graph.tempering import all_parts
+from definetti.symmetry.graph.group import GraphSymmetries
+
+LEAST = 1e-12  # probability in a product
+LEAST_BY_SITE = 0.01  # of a single site, whose neighbourhood may move slowly
+MOST_COUNTED = 32  # different log values whose factors are counted
+MOST_STATISTICS = 400  # more are seen through random projections
+PROJECTIONS = 96
+MOST_TURNS = 8  # starts that have one value everywhere
+MOST_SITES = 500_000
+NOTHING, NO_SUMS = np.zeros(0), np.zeros((0, 0))
+GREEDY, GREEDY_SWEEPS = 1000.0, 4
+DRAWN = 3  # starts of each kind that are drawn at random
+
+
+@dataclass(frozen=True)
+class _View:
+    """States as joint events read them."""
+
+    state: np.ndarray
+    mask: int = 255
+
+
+class GraphWalkers:
+    def __init__(self, group: GraphSymmetries, statistics: Statistics, statistic_of: np.ndarray, slots: Slots) -> None:
+        """`group` is that of the question, trivial for the standard estimator."""
+        from definetti.samplers.kernels import annealing as kernels
+
+        model, self._slots = group.model, slots
+        self.model, self.group, self.statistics, self._kernels = model, group, statistics, kernels
+        self._rows, self._parts = log_rows(model), all_parts(model)
+        self.sites, self.hard = len(model.free), bool(len(hard_factors(model)))
+        free = np.repeat(model.evidence == FREE, model.cards)
+        self._literals = np.flatnonzero(free)
+        self._orbit = statistic_of[self._literals]
+        singles = len(statistics.sizes)
+        sizes = np.bincount(self._orbit, minlength=singles)
+        self._sizes = sizes.astype(float)
+        self._literal_orbit = np.zeros(len(free), np.int64)
+        self._literal_orbit[self._literals] = self._orbit
+        self._count_of, self._counts = counted_entries(model)
+        order = group.order
+        self.log_copies = float("inf") if order is None else float(np.log(float(order))) if order < 1 << 1000 else 700.0
+
+    # --- states ------------------------------------------------------------------------------------------------------
+
+    def count(self, states: np.ndarray) -> int:
+        return states.shape[1]
+
+    def take(self, states: np.ndarray, chains: Sequence[int] | np.ndarray) -> np.ndarray:
+        return np.ascontiguousarray(states[:, np.asarray(chains, dtype=np.int64)])
+
+    def join(self, parts: Sequence[np.ndarray]) -> np.ndarray:
+        return np.ascontiguousarray(np.concatenate(parts, axis=1))
+
+    def _blank(self, count: int) -> np.ndarray:
+        evidence = np.where(self.model.evidence == FREE, 0, self.model.evidence).astype(np.uint8)
+        return np.repeat(evidence[:, None], count, axis=1)
+
+    def starts(self, key: Key, most: int) -> np.ndarray:
+        """Drawn from the unary factors and uniformly; each value in turn; greedy ascents from the drawn ones; each
+        value in turn on one orbit of variables, the others drawn."""
+        from definetti.samplers.graph.starts import starts as drawn_starts
+
+        model, rng = self.model, np.random.default_rng([*key, 1])
+        free, cards = model.free, model.cards[model.free]
+        uniform = self._blank(DRAWN)
+        uniform[free] = rng.integers(cards[:, None], size=(len(free), DRAWN))
+        unary = np.ascontiguousarray(drawn_starts(model, DRAWN, rng).T)
+        parts = [unary[:, :2], uniform[:, :2], *self._turns(rng, free, unary)]
+        climbing = self._legal(self.join([unary, uniform]), rng)
+        parts.insert(2 + 2, self._climbed(climbing, key)[:, ::2])
+        parts += self._orbit_turns(rng, unary)
+        parts += [uniform[:, 2:], unary[:, 2:]]
+        states = self._legal(self.join(parts)[:, :most], rng)
+        return self.moved(states, rng)
+
+    def _turns(self, rng: np.random.Generator, sites: np.ndarray, around: np.ndarray) -> list[np.ndarray]:
+        """Each value at all of these sites (the last value of those that have fewer)."""
+        cards = self.model.cards[sites]
+        values = np.arange(int(cards.max(initial=1)))
+        if len(values) > MOST_TURNS:
+            values = np.sort(rng.choice(values, MOST_TURNS, replace=False))
+        out = []
+        for value in values.tolist():
+            state = around[:, value % around.shape[1]][:, None].copy()
+            state[sites, 0] = np.minimum(value, cards - 1)
+            out.append(state)
+        return out
+
+    def _orbit_turns(self, rng: np.random.Generator, around: np.ndarray) -> list[np.ndarray]:
+        orbit_of = self.statistics.orbit_of
+        if orbit_of is None:
+            return []
+        kinds, sizes = np.unique(orbit_of[self.model.free], return_counts=True)
+        if not 1 < len(kinds) <= MOST_TURNS:
+            return []
+        large = kinds[np.argsort(-sizes, kind="stable")]
+        turns = [self._turns(rng, self.model.free[orbit_of[self.model.free] == k], around) for k in large.tolist()]
+        return [state for some in turns for state in some]
+
+    def _climbed(self, states: np.ndarray, key: Key) -> np.ndarray:
+        out, orders = states.copy(), self._orders((*key, 2))
+        streams = words(np.random.SeedSequence([*key, 3]), (4, out.shape[1]))
+        scratch = self._scratch(out.shape[1])
+        for order in orders.next(GREEDY_SWEEPS):
+            self._sweep(out, order, streams, scratch, GREEDY, np.inf)
+        return out
+
+    def _legal(self, states: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        if not self.hard:
+            return states
+        from definetti.constraints.graph.legal_states import legalise
+
+        rows = np.ascontiguousarray(states.T)
+        legalise(self.model, rows, rng)
+        return np.ascontiguousarray(rows.T)
+
+    def moved(self, states: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Each state carried by a random element of the group."""
+        if not self.group.generator_count:
+            return states
+        model, out = self.model, states.copy()
+        for chain, element in zip(range(states.shape[1]), self.group.random_elements(rng), strict=False):
+            image = element[model.literal_start[:-1] + states[:, chain]]
+            variable = model.variable_of[image]
+            out[variable, chain] = image - model.literal_start[variable]
+        return out
+
+    def hybrids(self, a: np.ndarray, b: np.ndarray, key: Key) -> np.ndarray:
+        rng = np.random.default_rng([*key, 4])
+        out = a.copy()
+        shares = (0.25, 0.5, 0.5, 0.75)
+        for chain in range(out.shape[1]):
+            other = rng.random(self.model.n) < shares[chain % len(shares)]
+            out[other, chain] = b[other, chain % b.shape[1]]
+        return self._legal(out, rng)
+
+    def as_starts(self, states: np.ndarray, chains: int) -> np.ndarray:
+        """uint8[chains, n]: starts of a run, each state as often as it takes."""
+        return np.ascontiguousarray(states.T[np.arange(chains) % states.shape[1]])
+
+    def draws(self, batches: Sequence[Batch], chains: int) -> Draws:
+        """What a run would have left behind."""
+        statistics, groups = self.statistics, self.statistics.groups
+        sizes = np.concatenate([statistics.sizes, statistics.event_sizes])
+        if groups is not None:
+            groups = np.append(groups, np.arange(len(statistics.event_sizes)) + groups.max(initial=-1) + 1)
+        return replace(draws_of(batches, sizes, chains, 0), groups=groups)
+
+    # --- advancing ---------------------------------------------------------------------------------------------------
+
+    def _orders(self, key: Key) -> Orders:
+        return Orders("symmetric", self.model.free, words(np.random.SeedSequence(key), (4,)), self.statistics.orbit_of)
+
+    def _scratch(self, lanes: int) -> Any:
+        values = -(-int(self.model.cards.max(initial=1)) // 4) * 4
+        return self._kernels.Scratch(
+            place=np.zeros((self._kernels.PAIRS, lanes), np.int32),
+            product=np.zeros((values, lanes)),
+            broken=np.zeros((values if self.hard else 0, lanes)),
+            uniform=np.zeros(lanes),
+            value=np.zeros(lanes, np.int64),
+            scale=np.zeros(lanes),
+        )
+
+    def _sweep(
+        self, states: np.ndarray, order: np.ndarray, streams: np.ndarray, scratch: Any, level: float, penalty: float,
+        tilt: np.ndarray = NOTHING, values: np.ndarray = NO_SUMS, conditional: np.ndarray = NO_SUMS,
+        diverged: np.ndarray = NOTHING, orbit: np.ndarray | None = None,
+    ) -> None:  # fmt: skip
+        stuck = self._kernels.level_sweep(
+            self._rows, states, order, streams, scratch, level, penalty, tilt,
+            self._literal_orbit if orbit is None else orbit, values, conditional, diverged,
+        )  # fmt: skip
+        if stuck >= 0:
+            from definetti.samplers.graph.tables import Stuck
+
+            raise Stuck(f"every value of {self.model.names[stuck]} became impossible: the chain's start was illegal")
+
+    def walk(
+        self, states: np.ndarray, sweeps: int, key: Key, product: np.ndarray | None = None, keep: Sequence[int] = ()
+    ) -> Walk:
+        state, chains = states.copy(), states.shape[1]
+        rng = np.random.default_rng([*key, 7])
+        streams = words(np.random.SeedSequence([*key, 6]), (4, chains))
+        orders = self._orders((*key, 5)).next(sweeps)
+        flip = rng.random(sweeps) < 0.5
+        tilt = np.zeros(0) if product is None else product
+        total, scratch = np.zeros((len(self._sizes), chains)), self._scratch(chains)
+        rows: list[tuple[np.ndarray, ...]] = []
+        kept = {}
+        for s in range(sweeps):
+            values, conditional = np.zeros_like(total), np.zeros_like(total)
+            diverged = np.zeros(0 if product is None else chains)
+            order = orders[s, ::-1].copy() if flip[s] else orders[s]
+            self._sweep(state, order, streams, scratch, 1.0, np.inf, tilt, values, conditional, diverged)
+            total += conditional
+            f, g = self._with_events(values / self._sizes[:, None], state), conditional / self._sizes[:, None]
+            soft, _, log_q, counts = self.read(state, tilt)
+            log_density = soft + self.model.log_constant
+            shown = self._seen(f[: len(g)])
+            features = np.concatenate([shown, counts, log_density[None]])
+            rows.append((f, g, features, self._seen(g), log_density, log_density - log_q, diverged))
+            if s + 1 in keep:
+                kept[s + 1] = state.copy()
+        f, g, features, fields, log_density, ratio, diverged = (np.stack(part) for part in zip(*rows, strict=True))
+        unknown = np.full((sweeps, f.shape[1] - g.shape[1], chains), np.nan)
+        return Walk(
+            state, f.transpose(0, 2, 1), np.concatenate([g, unknown], axis=1).transpose(0, 2, 1),
+            features.transpose(0, 2, 1), fields.transpose(0, 2, 1), log_density, ratio, diverged,
+            total, kept,
+        )  # fmt: skip
+
+    @cached_property
+    def _engine(self) -> TablesEngine:
+        return build(self.model, self._slots)
+
+    def advance(self, states: np.ndarray, sweeps: int, key: Key) -> Advanced:
+        chains, statistics = states.shape[1], self.statistics
+        engine = self._engine
+        seeds = np.random.SeedSequence([*key, 11]).spawn(-(-chains // engine.width))
+        block = engine.block(np.ascontiguousarray(states.T), seeds, False, True)
+        orders = self._orders((*key, 12)).next(sweeps)
+        flip = np.random.default_rng([*key, 13]).random(sweeps) < 0.5
+        orders[flip] = orders[flip, ::-1]
+        hits = np.zeros((len(statistics.event_sizes), chains), np.int64)
+        if statistics.events is None:
+            block.run(orders, 2)
+        for s in range(sweeps if statistics.events is not None else 0):
+            block.run(orders[s : s + 1], 2)
+            statistics.events(block, hits)
+        harvest = block.harvest()
+        visits = np.bincount(statistics.of_slot, weights=harvest.visits, minlength=len(statistics.sizes))
+        assert harvest.conditional is not None
+        f = statistics.means([harvest.final], statistics.sizes * float(sweeps))
+        g = statistics.means([harvest.conditional], visits)
+        joint = hits / (statistics.event_sizes[:, None] * sweeps)
+        ends = block.state[:, :chains].copy()
+        return Advanced(
+            ends,
+            np.concatenate([f, joint]).T,
+            np.concatenate([g, np.full_like(joint, np.nan)]).T,
+            self._means(ends).T,
+            None,
+            self.features(ends),
+        )
+
+    def statistics_of(self, states: np.ndarray) -> np.ndarray:
+        return self._means(states).T
+
+    def read(self, states: np.ndarray, tilt: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Of each state: log entries that are possible, how many are not, log q, counts of log values."""
+        chains = states.shape[1]
+        soft, log_q, broken = np.zeros(chains), np.zeros(chains), np.zeros(chains, np.int64)
+        counts, entry = np.zeros((self._counts, chains)), np.zeros(chains, np.int64)
+        self._kernels.read_states(
+            self._parts, states, self._count_of, tilt, self.model.literal_start, self.model.free, entry, soft, broken, log_q,
+            counts,
+        )  # fmt: skip
+        return soft, broken, log_q, counts
+
+    def _means(self, states: np.ndarray) -> np.ndarray:
+        """float64[K, chains]: F of the question's statistics, joint events too."""
+        model, chains, singles = self.model, states.shape[1], len(self._sizes)
+        literal = model.literal_start[model.free][:, None] + states[model.free]
+        cell = self._literal_orbit[literal] * chains + np.arange(chains)
+        f = np.bincount(cell.ravel(), minlength=singles * chains).reshape(singles, chains) / self._sizes[:, None]
+        return self._with_events(f, states)
+
+    def _with_events(self, f: np.ndarray, states: np.ndarray) -> np.ndarray:
+        if self.statistics.events is None:
+            return f
+        chains = states.shape[1]
+        hits = np.zeros((len(self.statistics.event_sizes), chains), np.int64)
+        view: Any = _View(states)
+        self.statistics.events(view, hits)
+        return np.concatenate([f, hits / self.statistics.event_sizes[:, None]])
+
+    @cached_property
+    def _directions(self) -> np.ndarray | None:
+        singles = len(self._sizes)
+        if singles <= MOST_STATISTICS:
+            return None
+        return np.random.default_rng(0).normal(size=(PROJECTIONS, singles)) * np.sqrt(self._sizes / self._sizes.sum())
+
+    def _seen(self, means: np.ndarray) -> np.ndarray:
+        return means if self._directions is None else self._directions @ means
+
+    # --- products ----------------------------------------------------------------------------------------------------
+
+    def product(self, parts: Sequence[tuple[Walk, np.ndarray]]) -> np.ndarray:
+        """float64[literals]: log q, 0 for observed variables."""
+        total = np.sum([walk.sites[:, chains].sum(axis=1) for walk, chains in parts], axis=0) / self._sizes
+        mean = np.ones(len(self.model.variable_of))
+        mean[self._literals] = total[self._orbit]
+        return self._normalised(mean)
+
+    def _normalised(self, mean: np.ndarray, least: float = LEAST) -> np.ndarray:
+        mean = mean.copy()
+        mean[np.repeat(self.model.evidence != FREE, self.model.cards)] = 1.0
+        share = mean / np.bincount(self.model.variable_of, weights=mean)[self.model.variable_of]
+        share = np.maximum(share, least)
+        share /= np.bincount(self.model.variable_of, weights=share)[self.model.variable_of]
+        out = np.zeros(len(share))
+        out[self._literals] = np.log(share[self._literals])
+        return out
+
+    def site_product(self, state: np.ndarray, sweeps: int, key: Key) -> tuple[np.ndarray, np.ndarray]:
+        """The product of the mean full conditionals of the single sites, of one chain; and where it ended."""
+        out, literals = state.copy(), len(self._literal_orbit)
+        streams = words(np.random.SeedSequence([*key, 14]), (4, 1))
+        scratch, sums = self._scratch(1), np.zeros((2, literals, 1))
+        own = np.arange(literals)
+        for order in self._orders((*key, 15)).next(sweeps):
+            self._sweep(out, order, streams, scratch, 1.0, np.inf, NOTHING, sums[0], sums[1], orbit=own)
+        return self._normalised(sums[1, :, 0], LEAST_BY_SITE), out
+
+    def draw(self, product: np.ndarray, count: int, key: Key) -> np.ndarray:
+        rng, model, out = np.random.default_rng([*key, 8]), self.model, self._blank(count)
+        for card in np.unique(model.cards[model.free]).tolist():
+            sites = model.free[model.cards[model.free] == card]
+            chance = np.exp(product[model.literal_start[sites][:, None] + np.arange(card)])
+            reach = np.cumsum(chance / chance.sum(axis=1, keepdims=True), axis=1)
+            uniform = rng.random((len(sites), count))
+            out[sites] = np.minimum((uniform[:, :, None] >= reach[:, None, :]).sum(axis=2), card - 1)
+        return out
+
+    def paths(self, states: np.ndarray, product: np.ndarray, levels: np.ndarray, upwards: bool, key: Key) -> Paths:
+        state, chains, steps = states.copy(), states.shape[1], len(levels) - 1
+        streams = words(np.random.SeedSequence([*key, 10]), (4, chains))
+        orders = self._orders((*key, 9)).next(steps)
+        orders = orders if upwards else orders[:, ::-1].copy()
+        ratio, broken = np.zeros((steps, chains)), np.zeros((steps, chains), np.int64)
+        penalty, scratch = penalties(levels), self._scratch(chains)
+        features = None if upwards else self.features(state)
+        for step in range(steps):
+            row = step if upwards else steps - 1 - step
+            soft, illegal, log_q, _ = self.read(state, product)
+            ratio[row], broken[row] = soft + self.model.log_constant - log_q, illegal
+            if step < steps - 1:
+                at = step + 1 if upwards else steps - 1 - step
+                self._sweep(
+                    state, orders[step], streams, scratch, float(levels[at]), float(penalty[at]), product
+                )  # fmt: skip
+        return Paths(ratio, broken, self.features(state) if features is None else features)
+
+    def features(self, states: np.ndarray) -> np.ndarray:
+        """float64[chains, features]"""
+        soft, _, _, counts = self.read(states, NOTHING)
+        means = self._seen(self._means(states)[: len(self._sizes)])
+        return np.concatenate([means, counts, (soft + self.model.log_constant)[None]]).T
+
+
+def counted_entries(model: Any) -> tuple[np.ndarray, int]:
+    """Table entries by their log value, over all tables: the group carries factors to factors of equal value, so the
+    number of factors with a value is left alone. Nothing is counted where there are very many values."""
+    values = np.round(np.where(np.isneginf(model.tables), 1e15, model.tables), 9)
+    distinct, number = np.unique(values, return_inverse=True)
+    if len(distinct) > MOST_COUNTED:
+        return np.full(len(values), -1, dtype=np.int64), 0
+    return number.ravel().astype(np.int64), len(distinct)

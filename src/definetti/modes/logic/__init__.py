@@ -1,0 +1,1 @@
+"""Chains on Markov logic networks that look for modes."""

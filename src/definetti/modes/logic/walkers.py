@@ -1,0 +1,326 @@
+"""Chains on a Markov logic network that look for modes (`modes/walkers.py`). States are lists of bit tensors."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from definetti.modes.walkers import Advanced, Key, Paths, Walk
+from definetti.samplers.draws import Batch, Draws, draws_of
+from definetti.samplers.logic.data import Chain
+from definetti.samplers.logic.engine import FOREVER, Relational, advance, blank, compile_model, repair, violations
+from definetti.samplers.logic.known_bits import pack
+from definetti.samplers.logic.levels import (
+    MODEL,
+    Level,
+    at_level,
+    backwards,
+    between,
+    formula_counts,
+    log_density,
+    log_product,
+    look,
+    recount,
+    violated,
+)
+from definetti.samplers.logic.queries import Asked
+from definetti.samplers.logic.starts import drawn, put, solved
+from definetti.samplers.logic.state import clear_sums, seed_chain
+from definetti.samplers.logic.tied_sites import spread
+
+LEAST = 1e-9  # probability in a product
+MOST_ORBITS = 20_000
+MOST_STATISTICS = 400  # more are seen through random projections
+PROJECTIONS = 96
+GREEDY, GREEDY_SWEEPS = 1000.0, 4
+DRAWN = 2  # starts of each kind that are drawn at random
+LONG = 20_000  # sites: a sweep is worth a thread
+
+Bits = list[np.ndarray]  # of each chain
+
+
+def logic_walkers(asked: Asked) -> LogicWalkers | None:
+    """None where there are too many orbits, or nothing to draw."""
+    group = asked.group
+    if not 0 < len(group.sizes) <= MOST_ORBITS:
+        return None
+    relational = compile_model(
+        group.model, group.atom_orbits, queries=asked.counted, late=asked.late(), source=group.source
+    )
+    return LogicWalkers(relational, asked) if relational.free_sites else None
+
+
+class LogicWalkers:
+    def __init__(self, relational: Relational, asked: Asked) -> None:
+        self.relational, self.asked, self.group = relational, asked, asked.group
+        self.sites, self.hard = relational.free_sites, any(s.hard for s in relational.theory.shapes)
+        self._sizes = self.group.sizes.astype(float)
+        order = self.group.order
+        self.log_copies = float("inf") if order is None else float(np.log(float(order))) if order < 1 << 1000 else 700.0
+        self._blocks = self._exclusive_orbits()
+        # a sweep and its reverse, with the tally followed
+        self._ways = tuple(at_level(r, MODEL) for r in (relational, backwards(relational)))
+
+    def _exclusive_orbits(self) -> np.ndarray:
+        """bool[orbits]: those of the values of exactly-one blocks."""
+        out = np.zeros(len(self._sizes), dtype=bool)
+        for name in self.group.atom_orbits:
+            if self.group.model.predicates[name].exclusive:
+                numbers = np.asarray(self.group.atom_orbits[name].lookup).ravel()
+                out[numbers[numbers >= 0]] = True
+        return out
+
+    # --- states ------------------------------------------------------------------------------------------------------
+
+    def count(self, states: Bits) -> int:
+        return len(states)
+
+    def take(self, states: Bits, chains: Sequence[int] | np.ndarray) -> Bits:
+        return [states[int(c)] for c in chains]
+
+    def join(self, parts: Sequence[Bits]) -> Bits:
+        return [bits for part in parts for bits in part]
+
+    def as_starts(self, states: Bits, chains: int) -> Bits:
+        return [states[c % len(states)] for c in range(chains)]
+
+    def draws(self, batches: Sequence[Batch], chains: int) -> Draws:
+        return draws_of(batches, self.asked.sizes, chains, 0)
+
+    def starts(self, key: Key, most: int) -> Bits:
+        """Drawn from the formulas on single atoms and uniformly; all false, all true; greedy ascents from the drawn
+        ones; each predicate true and false, the others drawn."""
+        r, rng = self.relational, np.random.default_rng([*key, 1])
+        wishes: list[dict[str, np.ndarray]] = [drawn(r, rng, None, None) for _ in range(DRAWN)]
+        wishes += [self._uniform(rng) for _ in range(DRAWN)]
+        wishes += [drawn(r, rng, value, None) for value in (False, True)]
+        made = [self._legal(wish, key, k) for k, wish in enumerate(wishes)]
+        climbed = self._climbed(made[: 2 * DRAWN], key)
+        made += climbed[1::DRAWN]
+        free = [name for name in r.model.predicates if r.known[name].free and not r.model.predicates[name].exclusive]
+        if len(free) > 1:
+            turns = [(name, value) for value in (True, False) for name in free]
+            for k, turn in enumerate(turns[: max(0, most - len(made))]):
+                wish = drawn(r, rng, None, None)
+                wish[turn[0]] = self._all(turn[0], turn[1], wish[turn[0]])
+                made.append(self._legal(wish, key, 100 + k))
+        made += climbed[::DRAWN]
+        return made[:most]
+
+    def _uniform(self, rng: np.random.Generator) -> dict[str, np.ndarray]:
+        r, out = self.relational, drawn(self.relational, rng, None, None)
+        for name in r.model.predicates:
+            if r.known[name].free and not r.model.predicates[name].exclusive:
+                shape = r.model.shape(name)
+                out[name] = self._where_free(name, pack(rng.random(shape) < 0.5), out[name])
+        return out
+
+    def _all(self, name: str, value: bool, words: np.ndarray) -> np.ndarray:
+        return self._where_free(name, pack(np.full(self.relational.model.shape(name), value)), words)
+
+    def _where_free(self, name: str, wished: np.ndarray, words: np.ndarray) -> np.ndarray:
+        mask = self.relational.known[name].mask
+        return wished if mask is None else (wished & ~mask) | (words & mask)
+
+    def _legal(self, wish: dict[str, np.ndarray], key: Key, number: int) -> np.ndarray:
+        """The bits of a legal state near a wished one."""
+        r, chain = self.relational, self._chain(key, number)
+        words = spread(r.model, r.tied, wish)
+        put(r, chain, words)
+        if violations(r, chain) and not repair(r, chain):
+            put(r, chain, solved(r, words))
+        return chain.bits.copy()
+
+    def _climbed(self, states: Bits, key: Key) -> Bits:
+        steep, out = at_level(self.relational, Level(GREEDY)), []
+        for k, bits in enumerate(states):
+            chain = self._chain((*key, 2), k, bits)
+            advance(steep, chain, FOREVER, GREEDY_SWEEPS)
+            out.append(chain.bits.copy())
+        return out
+
+    def hybrids(self, a: Bits, b: Bits, key: Key) -> Bits:
+        """Each constant takes the atoms in which it comes first from one region or the other."""
+        r, rng, out = self.relational, np.random.default_rng([*key, 4]), []
+        shares = (0.25, 0.5, 0.5, 0.75)
+        for k, bits in enumerate(a):
+            first, second = self._chain(key, k, bits), self._chain(key, k, b[k % len(b)])
+            take = {s: rng.random(sort.size) < shares[k % len(shares)] for s, sort in r.model.sorts.items()}
+            wish = {}
+            for name, predicate in r.model.predicates.items():
+                one, other = r.atoms(first, name), r.atoms(second, name)
+                if predicate.sorts and not predicate.exclusive:
+                    mask = take[predicate.sorts[0]].reshape(-1, *[1] * (len(predicate.sorts) - 1))
+                    one = np.where(mask, other, one)
+                elif predicate.exclusive and 0 not in predicate.exclusive:
+                    one = np.where(take[predicate.sorts[0]].reshape(-1, *[1] * (len(predicate.sorts) - 1)), other, one)
+                wish[name] = pack(np.ascontiguousarray(one))
+            out.append(self._legal(wish, key, k))
+        return out
+
+    # --- advancing ---------------------------------------------------------------------------------------------------
+
+    def _chain(self, key: Key, number: int, bits: np.ndarray | None = None) -> Chain:
+        chain = blank(self.relational)
+        words = np.random.SeedSequence(key).generate_state(2, np.uint64)
+        seed_chain(chain, int(words[0]) << 64 | int(words[1]), number)
+        if bits is not None:
+            chain.bits[:] = bits
+        return chain
+
+    def _each(self, work: Callable[[int], Any], count: int) -> Iterable[Any]:
+        """Chain by chain, in threads where sweeps are long."""
+        if self.sites < LONG:
+            return [work(c) for c in range(count)]
+        with ThreadPoolExecutor(min(count, os.cpu_count() or 1)) as pool:
+            return list(pool.map(work, range(count)))
+
+    def walk(
+        self, states: Bits, sweeps: int, key: Key, product: np.ndarray | None = None, keep: Sequence[int] = ()
+    ) -> Walk:
+        flips = np.random.default_rng([*key, 7]).integers(0, 2, sweeps)
+
+        def one(c: int) -> tuple[list[tuple[Any, ...]], dict[int, np.ndarray], np.ndarray]:
+            chain, rows, kept = self._chain(key, c, states[c]), [], {}
+            recount(self._ways[0], chain)
+            for s in range(sweeps):
+                clear_sums(chain)
+                advance(self._ways[flips[s]], chain, FOREVER, 1)
+                rows.append(self._row(chain, product))
+                if s + 1 in keep:
+                    kept[s + 1] = chain.bits.copy()
+            return rows, kept, chain.bits.copy()
+
+        found = list(self._each(one, len(states)))
+        f, g, features, fields, density, ratio, diverged = (
+            np.stack([np.stack([row[k] for row in rows]) for rows, _, _ in found], axis=1) for k in range(7)
+        )
+        kept = {s: [part[1][s] for part in found] for s in keep}
+        total = (g[:, :, : len(self._sizes)] * self._sizes).sum(axis=0)
+        return Walk([part[2] for part in found], f, g, features, fields, density, ratio, diverged, total, kept)
+
+    def _row(self, chain: Chain, product: np.ndarray | None) -> tuple[Any, ...]:
+        """What `Walk` records after a sweep."""
+        joint = self.asked.joint(chain.seen[1])
+        f, g = chain.sum_f[1, 1:] / self._sizes, chain.sum_g[1, 1:] / self._sizes
+        density = log_density(self._ways[0], chain)
+        features = self._features(f, chain, density)
+        ratio = diverged = 0.0
+        if product is not None:
+            seen = look(self.relational, chain, product)
+            ratio, diverged = density - seen.log_product, seen.divergence
+        unknown = np.full(len(joint), np.nan)
+        return (np.append(f, joint), np.append(g, unknown), features, self._seen(g), density, ratio, diverged)
+
+    def _features(self, f: np.ndarray, chain: Chain, density: float) -> np.ndarray:
+        return np.concatenate([self._seen(f), formula_counts(self._ways[0], chain), [density]])
+
+    @cached_property
+    def _directions(self) -> np.ndarray | None:
+        if len(self._sizes) <= MOST_STATISTICS:
+            return None
+        scale = np.sqrt(self._sizes / self._sizes.sum())
+        return np.random.default_rng(0).normal(size=(PROJECTIONS, len(self._sizes))) * scale
+
+    def _seen(self, means: np.ndarray) -> np.ndarray:
+        return means if self._directions is None else self._directions @ means
+
+    def advance(self, states: Bits, sweeps: int, key: Key) -> Advanced:
+        flips = np.random.default_rng([*key, 13]).integers(0, 2, sweeps)
+        runs = np.split(flips, np.flatnonzero(np.diff(flips)) + 1) if sweeps else []
+
+        def one(c: int) -> tuple[np.ndarray, ...]:
+            chain = self._chain(key, c, states[c])
+            recount(self._ways[0], chain)
+            for run in runs:
+                advance(self._ways[run[0]], chain, FOREVER, len(run))
+            f, g = (part[1, 1:] / (self._sizes * sweeps) for part in (chain.sum_f, chain.sum_g))
+            square = chain.sum_g[2, 1:] / (self._sizes**2 * sweeps)
+            joint = self.asked.joint(chain.seen[1] / sweeps)
+            joint_square = self.asked.joint(np.sqrt(chain.seen[2] / sweeps)) ** 2
+            last = self._last(chain)
+            features = self._features(last[: len(f)], chain, log_density(self._ways[0], chain))
+            return (
+                chain.bits.copy(), np.append(f, joint), np.append(g, np.full(len(joint), np.nan)), last,
+                np.append(square, joint_square), features,
+            )  # fmt: skip
+
+        found = list(self._each(one, len(states)))
+        rest = (np.stack([part[k] for part in found]) for k in range(1, 6))
+        return Advanced([part[0] for part in found], *rest)
+
+    def _last(self, chain: Chain) -> np.ndarray:
+        """F of a chain's state; joint formulas are not asked of single states."""
+        seen = look(self.relational, chain)
+        return np.append(seen.f / self._sizes, np.full(len(self.asked.cells), np.nan))
+
+    def statistics_of(self, states: Bits) -> np.ndarray:
+        return np.stack([self._last(self._chain((0,), 0, bits)) for bits in states])
+
+    # --- products ----------------------------------------------------------------------------------------------------
+
+    def product(self, parts: Sequence[tuple[Walk, np.ndarray]]) -> np.ndarray:
+        """float64[orbits]: log odds; log weights of the values of exactly-one blocks."""
+        sweeps = sum(walk.f.shape[0] * int(chains.sum()) for walk, chains in parts)
+        mean = np.sum([walk.sites[chains].sum(axis=0) for walk, chains in parts], axis=0) / (self._sizes * sweeps)
+        mean = np.clip(mean, LEAST, 1.0 - LEAST)
+        return np.where(self._blocks, np.log(mean), np.log(mean) - np.log1p(-mean))
+
+    def site_product(self, state: Bits, sweeps: int, key: Key) -> None:
+        return None
+
+    def draw(self, product: np.ndarray, count: int, key: Key) -> Bits:
+        level, out = at_level(self.relational, between(0.0, product)), []
+        for c in range(count):
+            chain = self._chain((*key, 8), c, self._any)
+            advance(level, chain, FOREVER, 1)
+            out.append(chain.bits.copy())
+        return out
+
+    @cached_property
+    def _any(self) -> np.ndarray:
+        """Some state, with what is known in it."""
+        return self._legal(drawn(self.relational, np.random.default_rng(0), None, None), (0,), 0)
+
+    def paths(self, states: Bits, product: np.ndarray, levels: np.ndarray, upwards: bool, key: Key) -> Paths:
+        steps = len(levels) - 1
+        base = self.relational if upwards else backwards(self.relational)
+        softer = [at_level(base, between(float(t), product)) for t in levels[:-1]]
+
+        def one(c: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+            chain = self._chain((*key, 9), c, states[c])
+            recount(softer[0], chain)
+            ratio, broken = np.zeros(steps), np.zeros(steps, np.int64)
+            features = None if upwards else self._of(chain)
+            for step in range(steps):
+                row = step if upwards else steps - 1 - step
+                ratio[row] = log_density(softer[0], chain) - log_product(chain)
+                broken[row] = violated(chain)
+                if step < steps - 1:
+                    advance(softer[step + 1 if upwards else steps - 1 - step], chain, FOREVER, 1)
+            return ratio, broken, self._of(chain) if features is None else features
+
+        found = list(self._each(one, len(states)))
+        ratio, broken, features = (np.stack(part, axis=-1) for part in zip(*found, strict=True))
+        return Paths(ratio, broken, features.T)
+
+    def _of(self, chain: Chain) -> np.ndarray:
+        """Features of a state whose tally is kept; also of one that violates hard formulas."""
+        f = self._counted(chain)
+        return self._features(f, chain, log_density(self._ways[0], chain))
+
+    def _counted(self, chain: Chain) -> np.ndarray:
+        if not self.hard:
+            return look(self.relational, chain).f / self._sizes
+        counts = np.zeros(len(self._sizes))
+        for name in self.group.atom_orbits:
+            atoms = self.relational.atoms(chain, name)
+            tuples = np.stack(np.nonzero(atoms), axis=1) if atoms.ndim else np.zeros((int(atoms), 0), np.int64)
+            orbit = self.group.orbit_numbers(name, tuples)
+            counts += np.bincount(orbit[orbit >= 0], minlength=len(counts))
+        return counts / self._sizes

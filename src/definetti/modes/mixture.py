@@ -1,0 +1,87 @@
+"""Runs of chains that are confined to regions, and the mixture of what they say.
+
+P = Σ w_m P_m. Its variance is that of the parts, Σ (w_m s_m)², and that of the weights, Σ (w_m (P_m − P))² s(log Z_m)².
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from definetti.diagnose import Diagnosis
+from definetti.estimators.values import Estimates
+from definetti.modes.walkers import Key, States, Walkers
+from definetti.samplers.draws import Batch, Draws
+
+WARM_UP = 2  # batches
+FEWEST_CHAINS = 4
+RELEVANT = 1e-3  # share: what is said of mixing in lighter regions does not matter
+WEIGHT_DEGREES = 15.0  # of freedom of an annealed weight
+
+
+def batches_of(
+    walkers: Walkers, pool: States, inside: Callable[[np.ndarray], np.ndarray], chains: int, lengths: Sequence[int],
+    key: Key,
+) -> Iterator[Batch | None]:  # fmt: skip
+    """Batches of chains that are confined to a region: a block that ends outside is rejected, and the state before it
+    counts again. The first ones, of the warm-up, are None."""
+    rng = np.random.default_rng([*key, 30])
+    states = walkers.take(pool, rng.permutation(np.arange(chains) % walkers.count(pool)))
+    present = walkers.statistics_of(states)
+    for b, length in enumerate(lengths):
+        made = walkers.advance(states, length, (*key, b))
+        ok = inside(made.features)
+        again = np.broadcast_to(~ok[:, None], made.f.shape)
+        f, g = np.where(again, present, made.f), np.where(again & ~np.isnan(made.g), present, made.g)
+        square = None if made.square is None else np.where(again, present**2, made.square)
+        present = np.where(again, present, made.last)
+        states = walkers.take(walkers.join([states, made.ends]), np.where(ok, chains, 0) + np.arange(chains))
+        yield Batch(length, f, g, last=None if square is not None else present, square=square) if b >= WARM_UP else None
+
+
+def mixed(
+    parts: Sequence[tuple[Estimates, Diagnosis, Draws]], shares: np.ndarray, errors: np.ndarray, left_out: float
+) -> tuple[Estimates, Diagnosis]:
+    """The mixture of regions with these shares; `errors` are those of the logarithms of their weights, `left_out` is
+    the share that regions which were dropped may have."""
+    values = np.stack([e.value for e, _, _ in parts])
+    mean = shares @ values
+    own = np.stack([_errors(found, draws) for _, found, draws in parts])
+    terms = (shares[:, None] * own) ** 2
+    moved = (shares[:, None] * (values - mean) * errors[:, None]) ** 2
+    variance = terms.sum(axis=0) + moved.sum(axis=0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        degrees = np.stack([np.maximum(found.dof, 1.0) for _, found, _ in parts])
+        dof = variance**2 / ((terms**2 / degrees).sum(axis=0) + (moved**2).sum(axis=0) / WEIGHT_DEGREES)
+    dof = np.where(np.isfinite(dof), np.maximum(dof, 1.0), WEIGHT_DEGREES)
+    mcse = np.minimum(np.sqrt(variance + left_out**2), 1.0)
+    rhat, ess = _agreement(parts, shares)
+    heaviest = int(shares.argmax())
+    estimates, found, _ = parts[heaviest]
+    constant = np.stack([f.constant for _, f, _ in parts]).all(axis=0) & (np.ptp(values, axis=0) == 0)
+    made = Diagnosis(mcse, rhat, ess, constant, np.zeros_like(found.frozen), dof)
+    return replace(estimates, value=mean), made
+
+
+def _errors(found: Diagnosis, draws: Draws) -> np.ndarray:
+    """Errors inside a region; of what never moved there, about one in the draws."""
+    return np.where(np.isnan(found.mcse) & found.constant, 1.0 / (draws.sweeps * draws.chains), found.mcse)
+
+
+def _agreement(
+    parts: Sequence[tuple[Estimates, Diagnosis, Draws]], shares: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The worst R-hat, and the effective size of the mixture; regions that hardly matter are not asked. What never
+    moved in a region has mixed there as far as anybody can tell."""
+    rhat, inverse = np.full_like(parts[0][1].rhat, np.nan), np.zeros_like(parts[0][1].ess)
+    known = np.zeros_like(parts[0][1].constant)
+    for (_, found, draws), share in zip(parts, shares.tolist(), strict=True):
+        if share >= RELEVANT:
+            rhat = np.fmax(rhat, np.where(found.constant, 1.0, found.rhat))
+            ess = np.where(np.isnan(found.ess), draws.sweeps * draws.chains, found.ess)
+            inverse += share**2 / np.maximum(ess, 1e-9)
+            known |= ~np.isnan(found.ess)
+    with np.errstate(divide="ignore"):
+        return rhat, np.where(known, 1.0 / inverse, np.nan)

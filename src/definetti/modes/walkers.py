@@ -1,0 +1,127 @@
+"""What both kinds of model offer to those who look for modes: chains that go where they are put.
+
+States are the engine's own and are handled as a whole: `take` some, `join` several. All calls are functions of their
+arguments, the key of the random numbers among them, so that the same seed gives the same regions on every machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+from definetti.samplers.draws import Batch, Draws
+
+States = Any  # of several chains
+Product = Any  # a product distribution over the sites
+Key = tuple[int, ...]  # of random numbers
+
+
+@dataclass(frozen=True, eq=False)
+class Walk:
+    """What chains did: arrays are [sweeps, chains, ...]."""
+
+    ends: States
+    f: np.ndarray  # the question's statistics at the sweeps' ends, joint events too
+    g: np.ndarray  # their full conditionals inside the sweep; those of joint events are not known (NaN)
+    features: np.ndarray  # functions of the state that the group leaves alone: orbit means, counts, log density
+    fields: np.ndarray  # orbit means of the conditionals inside the sweep
+    log_density: np.ndarray  # [sweeps, chains]
+    log_ratio: np.ndarray  # [sweeps, chains]: log density − log q, where a product was given
+    divergence: np.ndarray  # [sweeps, chains]: Σ KL(full conditional ‖ q) inside the sweep
+    sites: Any = None  # what `product` makes a product of
+    kept: dict[int, States] = field(default_factory=dict)  # states after so many sweeps
+
+    @property
+    def statistics(self) -> np.ndarray:
+        """What a survey looks at; the features come first."""
+        return np.concatenate([self.features, self.fields], axis=2)
+
+
+@dataclass(frozen=True, eq=False)
+class Advanced:
+    """A batch of sweeps, by chain."""
+
+    ends: States
+    f: np.ndarray  # [chains, statistics]: means of F; joint events too
+    g: np.ndarray  # and of G
+    last: np.ndarray  # F of the ends
+    square: np.ndarray | None  # means of F², where the engine has them
+    features: np.ndarray  # of the ends
+
+
+@dataclass(frozen=True, eq=False)
+class Paths:
+    """Annealed paths: row k belongs to the state from which the step from level k to level k + 1 is taken."""
+
+    ratio: np.ndarray  # [steps, paths]: log density − log q, of what is possible
+    broken: np.ndarray  # [steps, paths]: groundings or factors that are violated
+    features: np.ndarray  # [paths, features] of the states at the upper end
+
+
+class Walkers(Protocol):
+    """Chains of single-site Gibbs sampling on one model."""
+
+    sites: int  # drawn in a sweep
+    hard: bool  # something is impossible
+    log_copies: float  # the logarithm of the order of the group; inf where it is not known
+
+    def starts(self, key: Key, most: int) -> States:
+        """Legal states from all over the place, each moved by a random element of the group."""
+        ...
+
+    def count(self, states: States) -> int: ...
+
+    def take(self, states: States, chains: Sequence[int] | np.ndarray) -> States: ...
+
+    def join(self, parts: Sequence[States]) -> States: ...
+
+    def walk(
+        self, states: States, sweeps: int, key: Key, product: Product | None = None, keep: Sequence[int] = ()
+    ) -> Walk:
+        """So many sweeps of every chain, each in an order that is as likely as its reverse; `keep`: the states after
+        so many sweeps are wanted."""
+        ...
+
+    def advance(self, states: States, sweeps: int, key: Key) -> Advanced:
+        """The same as `walk`, faster, with sums instead of traces."""
+        ...
+
+    def statistics_of(self, states: States) -> np.ndarray:
+        """[chains, statistics]: F of states."""
+        ...
+
+    def product(self, parts: Sequence[tuple[Walk, np.ndarray]]) -> Product:
+        """The product of the mean full conditionals of each orbit, over some chains (bool[chains]) of walks."""
+        ...
+
+    def site_product(self, state: States, sweeps: int, key: Key) -> tuple[Product, States] | None:
+        """The same of the single sites of one chain, and where it ended; None where that would be too large."""
+        ...
+
+    def draw(self, product: Product, count: int, key: Key) -> States: ...
+
+    def paths(self, states: States, product: Product, levels: np.ndarray, upwards: bool, key: Key) -> Paths:
+        """From draws of the product up to level 1, or from states of the model down; levels[0] = 0, levels[-1] = 1."""
+        ...
+
+    def as_starts(self, states: States, chains: int) -> Any:
+        """Starts of a run of so many chains (`Plan.starts`)."""
+        ...
+
+    def draws(self, batches: Sequence[Batch], chains: int) -> Draws:
+        """What a run would have left behind."""
+        ...
+
+    def hybrids(self, a: States, b: States, key: Key) -> States:
+        """States made of parts of those of two regions."""
+        ...
+
+
+STEEPNESS = 16.0  # a violation costs so much times the level, below level 1
+
+
+def penalties(levels: np.ndarray) -> np.ndarray:
+    return np.where(levels >= 1.0, np.inf, STEEPNESS * levels)

@@ -1,0 +1,342 @@
+"""Weighs the regions that a survey has found: brackets first, then annealing in both directions.
+
+Regions whose upper end lies far below another's lower end are dropped, and what they may weigh goes into the error.
+Where more than one is left and each one's weight is found, the answer is their mixture; otherwise it is divided.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from definetti.modes.annealing import Annealed, anneal, log_weights
+from definetti.modes.brackets import Bracket, bracket
+from definetti.modes.looking import Budget, Looked
+from definetti.modes.partition import Partition, partition
+from definetti.modes.survey import Region, Segment, Summary, differ, drifts, summarise, summary_of
+from definetti.modes.walkers import Key, Product, States, Walk, Walkers
+
+BLOCK = 20  # sweeps of a confined chain between looks at where it is
+CONFINED = 8  # chains in a region
+FITTED = 5  # blocks
+OWN = 0.9  # share of a region's sweeps that the partition must give to it
+FAR = 12.0  # nats below another's lower end: dropped; its share is at most exp(−FAR), which goes into the error
+NEAR = 12.0  # nats: regions that weigh less than this below the heaviest need no accurate weight
+MOST_GAP, MOST_ERROR = 6.0, 0.5  # of an annealed weight that is believed
+WIDE = 2.0  # nats: a bracket beyond this may be that of a region that breaks the symmetry
+FAR_BY_SITE = 20.0  # nats, where the number of copies is only bounded
+BY_SITE, BY_SITE_SWEEPS = 4, 64
+DOWN, DOWN_STEPS = 8, 64  # paths from a chain down to its product
+MOST_REGIONS = 8
+HYBRIDS, HYBRID_SWEEPS, MOST_PAIRS = 4, 96, 3
+
+
+@dataclass(frozen=True, eq=False)
+class Weighed:
+    """A region with what is known of its weight."""
+
+    region: Region
+    pool: States  # states in it
+    pool_size: int
+    bracket: Bracket | None = None
+    annealed: Annealed | None = None
+    product: Product = field(default=None, repr=False)
+    means: np.ndarray | None = field(default=None, repr=False)  # of the question's statistics
+    dropped: bool = False
+    lasting: float = 1.0  # share of blocks after which a chain was still in it
+    share: float = 0.0  # of the model's weight
+
+
+@dataclass(frozen=True, eq=False)
+class Weighing:
+    regions: tuple[Weighed, ...]
+    partition: Partition | None
+    trusted: bool  # the shares can be used
+    doubt: str = ""  # why not
+    left_out: float = 0.0  # share that dropped regions may have, relative to the others
+    sweeps: int = 0  # of single chains
+
+    @property
+    def kept(self) -> list[int]:
+        return [m for m, w in enumerate(self.regions) if not w.dropped]
+
+
+Inside = Callable[[np.ndarray], np.ndarray]  # features[..., P] → whether a state is in a region
+
+
+@dataclass(frozen=True, eq=False)
+class Confined:
+    """Blocks of sweeps of chains that are put back where they leave a region."""
+
+    walks: tuple[Walk, ...]
+    stayed: tuple[np.ndarray, ...]  # bool[chains] of each block
+    ends: States
+
+    @property
+    def share(self) -> float:
+        return float(np.mean(self.stayed))
+
+    def inside(self, values: Callable[[Walk], np.ndarray]) -> np.ndarray:
+        """[sweeps, chains]: of the blocks in which every chain, or all that ever did, stayed; NaN elsewhere."""
+        parts = [np.where(ok, values(w), np.nan) for w, ok in zip(self.walks, self.stayed, strict=True)]
+        return np.concatenate(parts)
+
+
+def confined(
+    walkers: Walkers, states: States, inside: Inside, blocks: int, key: Key, product: Product | None = None,
+    length: int = BLOCK,
+) -> Confined:  # fmt: skip
+    """Chains whose blocks are proposals: one that ends outside is rejected (a sweep and its reverse being equally
+    likely, the restricted distribution is left alone)."""
+    walks, stayed, count = [], [], walkers.count(states)
+    for b in range(blocks):
+        walk = walkers.walk(states, length, (*key, b), product)
+        ok = inside(walk.features[-1])
+        chosen = np.where(ok, count, 0) + np.arange(count)
+        states = walkers.take(walkers.join([states, walk.ends]), chosen)
+        walks.append(walk)
+        stayed.append(ok)
+    return Confined(tuple(walks), tuple(stayed), states)
+
+
+def weigh(walkers: Walkers, looked: Looked, budget: Budget, key: Key, anneals: bool = True) -> Weighing:
+    """`anneals`: whether weights are to be found where brackets do not decide."""
+    regions = looked.survey.regions[:MOST_REGIONS]
+    many = len(looked.survey.regions) > MOST_REGIONS
+    features = looked.trace[:, :, : looked.features]
+    where = partition(
+        np.stack([r.centre[: looked.features] for r in regions]),
+        np.stack([r.within[: looked.features] for r in regions]),
+    )
+    found = [_with_pool(walkers, looked, where, m, region) for m, region in enumerate(regions)]
+    used = 0
+    unclear = [m for m, r in enumerate(regions) if _owned(features, where, m, r) < OWN or not found[m].pool_size]
+    for m in range(len(found)):
+        if found[m].pool_size:
+            found[m], spent = _bracketed(walkers, found[m], where, m, (*key, 3, m))
+            used += spent
+    found, left_out, spent = _dropped(walkers, found, where, (*key, 6))
+    used += spent
+    kept = [m for m, w in enumerate(found) if not w.dropped]
+    said = Weighing(tuple(found), where, False, "", left_out, used)
+    if many:
+        return replace(said, doubt=f"{len(looked.survey.regions)} regions were found")
+    alone = sum(len(r.segments) == 1 for r in regions if r.settled)
+    if alone > looked.starts // 2:
+        return replace(said, doubt="most chains stay in a region of their own")
+    if any(m in kept for m in unclear):
+        return replace(said, doubt="the regions are not told apart by the states themselves")
+    if len(kept) > 1:
+        doubt, spent = _hybrid_doubt(walkers, looked, [found[m] for m in kept], (*key, 4))
+        used += spent
+        if doubt:
+            return replace(said, doubt=doubt, sweeps=used)
+    if len(kept) == 1:
+        found[kept[0]] = replace(found[kept[0]], share=1.0)
+        return Weighing(tuple(found), where, True, "", left_out, used)
+    if not anneals:
+        return replace(said, doubt="a sampler that was asked for by name does not weigh them")
+    most_steps = max(16, (budget.weighing - used) // (32 * len(kept)))
+    for m in kept:
+        found[m] = replace(found[m], annealed=anneal(walkers, found[m].product, found[m].pool,
+                                                     _inside(where, m), most_steps, (*key, 5, m)))  # fmt: skip
+    return _decided(replace(said, regions=tuple(found), sweeps=used), kept)
+
+
+def _inside(where: Partition, m: int) -> Inside:
+    return lambda features: where.of(features) == m
+
+
+def inside_of(weighing: Weighing, m: int) -> Inside:
+    """Which states belong to a region."""
+    assert weighing.partition is not None
+    return _inside(weighing.partition, m)
+
+
+def _owned(features: np.ndarray, where: Partition, m: int, region: Region) -> float:
+    rows = np.concatenate([features[s.first : s.end, s.chain] for s in region.segments])
+    return float((where.of(rows) == m).mean())
+
+
+def _with_pool(walkers: Walkers, looked: Looked, where: Partition, m: int, region: Region) -> Weighed:
+    """The region with the states of it that were kept."""
+    states, places = [], []
+    for segment in region.segments:
+        marks = [s for s in sorted(looked.kept) if segment.first < s <= segment.end]
+        places += [(s, segment.chain) for s in marks]
+    for s, chain in places:
+        if where.of(looked.trace[s - 1, chain, : looked.features]) == m:
+            states.append((s, chain))
+    if not states:
+        return Weighed(region, None, 0)
+    latest = sorted(states, key=lambda place: -place[0])
+    spread = _spread_over_chains(latest)
+    pool = walkers.join([walkers.take(looked.kept[s], [chain]) for s, chain in spread])
+    return Weighed(region, pool, len(spread))
+
+
+def _spread_over_chains(places: Sequence[tuple[int, int]], most: int = 2 * CONFINED) -> list[tuple[int, int]]:
+    """Of each chain in turn."""
+    by_chain: dict[int, list[tuple[int, int]]] = {}
+    for place in places:
+        by_chain.setdefault(place[1], []).append(place)
+    out: list[tuple[int, int]] = []
+    while len(out) < most and any(by_chain.values()):
+        for some in by_chain.values():
+            if some and len(out) < most:
+                out.append(some.pop(0))
+    return out
+
+
+def _bracketed(walkers: Walkers, weighed: Weighed, where: Partition, m: int, key: Key) -> tuple[Weighed, int]:
+    """The product of the region's own mean conditionals, and the bracket it gives; chains that last stay longer."""
+    inside = _inside(where, m)
+    chains = walkers.take(weighed.pool, np.arange(CONFINED) % weighed.pool_size)
+    length, spent = BLOCK, 0
+    first = confined(walkers, chains, inside, FITTED, (*key, 1), length=length)
+    spent += FITTED * length * CONFINED
+    if first.share < 0.5:
+        length = 4
+        first = confined(walkers, chains, inside, FITTED * 2, (*key, 2), length=length)
+        spent += FITTED * 2 * length * CONFINED
+    if first.share < 0.1:
+        return weighed, spent
+    product = walkers.product([(w, ok) for w, ok in zip(first.walks, first.stayed, strict=True) if ok.any()])
+    second = confined(walkers, first.ends, inside, FITTED, (*key, 3), product, length)
+    spent += FITTED * length * CONFINED
+    kept = np.array([ok.all() for ok in second.stayed])
+    use = [w for w, ok in zip(second.walks, second.stayed, strict=True) if ok.mean() >= 0.5 or not kept.any()]
+    oks = [ok for ok in second.stayed if ok.mean() >= 0.5 or not kept.any()]
+    columns = np.stack(oks).all(axis=0)
+    if not columns.any():
+        columns = np.ones(CONFINED, dtype=bool)
+    ratio = np.concatenate([w.log_ratio for w in use])[:, columns]
+    divergence = np.concatenate([w.divergence for w in use])[:, columns]
+    means = np.nanmean(np.concatenate([w.f for w in use])[:, columns], axis=(0, 1))
+    pool = walkers.join([weighed.pool, first.ends, second.ends])
+    share = min(first.share, second.share)
+    made = replace(
+        weighed, product=product, bracket=bracket(ratio, divergence), means=means, lasting=share, pool=pool,
+        pool_size=walkers.count(pool),
+    )  # fmt: skip
+    return made, spent
+
+
+def _dropped(walkers: Walkers, found: list[Weighed], where: Partition, key: Key) -> tuple[list[Weighed], float, int]:
+    """Regions that cannot weigh anything beside another, the share that they may have together, and sweeps spent."""
+    known = [w.bracket for w in found if w.bracket is not None]
+    if not known:
+        return found, 0.0, 0
+    best = max(b.lower for b in known)
+    out, left_out, spent = [], 0.0, 0
+    for m, w in enumerate(found):
+        upper = np.inf if w.bracket is None else w.bracket.upper
+        far = upper < best - FAR
+        if not far and w.bracket is not None and w.bracket.width > WIDE and w.bracket.lower < best:
+            by_site, sweeps = _upper_by_site(walkers, w.pool, _inside(where, m), (*key, m))
+            spent += sweeps
+            far = by_site < best - FAR_BY_SITE
+            upper = min(upper, by_site)
+        out.append(replace(w, dropped=far))
+        left_out += float(np.exp(upper - best)) if far else 0.0
+    return out, left_out, spent
+
+
+def _upper_by_site(walkers: Walkers, pool: States, inside: Inside | None, key: Key) -> tuple[float, int]:
+    """An upper end for a region that breaks the symmetry: each chain has a product of its own, of single sites, and the
+    region is at most as many copies of what it sees as the group has elements. The end is that of paths from the chain
+    down to its product: the bracket is the case of one step. (A chain that leaves the region says nothing.)"""
+    upper, spent = -np.inf, 0
+    if not np.isfinite(walkers.log_copies):
+        return np.inf, 0
+    levels = np.linspace(0.0, 1.0, DOWN_STEPS + 1)
+    for c in range(min(BY_SITE, walkers.count(pool))):
+        fitted = walkers.site_product(walkers.take(pool, [c]), BY_SITE_SWEEPS, (*key, c, 1))
+        if fitted is None:
+            return np.inf, spent
+        marks = [BY_SITE_SWEEPS * (k + 1) // DOWN for k in range(DOWN)]
+        walk = walkers.walk(fitted[1], BY_SITE_SWEEPS, (*key, c, 2), fitted[0], marks)
+        spent += 2 * BY_SITE_SWEEPS + DOWN * DOWN_STEPS
+        if inside is not None and not inside(walk.features[-1])[0]:
+            continue
+        states = walkers.join([walk.kept[s] for s in marks])
+        down = log_weights(walkers.paths(states, fitted[0], levels, False, (*key, c, 3)), levels)
+        by_paths = float(down.mean() + 3 * down.std(ddof=1) / np.sqrt(DOWN))
+        upper = max(upper, min(by_paths, bracket(walk.log_ratio, walk.divergence).upper))
+    return (np.inf if np.isneginf(upper) else upper + walkers.log_copies), spent
+
+
+def _hybrid_doubt(walkers: Walkers, looked: Looked, kept: list[Weighed], key: Key) -> tuple[str, int]:
+    """States made of parts of two regions' states should end in a region that is known; where they settle elsewhere,
+    there are as many modes as there are combinations."""
+    pairs = [(a, b) for a in range(len(kept)) for b in range(a + 1, len(kept))][:MOST_PAIRS]
+    parts = []
+    for number, (a, b) in enumerate(pairs):
+        first, second = (walkers.take(kept[k].pool, np.arange(HYBRIDS) % kept[k].pool_size) for k in (a, b))
+        parts.append(walkers.hybrids(first, second, (*key, number)))
+    states = walkers.join(parts)
+    walk = walkers.walk(states, HYBRID_SWEEPS, (*key, 9))
+    trace, spent = walk.statistics, HYBRID_SWEEPS * walkers.count(states)
+    scale = looked.trace.std(axis=(0, 1))
+    best = max(w.bracket.lower for w in kept if w.bracket is not None)
+    for chain in range(trace.shape[1]):
+        end = Segment(chain, HYBRID_SWEEPS // 2, HYBRID_SWEEPS, True)
+        if drifts(trace, end):
+            continue
+        mine = Summary(*(part[None] for part in summary_of(trace[end.first :, chain])))
+        known = any(not differ(mine, _whole(looked.trace, r), scale, 8.0)[0][0, 0] for r in looked.survey.regions)
+        if not known:
+            light, more = _is_light(walkers, walkers.take(walk.ends, [chain]), best, (*key, 10, chain))
+            spent += more
+            if not light:
+                return "states mixed from two regions settle in others: there are many more", spent
+    return "", spent
+
+
+def _whole(trace: np.ndarray, region: Region) -> Summary:
+    parts = summarise(trace, list(region.segments))
+    return Summary(
+        parts.mean.mean(axis=0, keepdims=True),
+        parts.error.mean(axis=0, keepdims=True),
+        parts.low.min(axis=0, keepdims=True),
+        parts.high.max(axis=0, keepdims=True),
+    )
+
+
+def _is_light(walkers: Walkers, state: States, best: float, key: Key) -> tuple[bool, int]:
+    """Whether what a chain sees cannot weigh anything beside a region with this lower end."""
+    first = walkers.walk(state, BY_SITE_SWEEPS, (*key, 1))
+    product = walkers.product([(first, np.ones(1, dtype=bool))])
+    walk = walkers.walk(first.ends, BY_SITE_SWEEPS, (*key, 2), product)
+    if bracket(walk.log_ratio, walk.divergence).upper < best - FAR:
+        return True, 2 * BY_SITE_SWEEPS
+    upper, spent = _upper_by_site(walkers, walk.ends, None, (*key, 3))
+    return upper < best - FAR_BY_SITE, spent + 2 * BY_SITE_SWEEPS
+
+
+def _decided(said: Weighing, kept: list[int]) -> Weighing:
+    found = list(said.regions)
+    annealed = [found[m].annealed for m in kept]
+    if any(a is None or not np.isfinite(a.log_z) for a in annealed):
+        return replace(said, doubt="the weight of a region was not found by annealing")
+    log_z = np.array([a.log_z for a in annealed if a is not None])
+    top = log_z.max()
+    shares = np.exp(log_z - top)
+    shares /= shares.sum()
+    for m, share in zip(kept, shares.tolist(), strict=True):
+        found[m] = replace(found[m], share=share)
+    for a in annealed:
+        assert a is not None
+        if a.upper > top - NEAR and (a.gap > MOST_GAP or a.error > MOST_ERROR):
+            text = f"annealing leaves the weight of a region open (gap {a.gap:.2g}, error {a.error:.2g} nats)"
+            return replace(said, regions=tuple(found), doubt=text)
+    for m in kept:
+        w, a = found[m], found[m].annealed
+        if w.bracket is not None and a is not None and not (
+            w.bracket.lower - 4 * a.error - 1.0 <= a.log_z <= w.bracket.upper + 4 * a.error + 1.0
+        ):  # fmt: skip
+            text = "annealing contradicts the bounds on the weight of a region"
+            return replace(said, regions=tuple(found), doubt=text)
+    return replace(said, regions=tuple(found), trusted=True)

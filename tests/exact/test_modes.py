@@ -1,0 +1,241 @@
+"""Modes: regions from traces, bounds and weights against enumeration, the mixture's arithmetic."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from small_models import mean_field
+
+import definetti as dft
+from definetti.diagnose import Diagnosis
+from definetti.estimators.values import Estimates
+from definetti.inference.graph.question import ask
+from definetti.model.graph.factors import FactorGraph, factor_graph
+from definetti.modes.annealing import bennett, both_ways, log_weights
+from definetti.modes.brackets import bracket
+from definetti.modes.graph.walkers import GraphWalkers
+from definetti.modes.mixture import mixed
+from definetti.modes.partition import partition
+from definetti.modes.survey import Segment, crossings, cut_chain, take_stock
+from definetti.modes.walkers import Paths
+from definetti.modes.weighing import confined
+from definetti.samplers.draws import Draws
+from definetti.symmetry.find import symmetries
+
+# --- the survey, on traces that are made up ---------------------------------------------------------------------------
+
+
+def noisy(path: np.ndarray, rng: np.random.Generator, chains: int = 1, memory: float = 0.5) -> np.ndarray:
+    """[sweeps, chains, 2]: autoregressive noise around a path; the second statistic is noise alone."""
+    out = np.zeros((len(path), chains, 2))
+    noise = rng.normal(size=(chains, 2))
+    for s, level in enumerate(path):
+        noise = memory * noise + np.sqrt(1 - memory**2) * rng.normal(size=(chains, 2))
+        out[s] = noise
+        out[s, :, 0] += level
+    return out
+
+
+def flat(level: float, sweeps: int = 256) -> np.ndarray:
+    return np.full(sweeps, level)
+
+
+def test_chains_of_one_mode_are_one_region() -> None:
+    trace = noisy(flat(0.0), np.random.default_rng(1), 12)
+    found = take_stock(trace)
+    assert len(found.regions) == 1 and found.settled
+
+
+def test_slow_chains_of_one_mode_are_not_split() -> None:
+    for seed in range(6):
+        trace = noisy(flat(0.0), np.random.default_rng(seed), 12, memory=0.97)
+        assert len(take_stock(trace).regions) == 1
+
+
+def test_two_modes_are_two_regions_with_their_chains() -> None:
+    rng = np.random.default_rng(2)
+    trace = np.concatenate([noisy(flat(0.0), rng, 7), noisy(flat(20.0), rng, 3)], axis=1)
+    found = take_stock(trace)
+    assert [r.chains for r in found.regions] == [[0, 1, 2, 3, 4, 5, 6], [7, 8, 9]]
+    assert np.abs(found.regions[1].centre[0] - 20.0) < 1.0
+
+
+def test_a_chain_that_crosses_late_does_not_glue_two_modes() -> None:
+    rng = np.random.default_rng(3)
+    crossing = np.where(np.arange(256) < 190, 0.0, 20.0)
+    trace = np.concatenate([noisy(flat(0.0), rng, 4), noisy(flat(20.0), rng, 4), noisy(crossing, rng)], axis=1)
+    found = take_stock(trace)
+    assert len(found.regions) == 2
+    assert 8 in found.regions[0].chains + found.regions[1].chains
+
+
+def test_a_plateau_that_every_chain_left_is_a_region() -> None:
+    rng = np.random.default_rng(4)
+    left = np.where(np.arange(256) < 60, 20.0, 0.0)
+    trace = np.concatenate([noisy(flat(0.0), rng, 6), noisy(left, rng, 2)], axis=1)
+    found = take_stock(trace)
+    assert [r.settled for r in found.regions] == [True, False]
+    assert found.regions[1].chains == [6, 7] and not found.settled
+
+
+def test_chains_that_cross_often_are_mixing() -> None:
+    rng = np.random.default_rng(5)
+    paths = [np.where(rng.random(256).cumsum() // 4 % 2 > 0, 20.0, 0.0) for _ in range(8)]
+    trace = np.concatenate([noisy(path, rng) for path in paths], axis=1)
+    assert len(take_stock(trace).regions) == 1
+    assert crossings(trace[:, 0, 0], np.array([0.0, 20.0])) >= 6
+
+
+def test_modes_that_no_single_statistic_separates() -> None:
+    """Half a noise apart in each of sixty statistics: their projection is far apart."""
+    rng = np.random.default_rng(6)
+    trace = rng.normal(size=(256, 8, 60))
+    trace[:, 4:] += 1.5
+    assert len(take_stock(trace).regions) == 2
+
+
+def test_a_chain_is_cut_where_it_jumps() -> None:
+    trace = noisy(np.where(np.arange(256) < 64, 20.0, 0.0), np.random.default_rng(7))
+    segments = cut_chain(trace, 0, trace.std(axis=(0, 1)))
+    assert segments == [Segment(0, 8, 64, False), Segment(0, 64, 256, True)]
+
+
+def test_states_belong_to_the_nearest_centre() -> None:
+    where = partition(np.array([[0.0, 0.0], [1.0, 0.0]]), np.array([[0.1, 5.0], [0.1, 5.0]]))
+    assert where.of(np.array([[0.4, 9.0], [0.6, -9.0]])).tolist() == [0, 1]
+
+
+# --- weights, against enumeration -------------------------------------------------------------------------------------
+
+
+def walkers_of(model: FactorGraph, queries: tuple[str, ...] = ()) -> GraphWalkers:
+    question = ask(symmetries(model), queries, "auto", 1)
+    return GraphWalkers(question.group, question.statistics, question.columns.statistic_of, question.slots)
+
+
+def weights_by_ones(model: FactorGraph) -> np.ndarray:
+    """float64[n + 1]: Z of the states with so many ones."""
+    out = np.zeros(model.n + 1)
+    for state in itertools.product((0, 1), repeat=model.n):
+        out[sum(state)] += np.exp(model.log_density(state))
+    return out
+
+
+BIMODAL = mean_field(8, 0.35, 0.05)
+
+
+def low(features: np.ndarray) -> np.ndarray:
+    """States with fewer ones than zeros: the first feature is the share of zeros."""
+    return features[..., 0] > 0.5
+
+
+def test_brackets_hold_the_weight_of_a_region() -> None:
+    walkers, z = walkers_of(BIMODAL), weights_by_ones(BIMODAL)
+    for zeros, truth in ((True, np.log(z[:4].sum())), (False, np.log(z[4:].sum()))):
+        states = np.full((8, 8), 0 if zeros else 1, dtype=np.uint8)
+
+        def inside(x: np.ndarray, zeros: bool = zeros) -> np.ndarray:
+            return low(x) == zeros
+
+        first = confined(walkers, states, inside, 10, (1,))
+        product = walkers.product(list(zip(first.walks, first.stayed, strict=True)))
+        second = confined(walkers, first.ends, inside, 40, (2,), product)
+        stayed = [walk for walk, ok in zip(second.walks, second.stayed, strict=True) if ok.all()]
+        found = bracket(np.concatenate([w.log_ratio for w in stayed]), np.concatenate([w.divergence for w in stayed]))
+        assert found.lower <= truth <= found.upper and found.upper - found.lower < 2.0
+
+
+@pytest.mark.parametrize("hard", [False, True])
+def test_upward_paths_are_unbiased(hard: bool) -> None:
+    """E[w · 1{end in m}] = Z_m for every region, and the mean of one over w downwards is their share over Z_m."""
+    model = mean_field(4, 0.3, 0.1)
+    if hard:
+        model = factor_graph([2] * 4, [*_factors(model), ([0, 1], [[1.0, 1.0], [1.0, 0.0]])])
+    walkers = walkers_of(model)
+    product = walkers.product(
+        [(walk := walkers.walk(walkers.starts((3,), 8), 20, (4,)), np.ones(walk.f.shape[1], bool))]
+    )
+    levels, paths = np.array([0.0, 0.3, 0.7, 1.0]), 40_000
+    up = walkers.paths(walkers.draw(product, paths, (5,)), product, levels, True, (6,))
+    weights = np.exp(log_weights(up, levels))
+    states = np.array(list(itertools.product((0, 1), repeat=4)))
+    density = np.exp(model.log_density(states))
+    features = walkers.features(np.ascontiguousarray(states.T.astype(np.uint8)))
+    for of, truth in ((up.features[:, -1] < 1.0, density[features[:, -1] < 1.0].sum()), (slice(None), density.sum())):
+        part = np.zeros(paths)
+        part[of] = weights[of]
+        assert abs(part.mean() - truth) < 4.5 * part.std() / np.sqrt(paths)
+    from_model = np.random.default_rng(7).choice(len(states), paths, p=density / density.sum())
+    down = walkers.paths(np.ascontiguousarray(states[from_model].T.astype(np.uint8)), product, levels, False, (8,))
+    inverse = np.exp(-log_weights(down, levels))
+    share = float((weights > 0).mean())
+    assert abs(inverse.mean() - share / density.sum()) < 5 * inverse.std() / np.sqrt(paths) + 2e-3 / density.sum()
+
+
+def _factors(model: FactorGraph) -> list[tuple[list[int], np.ndarray]]:
+    return [(model.variables(k).tolist(), np.exp(model.table(k))) for k in range(model.factor_count)]
+
+
+def test_bennett_on_normal_weights() -> None:
+    """log w ~ N(log Z − s²/2, s²) upwards, N(log Z + s²/2, s²) downwards."""
+    rng = np.random.default_rng(8)
+    up, down = rng.normal(3.0 - 0.5, 1.0, (400, 64)), rng.normal(3.0 + 0.5, 1.0, (400, 64))
+    found = bennett(up, down)
+    assert abs(found.mean() - 3.0) < 5 * found.std() / 20 + 0.01
+    one = both_ways(up[0], down[0], 16, rng)
+    assert one.lower <= 3.0 <= one.upper and 0.05 < one.error < 0.3
+    half = np.where(np.arange(64) % 2, up, -np.inf)  # half of the paths end elsewhere
+    assert abs(bennett(half, down).mean() - (3.0 - np.log(2))) < 0.1
+
+
+def test_paths_that_end_in_an_impossible_state_weigh_nothing() -> None:
+    paths = Paths(np.ones((2, 2)), np.array([[0, 1], [0, 1]]), np.zeros((2, 1)))
+    assert log_weights(paths, np.array([0.0, 0.5, 1.0])).tolist() == [1.0, -np.inf]
+
+
+# --- the mixture ------------------------------------------------------------------------------------------------------
+
+
+def _part(value: float, mcse: float) -> tuple[Estimates, Diagnosis, Draws]:
+    one = np.ones(1)
+    estimates = Estimates(value * one, np.full((2, 2, 1), value), np.zeros(1, bool), np.zeros(1, np.int8))
+    found = Diagnosis(mcse * one, one, 500 * one, np.zeros(1, bool), np.zeros(1, bool), 20 * one)
+    return estimates, found, Draws(np.full((2, 2, 1), value), None, np.array([10, 10]), np.array([1]))
+
+
+def test_the_mixture_has_the_variance_of_parts_and_weights() -> None:
+    parts = [_part(0.1, 0.01), _part(0.9, 0.02)]
+    estimates, found = mixed(parts, np.array([0.75, 0.25]), np.array([0.1, 0.2]), 1e-3)
+    assert estimates.value[0] == pytest.approx(0.3)
+    own = (0.75 * 0.01) ** 2 + (0.25 * 0.02) ** 2
+    moved = (0.75 * 0.2 * 0.1) ** 2 + (0.25 * 0.6 * 0.2) ** 2
+    assert found.mcse[0] == pytest.approx(np.sqrt(own + moved + 1e-6))
+
+
+def test_the_variance_of_the_mixture_is_that_of_drawn_weights() -> None:
+    rng = np.random.default_rng(9)
+    log_z = np.log([0.75, 0.25]) + rng.normal(size=(200_000, 2)) * [0.05, 0.05]
+    shares = np.exp(log_z) / np.exp(log_z).sum(axis=1, keepdims=True)
+    _, found = mixed([_part(0.1, 0.0), _part(0.9, 0.0)], np.array([0.75, 0.25]), np.array([0.05, 0.05]), 0.0)
+    assert found.mcse[0] == pytest.approx((shares @ [0.1, 0.9]).std(), rel=0.02)
+
+
+# --- the answer -------------------------------------------------------------------------------------------------------
+
+COEXISTING = mean_field(14, 0.16, 0.02)
+
+
+def test_two_modes_are_weighed() -> None:
+    truth = dft.exact(COEXISTING)["X0"].probability
+    found = dft.marginals(COEXISTING, ["X0"], chains=16, sweeps=400, seed=3)
+    assert found.trusted and len(found.run["regions"]) == 2
+    assert abs(found["X0"].probability - truth) < 4 * found["X0"].mcse
+    again = dft.marginals(COEXISTING, ["X0"], chains=16, sweeps=400, seed=3, workers=1)
+    assert again["X0"].probability == found["X0"].probability
+
+
+def test_a_sampler_by_name_is_told_and_not_helped() -> None:
+    found = dft.marginals(COEXISTING, ["X0"], sampler="gibbs", chains=4, sweeps=100, seed=3)
+    assert not found.trusted and any(n.kind == "divided" and "auto" in n.message for n in found.notices)
