@@ -4,9 +4,9 @@ subsets, and penalties that are so large that they act like hard factors.
 A variable with two values is one Boolean of the solver (true = value 1); one with more values has a Boolean for each.
 Forbidden combinations are clauses, made from cubes: a *cube* is a forbidden combination of some of a factor's
 variables, whatever the others are. A large table has too many cubes: its decision diagram, read from the first
-variable to the last, has a Boolean per node instead. Only `x is not v` occurs for variables with more values, so that a solver's answer
-with several values true is a choice among legal ones. Searches have a conflict budget: a value for which it is used up
-counts as possible, a legal state that is not found is an `Undecided` error.
+variable to the last, has a Boolean per node instead. Only `x is not v` occurs for variables with more values, so that
+a solver's answer with several values true is a choice among legal ones. Searches have a conflict budget: a value for
+which it is used up counts as possible, a legal state that is not found is an `Undecided` error.
 """
 
 from __future__ import annotations
