@@ -238,8 +238,11 @@ def test_until(ask: Any, path: str) -> None:
 
 
 def test_seconds(ask: Any) -> None:
-    got = ask("marginals", GRID, "--seconds", "0.5", "--seed", "3")
-    assert got["run"]["seconds"]["sample"] > 0.3 and got["run"]["sweeps"] > 0
+    got = ask("marginals", GRID, "--seconds", "2", "--seed", "3")
+    spent = got["run"]["seconds"]
+    assert sum(spent.values()) > 1.5 and got["run"]["sweeps"] > 0
+    used_up = ask("marginals", GRID, "--seconds", "0.001", "--seed", "3", code=1)
+    assert "time-limit" in {w["kind"] for w in used_up["warnings"]} and used_up["run"]["sweeps"] > 0
 
 
 def test_too_few_sweeps_are_an_answer_that_is_doubted(ask: Any, path: str, capfd: pytest.CaptureFixture[str]) -> None:

@@ -181,8 +181,8 @@ def test_seconds(cpu_limit) -> None:
     dft.marginals(model, chains=16, sweeps=1, seed=1)  # kernels loaded
     began = time.perf_counter()
     with cpu_limit(2.0):
-        found = dft.marginals(model, seconds=0.3, chains=16, seed=SEED)
-    assert time.perf_counter() - began >= 0.3
+        found = dft.marginals(model, seconds=1.0, chains=16, seed=SEED)
+    assert time.perf_counter() - began >= 1.0
     assert found.run["sweeps"] > 100
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -97,6 +98,7 @@ def command(
 ) -> int:
     """Sampled marginals with error bars, averaged over symmetries."""
     check(context, samples, output)
+    began = time.perf_counter()
     model, read_seconds = source.read()  # before the engine is loaded: a wrong file is told at once
     from definetti.inference.marginals import marginals
 
@@ -108,6 +110,8 @@ def command(
         settings = {key: value for key, value in settings.items() if key not in NOT_WITH_SAMPLES}
     else:
         draws, subject = {}, model
+        if settings.get("seconds") is not None:  # they bound the whole command
+            settings["seconds"] = max(settings["seconds"] - (time.perf_counter() - began), 1e-3)
     with progress_line(not quiet and sys.stderr.isatty()) as progress:
         result = marginals(
             subject,
