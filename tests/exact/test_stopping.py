@@ -82,12 +82,12 @@ def test_setting_up_counts_and_leaves_one_batch() -> None:
     """`--seconds` bounds the whole command: compiling may take all of it."""
     in_time = Stopping(Course(0.5), "orbit", 3600.0, None, watched=False)
     assert follow(in_time, Run(), 5) == 5 and not in_time.notices()
-    late = Stopping(Course(0.5), "orbit", 3600.0, None, False, _began=time.perf_counter() - 7200.0)
+    late = Stopping(Course(0.5), "orbit", 3600.0, None, False, began=time.perf_counter() - 7200.0)
     assert not late.step(Run(0), Progress("warm-up", 0, None, 1.0, None, 0.0))
     assert follow(late, Run(), 5) == 1
     (notice,) = late.notices()
     assert notice.kind == "time-limit" and "one batch" in notice.message and not notice.fails
-    endless = Stopping(Course(0.5), "orbit", 1.0, None, False, _began=time.perf_counter() - 7200.0)
+    endless = Stopping(Course(0.5), "orbit", 1.0, None, False, began=time.perf_counter() - 7200.0)
     assert endless.step(Run(0), Progress("sampling", 0, None, 1.0, None, 2.0))  # a batch takes longer than allowed
 
 

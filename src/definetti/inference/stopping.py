@@ -68,6 +68,7 @@ class Stopping:
     until: float | None
     watched: bool  # somebody sees the progress line
     is_stuck: Callable[[], bool] | None = None  # asked once, on the way: whether it is in vain to go on
+    began: float = field(default_factory=time.perf_counter)  # of the whole call: setting up and compiling count
     look: Look = Look(None, None)
     reached: bool = False
     left: float | None = None
@@ -76,7 +77,6 @@ class Stopping:
     _looks: int = 0
     _looked: float = field(default_factory=time.perf_counter)
     _warm: float = 0.0
-    _began: float = field(default_factory=time.perf_counter)  # of the whole call: setting up and compiling count
     _set_up: float | None = None  # seconds before the first sweep
     _fewest: int = FEWEST_BATCHES
 
@@ -90,7 +90,7 @@ class Stopping:
         """Seconds until the limit, by the clock: looking at the errors counts as well."""
         if self.limit is None:
             return math.inf
-        return max(self.limit - (time.perf_counter() - self._began), 0.0)
+        return max(self.limit - (time.perf_counter() - self.began), 0.0)
 
     @property
     def used_up(self) -> bool:
@@ -99,7 +99,7 @@ class Stopping:
 
     def step(self, sampling: Sampling, report: Progress) -> bool:
         if self._set_up is None:
-            self._set_up = time.perf_counter() - report.seconds - self._began
+            self._set_up = time.perf_counter() - report.seconds - self.began
             self._fewest = min(FEWEST_BATCHES, sampling.most_batches)
         if report.phase == "warm-up":
             self._warm = report.seconds
