@@ -142,7 +142,7 @@ def factorial(n: int) -> int:
         return math.factorial(n)
     from flint import fmpz
 
-    return int(fmpz.fac_ui(n))  # pyright: ignore[reportArgumentType] (a static method without a stub)
+    return int(fmpz.fac_ui(n))  # pyright: ignore[reportArgumentType]: its stub lacks @staticmethod
 
 
 def twins(model: FactorGraph, over: str) -> Twins:
