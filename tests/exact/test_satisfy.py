@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 import numpy as np
 import pytest
 from hard_models import DIFFER, hard_grid, independent_sets, one_of, parity
@@ -9,7 +11,15 @@ from hypothesis import assume, given, settings
 from random_models import brute_force, models
 
 from definetti.constraints.graph.arc_consistency import hard_factors
-from definetti.constraints.graph.legal_states import cubes, explain, impossible_literals, possible, unsat_core, violated
+from definetti.constraints.graph.legal_states import (
+    cubes,
+    decision_diagram,
+    explain,
+    impossible_literals,
+    possible,
+    unsat_core,
+    violated,
+)
 from definetti.errors import Unsatisfiable
 from definetti.model.graph.factors import FactorGraph, factor_graph
 from definetti.model.graph.simplify import simplify
@@ -26,6 +36,47 @@ def test_cubes_cover_what_is_forbidden_and_nothing_else(seed: int) -> None:
         held = dict(cube)
         covered[tuple(held.get(axis, slice(None)) for axis in range(len(shape)))] = True
     np.testing.assert_array_equal(covered, forbidden)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_diagrams_lead_to_what_is_forbidden(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    forbidden = rng.random(rng.integers(1, 4, size=rng.integers(1, 5))) < rng.random()
+    levels = decision_diagram(forbidden)
+    assert len(levels[0]) == 1
+    for entry in np.ndindex(forbidden.shape):
+        node = 0
+        for level, value in zip(levels, entry, strict=True):
+            node = int(level[node, value])
+        assert node == forbidden[entry]
+
+
+@settings(max_examples=60)
+@given(models())
+def test_diagrams_and_cubes_allow_the_same(model: FactorGraph) -> None:
+    legal, encoding = {}, import_module("definetti.constraints.graph.legal_states")
+    for largest in (encoding.LARGE_TABLE, 1):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(encoding, "LARGE_TABLE", largest)
+            try:
+                simple = simplify(model)
+                every = np.stack([x.ravel() for x in np.indices(simple.cards)], axis=1)
+                asked = np.arange(simple.n)
+                legal[largest] = encoding.possible_tuples(simple, [(asked.tolist(), every)])[0].tolist()
+                assert legal[largest] == (~violated(simple, every)).tolist()
+            except Unsatisfiable:
+                legal[largest] = unsat_core(model)
+    assert legal[1] == legal[encoding.LARGE_TABLE]
+
+
+def test_a_parity_of_twenty_variables(cpu_limit) -> None:
+    even = np.indices((2,) * 20).sum(axis=0) % 2 == 0
+    model = factor_graph([2] * 20, [(list(range(20)), even)])
+    assert [len(level) for level in decision_diagram(~even)] == [1] + [2] * 19
+    with cpu_limit(20):
+        states = starts(simplify(model), 6, np.random.default_rng(1))
+        assert not len(impossible_literals(simplify(model)))
+    assert not (states.sum(axis=1) % 2).any()
 
 
 def test_one_of_k_is_pairs_and_one_row() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -77,13 +78,17 @@ def test_chains_that_disagree_do_not_stop() -> None:
     assert "R-hat is 1.02" in notice.message
 
 
-def test_the_clock_starts_with_the_first_sweep() -> None:
-    """Finding legal starts may take longer than the whole of --seconds."""
-    stopping = Stopping(Course(0.5), "orbit", 3600.0, None, watched=False)
-    stopping._looked -= 7200.0  # made two hours before the first sweep
-    assert follow(stopping, Run(), 5) == 5
-    over = Stopping(Course(0.5), "orbit", 3600.0, None, watched=False)
-    assert follow(over, Run(), 5, seconds_per_sweep=4000.0) == 1
+def test_setting_up_counts_and_leaves_one_batch() -> None:
+    """`--seconds` bounds the whole command: compiling may take all of it."""
+    in_time = Stopping(Course(0.5), "orbit", 3600.0, None, watched=False)
+    assert follow(in_time, Run(), 5) == 5 and not in_time.notices()
+    late = Stopping(Course(0.5), "orbit", 3600.0, None, False, began=time.perf_counter() - 7200.0)
+    assert not late.step(Run(0), Progress("warm-up", 0, None, 1.0, None, 0.0))
+    assert follow(late, Run(), 5) == 1
+    (notice,) = late.notices()
+    assert notice.kind == "time-limit" and "one batch" in notice.message and not notice.fails
+    endless = Stopping(Course(0.5), "orbit", 1.0, None, False, began=time.perf_counter() - 7200.0)
+    assert endless.step(Run(0), Progress("sampling", 0, None, 1.0, None, 2.0))  # a batch takes longer than allowed
 
 
 def test_the_last_look_needs_no_margin() -> None:

@@ -23,6 +23,7 @@ from definetti.model.graph.factors import FactorGraph, factor_graph
 from definetti.model.graph.simplify import simplify
 from definetti.symmetry import components as pieces
 from definetti.symmetry.find import symmetries
+from definetti.symmetry.graph import twins as twins_module
 from definetti.symmetry.graph.check import scope_index, violation
 from definetti.symmetry.graph.group import GraphSymmetries, find, none
 
@@ -299,6 +300,42 @@ def test_many_twins_cost_no_search() -> None:
     assert sum(len(points) for points, _ in found.group.generators) < 10 * leaves + 4 * (hubs + leaves)
     assert sorted(found.row_size.tolist()) == [1, 2, 1000, 2000]
     assert found.tuple_orbit(found.model.literal_start[[3, 6]], cap=1000) is None
+
+
+def gauged_cliques(seed: int) -> FactorGraph:
+    """Cliques of variables joined by one table each, some joined as wholes, with values that have other names."""
+    rng = np.random.default_rng(seed)
+    card = int(rng.integers(2, 4))
+    size, copies = int(rng.integers(2, 5)), int(rng.integers(1, 4))
+    kinds = [np.eye(card), np.diag(np.arange(card) * 0.5), np.eye(card) * -1]
+    kind = [kinds[int(rng.integers(3)) if rng.random() < 0.5 else 0] for _ in range(copies)]
+    factors: dict[tuple[int, int], np.ndarray] = {}
+    for c, table in enumerate(kind):
+        factors |= {(c * size + i, c * size + j): table for i, j in complete(size)}
+    for a, b in complete(copies) if rng.random() < 0.5 else []:
+        factors |= {(a * size + i, b * size + j): np.eye(card) * 0.3 for i in range(size) for j in range(size)}
+    names = [rng.permutation(card) if rng.random() < 0.4 else np.arange(card) for _ in range(copies * size)]
+    turned = [((i, j), table[np.ix_(names[i], names[j])]) for (i, j), table in factors.items()]
+    return factor_graph([card] * (copies * size), turned, log=True)
+
+
+@pytest.mark.parametrize("over", ["literals", "variables"])
+def test_twins_in_cliques_are_what_a_search_finds(over: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for seed in range(120):
+        model, found = simplify(gauged_cliques(seed)), {}
+        for least in (2, 1000):
+            monkeypatch.setattr(twins_module, "CLIQUE", least)
+            found[least] = find(model, over)
+        assert found[2].order == found[1000].order == groups.order(found[2].group), seed
+        assert found[2].orbits == found[1000].orbits
+
+
+def test_a_complete_graph_and_isolated_variables_need_no_search(cpu_limit) -> None:
+    with cpu_limit(10):
+        group = symmetries(pairwise(300, complete(300)))
+        assert group.order == 2 * math.factorial(300) and not group.notices
+        alone = symmetries(pairwise(50_000, [], field=True))
+    assert alone.order == math.factorial(50_000) and len(alone.row_size) == 1
 
 
 def test_twins_of_any_arity_and_orientation() -> None:

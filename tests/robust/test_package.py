@@ -9,6 +9,7 @@ import sys
 from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -92,3 +93,18 @@ def test_the_bundled_grid_is_what_its_generator_writes() -> None:
         check=True,
     )
     assert done.stdout == (ROOT / "examples" / "grid.uai").read_text()
+
+
+@pytest.mark.parametrize("seed", ["1", "2"])
+def test_the_university_has_a_hundred_formulas_of_sixty_shapes(seed: str, tmp_path: Path) -> None:
+    from definetti.readers.reading import read
+    from definetti.samplers.codegen.shapes import shapes_of
+
+    command = [sys.executable, str(ROOT / "examples" / "make_university.py"), seed]
+    written = [subprocess.run(command, capture_output=True, text=True, check=True).stdout for _ in range(2)]
+    assert written[0] == written[1]
+    (tmp_path / "university.mln").write_text(written[0], encoding="utf-8")
+    sizes = {"person": 60, "course": 30, "paper": 60, "project": 10}
+    model: Any = read(tmp_path / "university.mln", domain=sizes)
+    assert len(model.formulas) == 100 and len(shapes_of(model, model.formulas)[0]) == 60
+    assert max(len(formula.free) for formula in model.formulas) == 5

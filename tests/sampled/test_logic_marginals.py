@@ -113,12 +113,19 @@ def test_a_time_limit_ends_inside_a_sweep(cpu_limit) -> None:
 def test_the_progress_tells_the_time_that_is_left_by_the_clock() -> None:
     """Starts of a large model take long before the first stretch is sampled."""
     for until in (None, 0.01):
-        stopping = Stopping(None, "orbit", 5.0, until, False, look=Look(0.02, None), _began=time.perf_counter() - 3.0)
-        assert not stopping.step(SimpleNamespace(can_stop=True), Progress("warm-up", 0, None, 1e6, None, 1.0))
+        stopping = Stopping(None, "orbit", 5.0, until, False, look=Look(0.02, None), began=time.perf_counter() - 3.0)
+        assert not stopping.step(
+            SimpleNamespace(can_stop=True, most_batches=32, batch_count=0), Progress("warm-up", 0, None, 1e6, None, 1.0)
+        )
         assert until is not None or 1.0 < stopping.left <= 2.0
         assert stopping.left <= 2.0
-    late = replace(stopping, _began=time.perf_counter() - 5.0)
-    assert late.step(SimpleNamespace(can_stop=True), Progress("warm-up", 0, None, 1e6, None, 1.0)) and late.left == 0.0
+    late = replace(stopping, began=time.perf_counter() - 5.0)
+    assert (
+        late.step(
+            SimpleNamespace(can_stop=True, most_batches=32, batch_count=0), Progress("warm-up", 0, None, 1e6, None, 1.0)
+        )
+        and late.left == 0.0
+    )
 
 
 def test_states_inside_the_first_sweep_are_counted_some_atoms_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -101,6 +102,7 @@ def command(
     --chains, --sweeps, --burn-in or --samples asks for sampling.
     """
     check(context, samples, output)
+    began = time.perf_counter()
     model, read_seconds = source.read()  # before the engine is loaded: a wrong file is reported at once
     from definetti.inference.marginals import marginals
 
@@ -115,6 +117,8 @@ def command(
         for name in ("estimator", "scan"):  # a default asks for nothing: `auto` may answer exactly
             if context.get_parameter_source(name) is ParameterSource.DEFAULT:
                 settings[name] = None
+        if settings.get("seconds") is not None:  # they bound the whole command
+            settings["seconds"] = max(settings["seconds"] - (time.perf_counter() - began), 1e-3)
     with progress_line(not quiet and sys.stderr.isatty()) as progress:
         result = marginals(
             subject,

@@ -152,6 +152,7 @@ def marginals(
         burn_in = 0
     plan = _plan(chains or ready.chains, sweeps, seconds, until, burn_in, seed, workers)
     prepared = time.perf_counter() - began
+    given = seconds
 
     def answer(kernel: Sampler, plan: Plan, seconds: float | None, watched: bool = False) -> tuple[Marginals, float]:
         how = usable(method, kernel)
@@ -159,7 +160,8 @@ def marginals(
         if explored is not None and explored.weighed:
             return mix(kernel, plan, how, explored), math.inf if seconds is None else 0.0
         plan = started(plan, explored)
-        taken = _take(ready.question, kernel, plan, how, seconds, until, report, watched)
+        start = began if seconds is given else time.perf_counter()  # of a second sampler: what is left is its own
+        taken = _take(ready.question, kernel, plan, how, seconds, until, report, watched, start)
         head = {"sampler": kernel.name, "estimator": how, "scan": kernel.scan, "symmetries": ready.symmetries}
         run = {**head, "world": world(asked), **taken.run}
         run["seconds"] = {"symmetries": prepared, **taken.run["seconds"]}
@@ -228,16 +230,22 @@ def _take(
     until: float | None,
     progress: Callable[[Progress], None] | None,
     watched: bool,
+    start: float,
 ) -> Taken:
-    """Compile and run one sampler; `watched`: a run that is limited by time ends early if it is seen to be stuck."""
+    """Compile and run one sampler; `watched`: a run that is limited by time ends early if it is seen to be stuck.
+
+    The time that limits it is counted from `start` on.
+    """
     began = time.perf_counter()
+    if progress is not None:
+        progress(Progress(f"compiling {kernel.name}", 0, None, 0.0, None, began - start))
     sampling = question.sampling(kernel, plan, method)
     compiled = time.perf_counter()
 
     def stuck() -> bool:
         return is_stuck([*question.conclude(sampling.draws(), method, {}, False).notices, *sampling.notices()])
 
-    stopping = Stopping(question, method, seconds, until, progress is not None, stuck if watched else None)
+    stopping = Stopping(question, method, seconds, until, progress is not None, stuck if watched else None, began=start)
     interrupted = _follow(sampling, stopping, progress)
     draws = sampling.draws()
     if draws.sweeps == 0:

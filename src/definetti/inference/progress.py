@@ -42,7 +42,7 @@ def progress_line(shown: bool) -> Iterator[Callable[[Progress], None] | None]:
     flexible = BarColumn(bar_width=None)  # it takes what the words leave: in 80 columns all of them are seen
     columns = (TextColumn("{task.description}"), flexible, TextColumn("{task.fields[note]}"))
     with Bar(*columns, console=Console(stderr=True), transient=True, expand=True) as bar:
-        task = bar.add_task("starting", total=None, note="")
+        task = bar.add_task("setting up", total=None, note="")
 
         def draw(report: Progress) -> None:
             bar.update(task, description=report.phase, completed=report.done, total=report.total, note=note(report))

@@ -17,6 +17,7 @@ from typing import Protocol
 
 import numpy as np
 
+from definetti import show
 from definetti.diagnose import Diagnosis
 from definetti.errors import Notice
 from definetti.samplers.draws import Draws
@@ -67,6 +68,7 @@ class Stopping:
     until: float | None
     watched: bool  # somebody sees the progress line
     is_stuck: Callable[[], bool] | None = None  # asked once, on the way: whether it is in vain to go on
+    began: float = field(default_factory=time.perf_counter)  # of the whole call: setting up and compiling count
     look: Look = Look(None, None)
     reached: bool = False
     left: float | None = None
@@ -75,12 +77,12 @@ class Stopping:
     _looks: int = 0
     _looked: float = field(default_factory=time.perf_counter)
     _warm: float = 0.0
-    _began: float | None = None  # of the first sweep: finding legal starts is not sampling
+    _set_up: float | None = None  # seconds before the first sweep
     _fewest: int = FEWEST_BATCHES
 
     @property
     def limit(self) -> float | None:
-        """Seconds of sampling at most."""
+        """Seconds at most, setting up and compiling included."""
         return MOST_SECONDS if self.until is not None and self.seconds is None else self.seconds
 
     @property
@@ -88,19 +90,29 @@ class Stopping:
         """Seconds until the limit, by the clock: looking at the errors counts as well."""
         if self.limit is None:
             return math.inf
-        spent = 0.0 if self._began is None else time.perf_counter() - self._began
-        return max(self.limit - spent, 0.0)
+        return max(self.limit - (time.perf_counter() - self.began), 0.0)
+
+    @property
+    def used_up(self) -> bool:
+        """Whether setting up took all of the time, so that one batch is all there is."""
+        return self._set_up is not None and self.limit is not None and self._set_up >= self.limit
 
     def step(self, sampling: Sampling, report: Progress) -> bool:
-        if self._began is None:
-            self._began = time.perf_counter() - report.seconds
+        if self._set_up is None:
+            self._set_up = time.perf_counter() - report.seconds - self.began
             self._fewest = min(FEWEST_BATCHES, sampling.most_batches)
         if report.phase == "warm-up":
             self._warm = report.seconds
         elif (self.until is not None or self.watched) and self._due(report.done):
             self._measure(sampling, report)
         self.left = self._left(report)
-        return self.reached or (self.remaining == 0.0 and sampling.can_stop) or self._in_vain(sampling, report)
+        return self.reached or self._over(sampling, report) or self._in_vain(sampling, report)
+
+    def _over(self, sampling: Sampling, report: Progress) -> bool:
+        """The time is up; where setting up took it all, one batch is waited for, if it does not take as long again."""
+        if self.limit is None or self.remaining > 0.0 or not sampling.can_stop:
+            return False
+        return not self.used_up or sampling.batch_count > 0 or report.seconds >= self.limit
 
     def _in_vain(self, sampling: Sampling, report: Progress) -> bool:
         if self.is_stuck is None or self.limit is None or report.phase == "warm-up" or not sampling.batch_count:
@@ -167,13 +179,18 @@ class Stopping:
         return None
 
     def notices(self) -> list[Notice]:
-        """What to say if the goal was not reached."""
+        """What to say if the goal was not reached, or if nearly no time was left for sampling."""
+        said = []
+        if self.used_up:
+            took, allowed = show.seconds(self._set_up or 0.0), show.seconds(self.limit or 0.0)
+            took = f"setting up and compiling took {took} of the {allowed} allowed"
+            said = [Notice("time-limit", f"{took}: one batch was sampled; compiled code is kept for the next run")]
         if self.until is None or self.reached:
-            return []
+            return said
         half = "unknown" if self.look.half_width is None else f"{self.look.half_width:.3g}"
         if self.look.half_width is not None and self.look.half_width <= self.until:
             why = f"R-hat is {self.look.rhat:.4g}, not below {MOST_RHAT}" if self.look.rhat else "the batches are few"
         else:
             why = f"the largest half-width is {half}, {self.until:g} was asked for"
         cure = "give --seconds to allow more time"
-        return [Notice("time-limit", f"stopped after {self.limit:g} s of sampling: {why}; {cure}")]
+        return [*said, Notice("time-limit", f"stopped after {show.seconds(self.limit or 0.0)}: {why}; {cure}")]

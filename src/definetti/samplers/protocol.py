@@ -65,7 +65,7 @@ class Progress:
     True
     """
 
-    phase: str  # "warm-up" or "sampling"
+    phase: str  # "warm-up" or "sampling"; before these what is compiled: "compiling gibbs"
     done: int  # sweeps
     total: int | None
     rate: float  # updates per second

@@ -11,6 +11,7 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
@@ -70,6 +71,10 @@ def _run(request: bytes, time_limit: float) -> tuple[bytes, int | None]:
     finally:
         if child.poll() is None:
             child.kill()
+        if child.stdin is not None:  # open if the child was ended before it had read everything
+            with suppress(BrokenPipeError):
+                child.stdin.close()
+            child.stdin = None
         child.communicate()
 
 

@@ -3,9 +3,10 @@ subsets, and penalties that are so large that they act like hard factors.
 
 A variable with two values is one Boolean of the solver (true = value 1); one with more values has a Boolean for each.
 Forbidden combinations are clauses, made from cubes: a *cube* is a forbidden combination of some of a factor's
-variables, whatever the others are. Only `x is not v` occurs for variables with more values, so that a solver's answer
-with several values true is a choice among legal ones. Searches have a conflict budget: a value for which it is used up
-counts as possible, a legal state that is not found is an `Undecided` error.
+variables, whatever the others are. A large table has too many cubes: its decision diagram, read from the first
+variable to the last, has a Boolean per node instead. Only `x is not v` occurs for variables with more values, so that
+a solver's answer with several values true is a choice among legal ones. Searches have a conflict budget: a value for
+which it is used up counts as possible, a legal state that is not found is an `Undecided` error.
 """
 
 from __future__ import annotations
@@ -21,11 +22,13 @@ from definetti.constraints.graph.arc_consistency import hard_factors
 from definetti.constraints.graph.connectivity import components
 from definetti.constraints.sat import SHRINK_SECONDS, SOME_CONFLICTS, decide, new_solver, shrink, undecided
 from definetti.errors import Unsatisfiable
+from definetti.integer_rows import distinct
 from definetti.model.graph.factors import FREE, FactorGraph, frozen
 from definetti.model.graph.simplify import LARGE, PRECISION, cancelling
 
 MOST_SPENT = 100_000  # conflicts: of a search for a legal state, of all questions about values together
 SEARCHING = 2.0  # seconds spent on finding values that no legal state has
+LARGE_TABLE = 4096  # entries: larger tables are encoded by decision diagrams
 SHOWN = 12  # factors and observations of an unsatisfiable subset that are named
 
 
@@ -53,6 +56,7 @@ class Encoding:
         first[shuffled] = 1 + np.concatenate([[0], np.cumsum(width)[:-1]])
         self.first = first  # the Boolean of value 0 (of value 1 where there are two values); 0: in no hard factor
         self.count = int(width.sum())
+        self.highest = self.count  # with the nodes of decision diagrams, once `clauses` was called
 
     def literal(self, variables: np.ndarray, value: int) -> np.ndarray:
         """The solver's literal for `variable = value`."""
@@ -75,12 +79,33 @@ class Encoding:
         return seen, literals
 
     def clauses(self) -> list[tuple[np.ndarray, np.ndarray]]:
-        """(factors, clauses[m, k]): one clause per factor and forbidden combination."""
+        """(factors, clauses[m, k]): one clause per factor and forbidden combination, or edge of a diagram."""
         out = []
+        self.highest = self.count
         for factors, scope in factor_groups(self.model, self.factors):
-            for cube in cubes(np.isneginf(self.model.table(int(factors[0])))):
+            forbidden = np.isneginf(self.model.table(int(factors[0])))
+            if forbidden.size > LARGE_TABLE:
+                out += [(factors, made) for made in self._diagram_clauses(scope, forbidden)]
+                continue
+            for cube in cubes(forbidden):
                 parts = [-self.literal(scope[:, axis], value) for axis, value in cube]
                 out.append((factors, np.stack(parts, axis=1) if parts else np.zeros((len(factors), 0), np.int64)))
+        return out
+
+    def _diagram_clauses(self, scope: np.ndarray, forbidden: np.ndarray) -> list[np.ndarray]:
+        """For factors over scope[m, k]: the root holds, and a node and a value make the next node hold."""
+        levels = decision_diagram(forbidden)
+        start = np.concatenate([[0], np.cumsum([len(level) for level in levels])])
+        first = self.highest + 1 + np.arange(len(scope)) * int(start[-1])  # Boolean of each factor's root
+        self.highest += len(scope) * int(start[-1])
+        out = [first[:, None]]
+        for axis, level in enumerate(levels):
+            last = axis + 1 == len(levels)
+            for node, value in np.argwhere((level != ALLOWED) | (not last)).tolist():
+                clause = [-(first + int(start[axis]) + node), -self.literal(scope[:, axis], value)]
+                if not last:
+                    clause.append(first + int(start[axis + 1]) + int(level[node, value]))
+                out.append(np.stack(clause, axis=1))
         return out
 
     def solver(self) -> Any:
@@ -135,6 +160,19 @@ def cubes(forbidden: np.ndarray) -> list[Cube]:
         left[tuple(place)] = False
         out.append(tuple((axis, v) for axis, v in enumerate(place) if not isinstance(v, slice)))
     return out
+
+
+ALLOWED = 0  # where the last variable of a decision diagram leads to; 1 is forbidden
+
+
+def decision_diagram(forbidden: np.ndarray) -> list[np.ndarray]:
+    """Per axis int64[nodes, values]: the node of the next axis that a value leads to. The first axis has one node."""
+    levels: list[np.ndarray] = []
+    below = forbidden.ravel().astype(np.int64)
+    for card in reversed(forbidden.shape):
+        nodes, below, _ = distinct(below.reshape(-1, card))
+        levels.append(nodes)
+    return levels[::-1]
 
 
 def factor_groups(model: FactorGraph, factors: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -357,14 +395,15 @@ def unsat_core(model: FactorGraph, seconds: float = SHRINK_SECONDS) -> tuple[lis
     there is a legal state, or if the search is not decided."""
     encoding = Encoding(model)
     chosen: dict[int, tuple[str, int]] = {}
-    number = encoding.count
+    hard = encoding.clauses()
+    number = encoding.highest
     with new_solver() as solver:
         solver.append_formula(encoding.domain_clauses())
         guard = {}
         for k in encoding.factors.tolist():
             number += 1
             guard[k], chosen[number] = number, ("factor", k)
-        for factors, clauses in encoding.clauses():
+        for factors, clauses in hard:
             guards = -np.array([guard[k] for k in factors.tolist()], dtype=np.int64)
             solver.append_formula(np.column_stack([guards, clauses]).tolist())
         for i, literal in zip(*encoding.observed(), strict=True):

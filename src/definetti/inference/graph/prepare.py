@@ -68,7 +68,7 @@ def prepare(model: FactorGraph, wanted: Any, sampler: GraphSampler | None, scan:
         group = induced(untied, target, wanted)
     notices: list[Notice] = []
     if sampler is None:
-        sampler, notices = choose(target, scan)
+        sampler, notices = choose(group.model, scan)  # what is sampled: what is found out about it is kept
     elif sampler.single_site and len(hard_factors(target)) <= MOST_CHECKED and single_moves_connect(target) is False:
         notices = [UNREACHED]
     return Prepared(group, untied if target is not untied.model else None, sampler, tuple(notices))

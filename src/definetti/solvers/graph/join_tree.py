@@ -93,10 +93,11 @@ def _draft(model: FactorGraph, part: list[Part], cliques: Sequence[tuple[int, ..
             by_itself[i] &= _onto(part[k], (i,))[1]
     position = {clique[0]: j for j, clique in enumerate(cliques)}
     rows, cells = [], 0
+    known: dict[object, tuple[list[int], np.ndarray] | None] = {}
     for clique in cliques:
         near = {k for a, b in itertools.combinations(clique, 2) for k in touching[a] & touching[b]}
         alone = [((i,), by_itself[i]) for i in clique]
-        found = legal_tuples(model, [*alone, *(_onto(part[k], clique) for k in sorted(near))], most)
+        found = _legal_once(model, [*alone, *(_onto(part[k], clique) for k in sorted(near))], most, known)
         cells += found[1].size if found else 0
         if found is None or cells > MOST_CELLS:
             return None
@@ -104,6 +105,20 @@ def _draft(model: FactorGraph, part: list[Part], cliques: Sequence[tuple[int, ..
         rows.append(found[1][:, [column[i] for i in clique]].astype(np.uint8))
     parent = [position[clique[1]] if len(clique) > 1 else -1 for clique in cliques]
     return Draft(model.cards, list(cliques), rows, parent, [len(clique) - 1 for clique in cliques])
+
+
+def _legal_once(
+    model: FactorGraph, parts: list[Part], most: int, known: dict[object, tuple[list[int], np.ndarray] | None]
+) -> tuple[list[int], np.ndarray] | None:
+    """`legal_tuples`; of parts that differ in the numbers of their variables alone, once."""
+    variables = sorted({i for scope, _ in parts for i in scope})
+    rank = {i: r for r, i in enumerate(variables)}
+    key = tuple((*(rank[i] for i in scope), allowed.shape, allowed.tobytes()) for scope, allowed in parts)
+    if key not in known:
+        found = legal_tuples(model, parts, most)
+        known[key] = found and ([rank[i] for i in found[0]], found[1])
+    found = known[key]
+    return found and ([variables[r] for r in found[0]], found[1])
 
 
 def _onto(part: Part, variables: tuple[int, ...]) -> Part:

@@ -14,10 +14,11 @@ import numpy as np
 
 from definetti.errors import ModelError
 from definetti.groups import Generator, PermutationGroup, ranges
-from definetti.integer_rows import mix
+from definetti.integer_rows import mix, packed
 from definetti.model.graph.factors import FREE, FactorGraph, SameShape
 
 MOVES = 1_000_000  # moved points looked at together
+DENSE = 1000  # points from which a generator is looked up in a table of its own
 ENTRIES = 4_000_000  # table entries compared at once
 
 Image = Callable[[np.ndarray, np.ndarray], np.ndarray]  # (generators, literals) → images, broadcast
@@ -43,7 +44,7 @@ class ScopeIndex:
     def factors_over(self, scopes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """For each row of variables the factor over them, in any order, with its scope; a wrong one if there is none"""
         model = self.model
-        at = np.minimum(np.searchsorted(self.keys, _scope_key(scopes)), len(self.keys) - 1)
+        at = np.minimum(np.searchsorted(self.keys, _scope_key(scopes, model.n)), len(self.keys) - 1)
         factor = self.factors[at]
         place = model.scope_start[factor][:, None] + np.arange(scopes.shape[1])
         return factor, model.scope[np.minimum(place, len(model.scope) - 1)].astype(np.int64)
@@ -53,7 +54,7 @@ def scope_index(model: FactorGraph) -> ScopeIndex:
     """`ModelError` if the model is not in the form that `simplify` makes: each set of variables has one factor."""
     keys = np.zeros(model.factor_count, dtype=np.uint64)
     for alike in model.by_shape:
-        keys[alike.factors] = _scope_key(alike.scopes)
+        keys[alike.factors] = _scope_key(alike.scopes, model.n)
     observed = model.evidence[model.scope] != FREE
     if observed.any():
         name = factor_name(model, int(model.owner_of[observed.argmax()]))
@@ -67,9 +68,15 @@ def scope_index(model: FactorGraph) -> ScopeIndex:
     return ScopeIndex(model, keys[order], order)
 
 
-def _scope_key(scopes: np.ndarray) -> np.ndarray:
-    """uint64[m]: a hash of each row as a set of variables."""
-    return mix(scopes).sum(axis=1, dtype=np.uint64) + mix(np.array([scopes.shape[1]]))
+def _scope_key(scopes: np.ndarray, n: int) -> np.ndarray:
+    """uint64[m]: each row as a set of variables: packed into one number where that fits, which keeps neighbours
+    together, else a hash."""
+    if (n + 1) ** scopes.shape[1] < 1 << 62:
+        key = np.zeros(len(scopes), dtype=np.uint64)
+        for column in np.sort(scopes, axis=1).T:
+            key = key * np.uint64(n + 1) + (column + 1).astype(np.uint64)
+        return key
+    return mix(scopes).sum(axis=1, dtype=np.uint64) | np.uint64(1 << 63)
 
 
 def factor_name(model: FactorGraph, factor: int) -> str:
@@ -92,13 +99,14 @@ def violation(index: ScopeIndex, generators: Sequence[Generator]) -> Violation |
 
 def _batches(generators: Sequence[Generator]) -> Iterator[tuple[int, Sequence[Generator]]]:
     """(number of the first, generators) with few moved points in all, or a single generator."""
-    total = np.cumsum([len(points) for points, _ in generators])
+    sizes = np.array([len(points) for points, _ in generators], dtype=np.int64)
+    total, dense = np.cumsum(sizes), np.append(np.flatnonzero(sizes > DENSE), len(sizes))
     first = 0
     while first < len(generators):
         before = int(total[first - 1]) if first else 0
         last = max(first + 1, int(np.searchsorted(total, before + MOVES, side="right")))
-        if len(generators[first][0]) * 10 > MOVES:
-            last = first + 1  # a dense one has its look-up to itself
+        next_dense = int(dense[np.searchsorted(dense, first)])
+        last = first + 1 if next_dense == first else min(last, next_dense)  # a dense one has a look-up of its own
         yield first, generators[first:last]
         first = last
 
@@ -144,15 +152,17 @@ def _renaming(model: FactorGraph, group: PermutationGroup, image: Image) -> Viol
 
 
 def _factors(index: ScopeIndex, group: PermutationGroup, image: Image) -> Violation | None:
-    which, points, _ = group.moves
+    which, points, images = group.moves
     n = index.model.n
-    moved = np.unique(which * n + index.model.variable_of[points])
+    moved = _ascending(which * n + index.model.variable_of[points])
     generators, variables = np.divmod(moved, n)
+    value = np.arange(group.degree) - index.model.literal_start[index.model.variable_of]
+    renames = bool((value[points] == value[images]).all())
     for alike in index.model.by_shape:
         pairs = _moved_rows(alike, generators, variables)
         step = max(1, ENTRIES // alike.size)
         for first in range(0, len(pairs[0]), step):
-            wrong = _rows(index, alike, pairs[0][first : first + step], pairs[1][first : first + step], image)
+            wrong = _rows(index, alike, pairs[0][first : first + step], pairs[1][first : first + step], image, renames)
             if wrong is not None:
                 return wrong
     return None
@@ -163,12 +173,23 @@ def _moved_rows(alike: SameShape, generators: np.ndarray, variables: np.ndarray)
     sorted_variables, row = alike.incidence
     first = np.searchsorted(sorted_variables, variables)
     last = np.searchsorted(sorted_variables, variables, side="right")
-    pairs = np.unique(np.repeat(generators, last - first) * len(row) + row[ranges(first, last)])
+    pairs = _ascending(np.repeat(generators, last - first) * len(row) + row[ranges(first, last)])
     return np.divmod(pairs, max(len(row), 1))
 
 
-def _rows(index: ScopeIndex, alike: SameShape, which: np.ndarray, rows: np.ndarray, image: Image) -> Violation | None:
-    """Check the factors alike.factors[rows] against their images under the generators `which`."""
+def _ascending(numbers: np.ndarray) -> np.ndarray:
+    """The distinct numbers in order, by sorting: they are nearly in order, where a hash table is slow."""
+    numbers = np.sort(numbers, kind="stable")
+    return numbers[np.append(True, numbers[1:] != numbers[:-1])] if len(numbers) else numbers
+
+
+def _rows(
+    index: ScopeIndex, alike: SameShape, which: np.ndarray, rows: np.ndarray, image: Image, renames: bool
+) -> Violation | None:
+    """Check the factors alike.factors[rows] against their images under the generators `which`.
+
+    `renames`: they change no value.
+    """
     model = index.model
     to = model.variable_of[image(which[:, None], model.literal_start[alike.scopes[rows]])]
     other, found = index.factors_over(to)
@@ -179,18 +200,37 @@ def _rows(index: ScopeIndex, alike: SameShape, which: np.ndarray, rows: np.ndarr
         names = ", ".join(model.names[i] for i in to[r, :8])
         reason = f"it takes {name} to ({names}), where there is no factor"
         return Violation(int(which[r]), int(alike.factors[rows[r]]), reason)
-    entry = _entries(model, alike, which, rows, image, to, found)
-    here = model.tables[model.table_start[alike.tables[rows]][:, None] + np.arange(entry.shape[1])]
-    there = model.tables[model.table_start[model.table_of[other]][:, None] + entry]
+    axis = _axes(to, found)
+    some = np.arange(len(rows))
+    if renames:  # then rows with the same tables and the same order of axes are alike
+        first = _first_of_each(np.column_stack([alike.tables[rows], model.table_of[other], axis]))
+        some = np.sort(first)
+    entry = _entries(model, alike, which[some], rows[some], image, to[some], found[some], axis[some])
+    here = model.tables[model.table_start[alike.tables[rows[some]]][:, None] + np.arange(entry.shape[1])]
+    there = model.tables[model.table_start[model.table_of[other[some]]][:, None] + entry]
     unequal = (here != there).any(axis=1)
     if not unequal.any():
         return None
-    r = int(unequal.argmax())
+    r = int(some[unequal.argmax()])
     mine, theirs = int(alike.factors[rows[r]]), int(other[r])
     reason = f"it changes the table of {factor_name(model, mine)}"
     if mine != theirs:
         reason = f"it takes {factor_name(model, mine)} to {factor_name(model, theirs)}, whose table differs"
     return Violation(int(which[r]), mine, reason)
+
+
+def _first_of_each(rows: np.ndarray) -> np.ndarray:
+    """Where each different row occurs first; all of them if they do not fit into integers."""
+    key = packed(rows)
+    return np.arange(len(rows)) if key is None else np.unique(key, return_index=True)[1]
+
+
+def _axes(to: np.ndarray, found: np.ndarray) -> np.ndarray:
+    """int64[rows, arity]: to[r, j] is found[r, axis[r, j]]."""
+    if to.shape[1] == 2:
+        return np.where((to == found).all(axis=1)[:, None], [0, 1], [1, 0])
+    rank = np.argsort(np.argsort(to, axis=1), axis=1)
+    return np.take_along_axis(np.argsort(found, axis=1), rank, axis=1)
 
 
 def _entries(
@@ -201,10 +241,9 @@ def _entries(
     image: Image,
     to: np.ndarray,
     found: np.ndarray,
+    axis: np.ndarray,
 ) -> np.ndarray:
     """int64[rows, entries]: where each entry of a factor's table goes in the table of its image."""
-    rank = np.argsort(np.argsort(to, axis=1), axis=1)
-    axis = np.take_along_axis(np.argsort(found, axis=1), rank, axis=1)  # to[r, j] is found[r, axis[r, j]]
     cards = model.cards[found].astype(np.int64)
     strides = np.ones_like(cards)
     strides[:, :-1] = np.cumprod(cards[:, :0:-1], axis=1)[:, ::-1]

@@ -79,7 +79,7 @@ def literal_graph(model: FactorGraph, twins: Twins, over: str, most_nodes: int) 
     for alike, entries in zip(model.by_shape, unusual, strict=True):
         if alike.arity < 2:
             continue
-        for rows, kinds in _entry_rows(model, alike, entries, node, direct, palette):
+        for rows, kinds in _entry_rows(model, alike, entries, node, place >= 0, direct, palette):
             if kinds is None:
                 edges.append(rows)
                 continue
@@ -123,10 +123,14 @@ def _entry_rows(
     alike: SameShape,
     entries: dict[int, _Entries],
     node: np.ndarray,
+    variables: np.ndarray,
     direct: tuple[float, float] | None,
     palette: dict[tuple[float, float], int],
 ) -> list[tuple[np.ndarray, np.ndarray | None]]:
-    """(literal nodes of each unusual entry, its colour), with colour None for the entries that become edges."""
+    """(literal nodes of each unusual entry, its colour), with colour None for the entries that become edges.
+
+    `variables` marks those that are kept; a factor over another one says nothing new.
+    """
     numbers = sorted(entries)
     edge = np.array([alike.arity == 2 and set(entries[t].kinds) == {direct} for t in numbers])
     sizes = np.array([len(entries[t].kinds) for t in numbers])
@@ -135,9 +139,10 @@ def _entry_rows(
     kinds = np.array([palette.setdefault(kind, len(palette)) for t in numbers for kind in entries[t].kinds])
     table = np.searchsorted(numbers, alike.tables)
     literal_start = model.literal_start
+    kept = variables[alike.scopes].all(axis=1)
     out: list[tuple[np.ndarray, np.ndarray | None]] = []
     for as_edges in (True, False):
-        factors = np.flatnonzero(edge[table] == as_edges)
+        factors = np.flatnonzero(kept & (edge[table] == as_edges))
         size = sizes[table[factors]]
         row = np.repeat(factors, size)
         entry = np.arange(len(row)) + np.repeat(start[table[factors]] - np.cumsum(size) + size, size)
@@ -164,11 +169,17 @@ def unary_values(model: FactorGraph) -> np.ndarray:
     return (np.unique(unary, return_inverse=True)[1].ravel() + 1) * has_unary[model.variable_of]
 
 
+def _own_values(model: FactorGraph, twins: Twins) -> np.ndarray:
+    """int64[L]: a number for each literal's unary log value and its place in the table that joins a closed class."""
+    unary = unary_values(model)
+    return unary + (int(unary.max(initial=0)) + 1) * twins.inside
+
+
 def _literal_colours(model: FactorGraph, twins: Twins, literals: np.ndarray, over: str) -> np.ndarray:
     own = np.zeros_like(literals)
     if over == "variables":  # then values are never changed
         own = literals - model.literal_start[model.variable_of[literals]]
-    return np.stack([np.ones_like(literals), unary_values(model)[literals], twins.ties[literals], own], axis=1)
+    return np.stack([np.ones_like(literals), _own_values(model, twins)[literals], twins.ties[literals], own], axis=1)
 
 
 def numbered(rows: np.ndarray) -> np.ndarray:
@@ -269,7 +280,7 @@ def _commonest_table(shapes: list[SameShape], forms: list[dict[int, tuple[Token,
 
 def _unary_colours(model: FactorGraph, twins: Twins) -> np.ndarray:
     start, variables, sizes = model.literal_start, twins.representatives, twins.sizes
-    value = unary_values(model) + 1
+    value = _own_values(model, twins) + 1
     position = np.arange(len(value)) - start[model.variable_of]
     key = np.zeros(model.n, dtype=np.uint64)
     np.add.at(key, model.variable_of, mix(value * (int(model.cards.max(initial=1)) + 1) + position))

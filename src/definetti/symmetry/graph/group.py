@@ -186,13 +186,14 @@ def find(
     started = time.monotonic()
     index = scope_index(model)
     over, merged, graph, notices = _graph(model, over, most_nodes)
-    found = bliss.search(graph.edges, graph.colours, time_limit - (time.monotonic() - started))
+    spent = time.monotonic() - started if graph.count > bliss.IN_PROCESS else 0.0  # a small search takes no time
+    found = bliss.search(graph.edges, graph.colours, time_limit - spent)
     if not found.complete:
         notices += (_stopped(found, time_limit, merged),)
     carried = [merged.extend(*graph.carry(generator)) for generator in found.generators]
-    generators = [generator for generator in carried if len(generator[0])] + merged.generators()
-    _require_symmetries(index, generators)
-    group = PermutationGroup(int(model.literal_start[-1]), tuple(generators))
+    carried = [generator for generator in carried if len(generator[0])]
+    _require_symmetries(index, carried + merged.proof())
+    group = PermutationGroup(int(model.literal_start[-1]), (*carried, *merged.generators()))
     return GraphSymmetries(model, group, found.order * merged.order, over, notices, time.monotonic() - started)
 
 
