@@ -141,7 +141,10 @@ def _elimination(
 
 
 def elimination_work(model: FactorGraph, order: Order) -> float:
-    return work.BUCKET * len(order.cliques) + work.FACTOR * model.factor_count + work.ENTRY * order.total
+    """An entry is cheaper where the eliminated variable has many values: what is left of the table is smaller."""
+    cards = model.cards.astype(np.float64)
+    entries = sum(float(cards[list(clique)].prod()) * (0.3 + 1.4 / cards[clique[0]]) for clique in order.cliques)
+    return work.BUCKET * len(order.cliques) + work.FACTOR * model.factor_count + work.ENTRY * entries
 
 
 def find_order(model: FactorGraph, entries: float, steps: float = math.inf) -> Order:
