@@ -37,7 +37,7 @@ _HOMES = {
     "Gibbs": "definetti.samplers.gibbs",
     "Blocks": "definetti.samplers.graph.block_gibbs",
     "SwendsenWang": "definetti.samplers.graph.swendsen_wang",
-    "Tempering": "definetti.samplers.graph.tempering",
+    "Tempering": "definetti.samplers.tempering",
     "MCSat": "definetti.samplers.mcsat",
     "LiftedSampler": "definetti.samplers.logic.lifted",
     "DefinettiError": "definetti.errors",
@@ -77,7 +77,7 @@ if TYPE_CHECKING:
     from definetti.samplers.gibbs import Gibbs as Gibbs
     from definetti.samplers.graph.block_gibbs import Blocks as Blocks
     from definetti.samplers.graph.swendsen_wang import SwendsenWang as SwendsenWang
-    from definetti.samplers.graph.tempering import Tempering as Tempering
+    from definetti.samplers.tempering import Tempering as Tempering
     from definetti.samplers.logic.lifted import LiftedSampler as LiftedSampler
     from definetti.samplers.mcsat import MCSat as MCSat
     from definetti.samplers.protocol import Progress as Progress
