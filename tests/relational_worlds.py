@@ -106,6 +106,18 @@ def log_density(model: MarkovLogic, world: World) -> float:
     return total
 
 
+def energies(model: MarkovLogic, world: World) -> tuple[float, int]:
+    """(weighted true groundings, violated hard ones) by the independent interpreter."""
+    soft, broken = 0.0, 0
+    for f in model.formulas:
+        sizes = {v: model.sorts[s].size for v, s in f.sorts.items()}
+        for env in groundings(model, f):
+            true = truth(f.body, env, world, sizes)
+            broken += f.hard and not true
+            soft += weight_of(f, env) if true and not f.hard else 0.0
+    return soft, broken
+
+
 def local(model: MarkovLogic, world: World, target: tuple) -> tuple[float, int]:
     """(log-density, violated hard groundings) from the groundings that mention an atom."""
     total, violated = 0.0, 0

@@ -74,7 +74,7 @@ if TYPE_CHECKING:
     from definetti.samplers.gibbs import Gibbs as Gibbs
     from definetti.samplers.graph.block_gibbs import Blocks as Blocks
     from definetti.samplers.graph.swendsen_wang import SwendsenWang as SwendsenWang
-    from definetti.samplers.graph.tempering import Tempering as Tempering
+    from definetti.samplers.tempering import Tempering as Tempering
     from definetti.samplers.logic.lifted import LiftedSampler as LiftedSampler
     from definetti.samplers.mcsat import MCSat as MCSat
     from definetti.samplers.protocol import Progress as Progress

@@ -11,7 +11,7 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 from plain_kernels import plain_kernel, plain_model, start
-from relational_worlds import World, atoms_of, groundings, put_world, truth, weight_of, world_of
+from relational_worlds import World, atoms_of, energies, groundings, put_world, truth, world_of
 
 from definetti.constraints.logic.forced_atoms import with_forced_atoms
 from definetti.errors import ModelError
@@ -118,18 +118,6 @@ class Case:
                 own = list(values[0]) if block else [leader]
                 total += sum(self.field[self.orbit(a)] for a in own if world[a])
         return total
-
-
-def energies(model, world: World) -> tuple[float, int]:
-    """(weighted true groundings, violated hard ones) by the independent interpreter."""
-    soft, broken = 0.0, 0
-    for f in model.formulas:
-        sizes = {v: model.sorts[s].size for v, s in f.sorts.items()}
-        for env in groundings(model, f):
-            true = truth(f.body, env, world, sizes)
-            broken += f.hard and not true
-            soft += weight_of(f, env) if true and not f.hard else 0.0
-    return soft, broken
 
 
 @cache

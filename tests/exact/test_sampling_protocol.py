@@ -64,6 +64,8 @@ LOGIC: dict[str, tuple[Any, str]] = {
     "gibbs-fixed": (named("gibbs", "fixed"), ""),
     "mcsat": (named("mcsat", "symmetric"), ""),
     "lifted": (named("lifted", "symmetric"), ""),
+    "tempering": (named("tempering", "symmetric"), ""),
+    "tempering-random": (dft.Tempering(dft.Gibbs("random"), levels=(0.0, 0.5, 1.0)), ""),
 }
 
 

@@ -22,8 +22,10 @@ from definetti.model.graph.simplify import simplify
 from definetti.samplers.gibbs import Gibbs
 from definetti.samplers.graph import tempering
 from definetti.samplers.graph.lanes import slots_of
-from definetti.samplers.graph.tempering import Tempering, TemperingBlock, build, ladder, penalty, softened
+from definetti.samplers.graph.tempering import TemperingBlock, build, ladder, softened
 from definetti.samplers.kernels import tempering as kernels
+from definetti.samplers.ladder import penalty
+from definetti.samplers.tempering import Tempering
 from definetti.symmetry.graph.group import none
 
 TOLERANCE = 1e-12
@@ -212,7 +214,7 @@ def test_neighbours_that_seldom_exchange_are_told() -> None:
 def test_tempering_over_tempering_is_refused() -> None:
     with pytest.raises(ModelError):
         Tempering(Tempering())
-    assert tempering.Tempering().name == "tempering"
+    assert Tempering().name == "tempering"
 
 
 def test_levels_below_the_model_start_anywhere_each_chain_by_itself() -> None:

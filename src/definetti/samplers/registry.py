@@ -43,7 +43,7 @@ SAMPLERS = {
     "gibbs": Entry(f"{HERE}.gibbs", "Gibbs", BOTH, "one site at a time", lambda scan: (scan,)),
     "blocks": Entry(f"{HERE}.graph.block_gibbs", "Blocks", GRAPH, "joint draws of hard parts", lambda scan: (scan,)),
     "swendsen-wang": Entry(f"{HERE}.graph.swendsen_wang", "SwendsenWang", GRAPH, "cluster flips"),
-    "tempering": Entry(f"{HERE}.graph.tempering", "Tempering", GRAPH, "parallel tempering", lambda s: (Gibbs(s),)),
+    "tempering": Entry(f"{HERE}.tempering", "Tempering", BOTH, "parallel tempering", lambda s: (Gibbs(s),)),
     "mcsat": Entry(f"{HERE}.mcsat", "MCSat", BOTH, "slices, which cross hard constraints"),
     "lifted": Entry(f"{HERE}.logic.lifted", "LiftedSampler", LOGIC, "independent exact draws"),
 }

@@ -100,7 +100,7 @@ def choose(core: FactorGraph, scan: str) -> tuple[GraphSampler, list[Notice]]:
     if scan != "random" and Blocks(scan).covers(core):
         return Blocks(scan), []
     if connected is False:
-        from definetti.samplers.graph.tempering import Tempering
+        from definetti.samplers.tempering import Tempering
 
         return Tempering(Gibbs(scan)), []
     return Gibbs(scan), [UNDECIDED]

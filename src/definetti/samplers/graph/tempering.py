@@ -10,86 +10,21 @@ each step is as long as half of them can bear.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from definetti.errors import ModelError, Notice, TooLarge
+from definetti.errors import Notice, TooLarge
 from definetti.model.graph.factors import FREE, FactorGraph, frozen
-from definetti.samplers.gibbs import Gibbs
 from definetti.samplers.graph.lanes import Block, Engine, Harvest, Orders, Seeds, Slots, words
+from definetti.samplers.ladder import penalty
 from definetti.samplers.protocol import GraphSampler, prefixed
 
 MOST_LEVELS = 100
-STEEPNESS = 5.0  # of the penalty: 5, 12 and 23 at the levels 0.63, 0.9 and 0.99
 PILOTS, PILOT_SWEEPS = 64, 12
 LOW_RATE, LOWEST_RATE = 0.1, 0.01  # of exchanges between neighbours: worth a word; too low to be trusted
 SHARE = 0.5  # of the annealed chains that a step must leave effective
-
-
-@dataclass(frozen=True)
-class Tempering:
-    """Parallel tempering: chains at flatter versions of the model exchange states with those of the model.
-
-    Parameters
-    ----------
-    over : Gibbs, Blocks, SwendsenWang or MCSat
-        The sampler of every level.
-    levels : tuple of float, optional
-        From 0 (uniform) or above to 1 (the model); chosen by annealing where it is left out.
-
-    Examples
-    --------
-    >>> import definetti as dft
-    >>> ring = dft.factor_graph([2] * 4, [([i, (i + 1) % 4], [[2, 1], [1, 2]]) for i in range(4)])
-    >>> sampler = dft.Tempering(dft.Gibbs(), levels=(0.5, 1.0))
-    >>> dft.marginals(ring, sampler=sampler, sweeps=10, seed=7).run["sampler"]
-    'tempering'
-    """
-
-    over: GraphSampler = field(default_factory=Gibbs)
-    levels: tuple[float, ...] | None = None
-
-    def __post_init__(self) -> None:
-        if self.over.name == self.name:
-            raise ModelError("tempering over tempering has no meaning; give the ladder more levels")
-        if self.levels is not None and (
-            len(self.levels) < 2 or self.levels[0] < 0 or self.levels[-1] != 1.0 or (np.diff(self.levels) <= 0).any()
-        ):
-            raise ModelError(f"the levels of a ladder rise to 1, got {self.levels}")
-
-    name = "tempering"
-    kinds = ("graph",)
-    single_site = False
-    warms_up = True
-
-    @property
-    def scan(self) -> str | None:
-        return self.over.scan
-
-    @property
-    def conditionals(self) -> bool:
-        return self.over.conditionals
-
-    @property
-    def visits_once(self) -> bool:
-        return self.over.visits_once
-
-    def engine(self, model: FactorGraph, slots: Slots) -> TemperingEngine:
-        levels = self.levels if self.levels is not None else ladder(model, self.over, slots)
-        return build(model, self.over, slots, levels)
-
-    def alone(self, model: FactorGraph) -> np.ndarray:
-        return model.free[:0]
-
-    def orders(self, sites: np.ndarray, seed: np.random.SeedSequence, orbit_of: np.ndarray | None = None) -> Orders:
-        return self.over.orders(sites, seed, orbit_of)
-
-
-def penalty(level: float) -> float:
-    """What an impossible entry costs on a level."""
-    return np.inf if level >= 1.0 else -STEEPNESS * float(np.log1p(-level))
 
 
 def softened(model: FactorGraph, level: float) -> FactorGraph:

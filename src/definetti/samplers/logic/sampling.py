@@ -44,11 +44,16 @@ CANDIDATES = 1 << 16  # atoms of a predicate looked at to find tracked ones: all
 
 
 def relational_sampling(asked: Asked, scan: str, plan: Plan) -> RelationalSampling:
+    """A run ready to start."""
+    return RelationalSampling(relational_model(asked, scan, plan), asked, plan)
+
+
+def relational_model(asked: Asked, scan: str, plan: Plan) -> Relational:
     """Compiles a model. Independent atoms are drawn after the others: given those they are independent of each other,
     and the sweep commutes with the group."""
     group = asked.group
     refuse_model(group.model, chains=plan.chains)
-    relational = compile_model(
+    return compile_model(
         group.model,
         group.atom_orbits,
         queries=asked.counted,
@@ -57,7 +62,6 @@ def relational_sampling(asked: Asked, scan: str, plan: Plan) -> RelationalSampli
         turns=asked.turns,
         source=group.source,
     )
-    return RelationalSampling(relational, asked, plan)
 
 
 class RelationalSampling(Run):

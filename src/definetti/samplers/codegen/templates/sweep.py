@@ -16,6 +16,7 @@ from definetti.samplers.kernels.relational import (
     BARE,
     BROKEN,
     COUNTS,
+    ENTRY,
     FAILED,
     FIXED,
     FOLLOWED,
@@ -24,6 +25,7 @@ from definetti.samplers.kernels.relational import (
     OPEN,
     OWN,
     PENALTY,
+    POSITION,
     PREDICATE,
     RANDOM,
     SCALE,
@@ -37,6 +39,7 @@ from definetti.samplers.kernels.relational import (
     VALUES,
     begin_sweep,
     end_sweep,
+    exchange,
     fill,
     fill_random,
     fold,
@@ -44,6 +47,7 @@ from definetti.samplers.kernels.relational import (
     fold_tied,
     lowest,
     measure,
+    note_arrival,
     peek,
     popcount,
     test,
@@ -176,5 +180,49 @@ def advance(d, c, budget, sweeps, greedy):
             measure(value, chance, c.tilt, c.tally, m, values)
         gather(d.folds, p, d.lookup, coords, c.orbit, value, chance, c.sum_f, c.sum_g, m, values, d.scan == RANDOM)
         done += m
+    clock[UPDATES] += done
+    return done
+
+
+@entry
+def temper(d, c, ladder, sweeps):
+    """So many sweeps of parallel tempering: one on every level, then exchanges. Returns how many sites were drawn.
+
+    Level k holds the state of replica `ladder.replica[k]`; the last level is the model, which alone is folded.
+    """
+    words, entries, sorts, clock, streams = d.words, d.entries, d.sorts, c.clock, c.streams
+    count, longest, done = ladder.levels.shape[0], c.uniform.shape[0], 0
+    for _ in range(sweeps):
+        begin_sweep(d.scan, clock, streams, c.uniform, c.order, sorts, entries)
+        for k in range(count):
+            clock[ENTRY] = clock[POSITION] = 0
+            bits, tally = ladder.bits[ladder.replica[k]], ladder.tally[ladder.replica[k]]
+            while True:
+                m, e = choose(
+                    entries, words, sorts, c.order, c.coords, clock, streams, c.uniform, longest, longest,
+                    d.free_sites, d.all_sites,
+                )  # fmt: skip
+                if m == 0:
+                    break
+                p, values = entries[e, PREDICATE], entries[e, VALUES]
+                uniforms(streams, OWN, c.uniform, m)
+                clock[FAILED] = update(
+                    d.numbers, d.indices, ladder.reals[k], words, bits, c.coords, c.uniform, c.value, c.chance,
+                    c.fields, ladder.levels[k], c.tilt, tally, p, m, 0,
+                )  # fmt: skip
+                if clock[FAILED] >= 0:
+                    return done
+                if k == count - 1:
+                    gather(
+                        d.folds, p, d.lookup, c.coords, c.orbit, c.value, c.chance, c.sum_f, c.sum_g, m, values,
+                        d.scan == RANDOM,
+                    )  # fmt: skip
+                done += m
+        top = ladder.replica[count - 1]
+        note_arrival(ladder.counters, ladder.arrivals, ladder.weights, ladder.tally[top], c.sum_f)
+        end_sweep(clock, c.sum_f, c.sum_g)
+        observe(d.numbers, d.indices, d.reals, words, ladder.bits[top], c.seen)
+        exchange(ladder.levels, ladder.weights, ladder.tally, ladder.soft, ladder.replica, ladder.heading,
+                 ladder.counters, ladder.rejected, streams, c.uniform)  # fmt: skip
     clock[UPDATES] += done
     return done
