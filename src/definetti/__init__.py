@@ -20,6 +20,7 @@ _HOMES = {
     "marginals": "definetti.inference.marginals",
     "exact": "definetti.solvers.exact",
     "count_distribution": "definetti.solvers.lifted.cardinality",
+    "quotient": "definetti.lumping.quotient",
     "save": "definetti.store",
     "load": "definetti.store",
     "ground": "definetti.model.logic.ground",
@@ -33,6 +34,7 @@ _HOMES = {
     "Symmetries": "definetti.symmetry.protocol",
     "GraphSymmetries": "definetti.symmetry.graph.group",
     "RenamingSymmetries": "definetti.symmetry.logic.renaming",
+    "QuotientChain": "definetti.lumping.quotient",
     "Progress": "definetti.samplers.protocol",
     "Gibbs": "definetti.samplers.gibbs",
     "Blocks": "definetti.samplers.graph.block_gibbs",
@@ -63,6 +65,8 @@ if TYPE_CHECKING:
     from definetti.errors import UnknownName as UnknownName
     from definetti.errors import Unsatisfiable as Unsatisfiable
     from definetti.inference.marginals import marginals as marginals
+    from definetti.lumping.quotient import QuotientChain as QuotientChain
+    from definetti.lumping.quotient import quotient as quotient
     from definetti.model.compare import Comparison as Comparison
     from definetti.model.graph.factors import FactorGraph as FactorGraph
     from definetti.model.graph.factors import factor_graph as factor_graph
