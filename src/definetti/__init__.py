@@ -18,6 +18,7 @@ _HOMES = {
     "write": "definetti.readers.writing",
     "symmetries": "definetti.symmetry.find",
     "marginals": "definetti.inference.marginals",
+    "sample": "definetti.inference.sample",
     "exact": "definetti.solvers.exact",
     "count_distribution": "definetti.solvers.lifted.cardinality",
     "quotient": "definetti.lumping.quotient",
@@ -35,6 +36,7 @@ _HOMES = {
     "GraphSymmetries": "definetti.symmetry.graph.group",
     "RenamingSymmetries": "definetti.symmetry.logic.renaming",
     "QuotientChain": "definetti.lumping.quotient",
+    "Samples": "definetti.inference.sample",
     "Progress": "definetti.samplers.protocol",
     "Gibbs": "definetti.samplers.gibbs",
     "Blocks": "definetti.samplers.graph.block_gibbs",
@@ -65,6 +67,8 @@ if TYPE_CHECKING:
     from definetti.errors import UnknownName as UnknownName
     from definetti.errors import Unsatisfiable as Unsatisfiable
     from definetti.inference.marginals import marginals as marginals
+    from definetti.inference.sample import Samples as Samples
+    from definetti.inference.sample import sample as sample
     from definetti.lumping.quotient import QuotientChain as QuotientChain
     from definetti.lumping.quotient import quotient as quotient
     from definetti.model.compare import Comparison as Comparison
