@@ -43,6 +43,8 @@ _HOMES = {
     "SwendsenWang": "definetti.samplers.graph.swendsen_wang",
     "Tempering": "definetti.samplers.graph.tempering",
     "MCSat": "definetti.samplers.mcsat",
+    "Orbital": "definetti.samplers.orbital",
+    "OrbitalMetropolis": "definetti.samplers.orbital",
     "LiftedSampler": "definetti.samplers.logic.lifted",
     "DefinettiError": "definetti.errors",
     "ModelError": "definetti.errors",
@@ -88,6 +90,8 @@ if TYPE_CHECKING:
     from definetti.samplers.graph.tempering import Tempering as Tempering
     from definetti.samplers.logic.lifted import LiftedSampler as LiftedSampler
     from definetti.samplers.mcsat import MCSat as MCSat
+    from definetti.samplers.orbital import Orbital as Orbital
+    from definetti.samplers.orbital import OrbitalMetropolis as OrbitalMetropolis
     from definetti.samplers.protocol import Progress as Progress
     from definetti.solvers.exact import exact as exact
     from definetti.solvers.lifted.cardinality import count_distribution as count_distribution

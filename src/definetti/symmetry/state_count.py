@@ -36,7 +36,7 @@ class StateCount:
     relative_error : float
         The standard error of an estimate, divided by it; 0 if exact.
     method : str
-        "classes", "burnside", "monte-carlo", or "none" without symmetries.
+        "classes", "enumeration", "burnside", "monte-carlo", or "none" without symmetries.
     """
 
     states: int
@@ -50,14 +50,16 @@ class StateCount:
         """The number of orbits in a few characters, with its error."""
         if self.orbits is not None:
             return show.large(self.orbits)
-        power = math.floor(self.log10_orbits)
-        return f"{10 ** (self.log10_orbits - power):.3g}e+{power} ± {100 * self.relative_error:.2g} %"
+        power, error = math.floor(self.log10_orbits), f"± {100 * self.relative_error:.2g} %"
+        if power < 6:
+            return f"{10**self.log10_orbits:,.4g} {error}"
+        return f"{10 ** (self.log10_orbits - power):.3g}e+{power} {error}"
 
     def __mul__(self, other: StateCount) -> StateCount:
         """Of independent parts."""
         exact = None if self.orbits is None or other.orbits is None else self.orbits * other.orbits
         error = math.hypot(self.relative_error, other.relative_error)
-        method = max(self.method, other.method, key=("none", "classes", "burnside", "monte-carlo").index)
+        method = max(self.method, other.method, key=("none", "classes", "enumeration", "burnside", "monte-carlo").index)
         return StateCount(self.states * other.states, exact, self.log10_orbits + other.log10_orbits, error, method)
 
 
@@ -74,20 +76,6 @@ def log10(number: int) -> float:
 def multisets(kinds: int, members: int) -> int:
     """The orbits of the symmetric group of `members` things, each of which is of one of `kinds`."""
     return math.comb(members + kinds - 1, members)
-
-
-def elements(generators: Iterable[np.ndarray], degree: int) -> Iterator[np.ndarray]:
-    """Every element of a small group, the identity first."""
-    steps, one = list(generators), np.arange(degree)
-    seen, waiting = {one.tobytes()}, [one]
-    while waiting:
-        now = waiting.pop()
-        yield now
-        for step in steps:
-            other = step[now]
-            if other.tobytes() not in seen:
-                seen.add(other.tobytes())
-                waiting.append(other)
 
 
 def burnside(states: int, listed: Iterable[np.ndarray], fixed: Callable[[np.ndarray], int]) -> StateCount:

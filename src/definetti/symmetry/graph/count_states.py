@@ -14,10 +14,12 @@ import numpy as np
 from definetti import groups
 from definetti.groups import Factor, PermutationGroup
 from definetti.model.graph.factors import FactorGraph
-from definetti.symmetry.state_count import MOST_ELEMENTS, StateCount, burnside, elements, estimated, exactly, multisets
+from definetti.symmetry.state_count import MOST_ELEMENTS, StateCount, burnside, estimated, exactly, multisets
 
 if TYPE_CHECKING:
     from definetti.symmetry.graph.group import GraphSymmetries
+
+MOST_LISTED = 1 << 16  # assignments
 
 
 def count_states(symmetries: GraphSymmetries, seed: int = 0) -> StateCount:
@@ -60,14 +62,36 @@ def _count(model: FactorGraph, factor: Factor, variables: np.ndarray, rng: np.ra
     states = math.prod(int(c) for c in model.cards[variables])
     if factor.blocks is not None and (kinds := _kinds(model, factor)) is not None:
         return exactly(states, multisets(kinds, len(factor.blocks)), "classes")
+    if states <= MOST_LISTED:
+        return _enumerated(model, factor, variables, states)
     degree = len(factor.support)
     group = PermutationGroup(degree, tuple(factor.generators))
     order = groups.order(group)
     if order is not None and order <= MOST_ELEMENTS:
-        listed = elements((groups.dense(g, degree) for g in factor.generators), degree)
+        listed = groups.elements((groups.dense(g, degree) for g in factor.generators), degree)
         return burnside(states, listed, lambda g: fixed_states(model, factor.support, g))
     drawn = groups.random_elements(group, rng)
     return estimated(states, drawn, lambda g: fixed_states(model, factor.support, g), order, degree)
+
+
+def _enumerated(model: FactorGraph, factor: Factor, variables: np.ndarray, states: int) -> StateCount:
+    """All assignments of the moved variables, joined to their images."""
+    cards = model.cards[variables].astype(np.int64)
+    stride = np.zeros(model.n, dtype=np.int64)
+    stride[variables] = np.cumprod(np.concatenate([[1], cards[:-1]]))
+    code = np.arange(states)
+    images = []
+    for points, images_of in factor.generators:
+        element = np.arange(int(model.literal_start[-1]))
+        element[factor.support[points]] = factor.support[images_of]
+        image = np.zeros(states, dtype=np.int64)
+        for i, card in zip(variables.tolist(), cards.tolist(), strict=True):
+            literal = element[model.literal_start[i] + code // stride[i] % card]
+            variable = model.variable_of[literal]
+            image += (literal - model.literal_start[variable]) * stride[variable]
+        images.append(image)
+    orbit = groups.components(states, np.tile(code, len(images)), np.concatenate(images))
+    return exactly(states, int(orbit.max()) + 1, "enumeration")
 
 
 def _kinds(model: FactorGraph, factor: Factor) -> int | None:

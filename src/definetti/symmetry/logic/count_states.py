@@ -24,7 +24,6 @@ from definetti.symmetry.state_count import (
     SAMPLED_WORK,
     StateCount,
     burnside,
-    elements,
     estimated,
     exactly,
     multisets,
@@ -51,7 +50,7 @@ def count_states(symmetries: RenamingSymmetries, seed: int = 0) -> StateCount:
         if types * size <= SAMPLED_WORK:
             return _by_cycle_types(group, states, fixed)
     if group.order is not None and group.order <= MOST_ELEMENTS:
-        return burnside(states, elements(node_generators(group), group.nodes.count), fixed)
+        return burnside(states, groups.elements(node_generators(group), group.nodes.count), fixed)
     rng = np.random.default_rng(seed)
     drawn = (random_renaming(group, rng) for _ in itertools.count())
     return estimated(states, drawn, fixed, group.order, size)
