@@ -31,7 +31,7 @@ def conditionals(space: StateSpace) -> Iterator[tuple[int, np.ndarray]]:
     engine = Gibbs().engine(model, slots)
     width = engine.width if engine.together == 1 else engine.width * max(1, LANES // engine.width)
     seed = np.random.SeedSequence(0)
-    parts = [space.states[lo : lo + width] for lo in range(0, len(space), width)]
+    parts = [space.states[lo : lo + width].astype(np.int32) for lo in range(0, len(space), width)]
     blocks = [engine.block(part, [seed] * -(-len(part) // engine.width), False) for part in parts]
     for site in model.free.tolist():
         first = int(slots.start[slots.row_of[site]])

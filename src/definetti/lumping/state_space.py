@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from definetti.errors import ModelError, TooLarge, Unsatisfiable
-from definetti.model.graph.factors import FactorGraph
+from definetti.model.graph.factors import FactorGraph, frozen
 from definetti.model.queries import Query
 
 MOST_ASSIGNMENTS = 2**20  # of the free variables, legal or not
@@ -89,7 +89,7 @@ def state_space(model: FactorGraph, most: int) -> StateSpace:
         raise ModelError("some states have a probability below 1e-280: the matrices cannot hold such numbers")
     place = np.full(codes, -1, dtype=np.int32)
     place[legal] = np.arange(len(legal))
-    return StateSpace(model, _assignments(model, stride, legal), weight / weight.sum(), place, stride)
+    return StateSpace(model, frozen(_assignments(model, stride, legal)), frozen(weight / weight.sum()), place, stride)
 
 
 def _assignments(model: FactorGraph, stride: np.ndarray, codes: np.ndarray) -> np.ndarray:
