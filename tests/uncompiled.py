@@ -1,5 +1,5 @@
-"""Exact transition matrices of kernels by `lumping/branches.py`, against distributions by brute force on the model as given;
-and the draw itself, bit by bit."""
+"""Exact transition matrices of kernels by `lumping/branches.py`, against distributions by brute force on the model as
+given; and the draw itself, bit by bit."""
 
 from __future__ import annotations
 

@@ -340,8 +340,8 @@ def elements(generators: Iterable[np.ndarray], degree: int) -> Iterator[np.ndarr
 
 
 class Sampler:
-    """Random elements one at a time, each from a stream of its own: uniform for symmetric groups and for groups that are
-    small enough to be listed, nearly uniform (product replacement) for others."""
+    """Random elements one at a time, each from a stream of its own: uniform for symmetric groups and for groups small
+    enough to be listed, nearly uniform (product replacement) for others."""
 
     def __init__(self, group: PermutationGroup) -> None:
         self.degree = group.degree

@@ -169,7 +169,7 @@ def test_commuting_scans_can_be_lumped(name: str, scan: str) -> None:
     assert max(np.abs(every - value).min() for value in some) < 1e-7  # a subset of the chain's
 
 
-@pytest.mark.parametrize(("name", "least"), [("ring", 0.3), ("antiferromagnet", 0.1), ("hard", 0.1), ("potts", 0.1)])
+@pytest.mark.parametrize(("name", "least"), [("ring", 0.3), ("antiferromagnet", 0.09), ("hard", 0.1), ("potts", 0.06)])
 def test_a_fixed_scan_cannot(name: str, least: float) -> None:
     found = dft.quotient(SYMMETRIC[name], scan="fixed")
     assert found.lumpability.ordinary > least and not found.lumpable
@@ -178,9 +178,9 @@ def test_a_fixed_scan_cannot(name: str, least: float) -> None:
 
 
 def test_a_raster_over_shuffled_constants_can_be_lumped_and_a_fixed_one_cannot() -> None:
-    model = dft.markov_logic("P(t)\nR(t,t)\n0.7 P(x)\n-0.5 R(x,y) ^ P(x) => P(y)", domain={"t": 2})
+    model = dft.read(EXAMPLES / "smokers.mln", domain={"person": 2})
     assert dft.quotient(model, scan="symmetric").lumpability.ordinary < TOLERANCE
-    assert dft.quotient(model, scan="fixed").lumpability.ordinary > 0.01
+    assert dft.quotient(model, scan="fixed").lumpability.ordinary > 0.2
 
 
 # --- the theorems --------------------------------------------------------------------------------------------------
@@ -273,8 +273,10 @@ def test_large_models_are_refused_before_memory_is_taken() -> None:
             dft.quotient(ising_ring(n), scan=scan)
     with pytest.raises(TooLarge, match="sites of a symmetric sweep is 9"):
         dft.quotient(ising_ring(9), scan="symmetric")
-    with pytest.raises(TooLarge, match="states"):
+    with pytest.raises(TooLarge, match="needs more than 10\\^300 states|about 10\\^"):
         dft.quotient(ising_ring(2000))
+    with pytest.raises(TooLarge, match="the list of states"):
+        dft.quotient(dft.read(EXAMPLES / "smokers.mln", domain={"person": 100}))
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 1.0, -1.0])
@@ -283,7 +285,7 @@ def test_epsilon_is_a_distance(epsilon: float) -> None:
         dft.quotient(ising_ring(4), epsilon=epsilon)
 
 
-@pytest.mark.timed
+@pytest.mark.slow
 def test_speed(cpu_limit) -> None:
     """Matrix, partition, lumpability and gaps; mixing times at 2^12 states."""
     with cpu_limit(3):

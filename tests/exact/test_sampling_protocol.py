@@ -95,7 +95,9 @@ def test_an_entry_says_what_its_class_says(name: str) -> None:
 
 
 def test_unknown_names_are_refused_with_the_known_ones() -> None:
-    with pytest.raises(ModelError, match="auto, gibbs, blocks, swendsen-wang, tempering, mcsat, orbital, orbital-metropolis, lifted"):
+    with pytest.raises(
+        ModelError, match="auto, gibbs, blocks, swendsen-wang, tempering, mcsat, orbital, orbital-metropolis, lifted"
+    ):
         named("slice", "symmetric")
     assert named("auto", "symmetric") is None and names()[0] == "auto"
 

@@ -1,4 +1,4 @@
-"""Orbits of assignments counted without listing them: class counts, Burnside's lemma and estimates against enumeration."""
+"""Orbits of assignments without listing them: class counts, Burnside's lemma and estimates against enumeration."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_a_named_constant_is_a_class_of_its_own() -> None:
 
 
 def test_the_known_number_of_graphs() -> None:
-    """Directed graphs with loops up to isomorphism (OEIS A000595), and necklaces of 10 beads that may be turned over."""
+    """Directed graphs with loops up to isomorphism (OEIS A000595), and bracelets of 10 beads."""
     for n, graphs in ((1, 2), (2, 10), (3, 104), (4, 3044), (5, 291968)):
         model = dft.markov_logic("R(t,t)\n0.5 R(x,y) ^ R(y,z) => R(x,z)", domain={"t": n})
         assert dft.symmetries(model).count_states().orbits == graphs

@@ -21,9 +21,13 @@ SUFFIXES = (".npz", ".csv", ".parquet")
 @click.command("sample")
 @reads_model
 @click.option(
-    "-o", "output", type=click.Path(path_type=Path), required=True, callback=destination(SUFFIXES, "parquet", "pyarrow"),
+    "-o",
+    "output",
+    type=click.Path(path_type=Path),
+    required=True,
+    callback=destination(SUFFIXES, "parquet", "pyarrow"),
     help="Where to: .npz (eight values in a byte), .csv or .parquet.",
-)  # fmt: skip
+)
 @click.option(
     "--sampler", type=click.Choice(registry.names()), default="auto", show_default=True, help=registry.help_text()
 )

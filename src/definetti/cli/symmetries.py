@@ -73,7 +73,10 @@ def states_json(count: StateCount) -> dict[str, Any]:
 
 def states_rows(count: StateCount) -> list[tuple[str, str]]:
     how = {"classes": "class counts", "burnside": "Burnside's lemma", "monte-carlo": "random elements"}
-    return [("assignments", show.large(count.states)), ("their orbits", f"{count.text} ({how.get(count.method, 'exact')})")]
+    return [
+        ("assignments", show.large(count.states)),
+        ("their orbits", f"{count.text} ({how.get(count.method, 'exact')})"),
+    ]
 
 
 def symmetries_table(group: Any, orbits: list[Any], count: StateCount | None) -> str:

@@ -191,8 +191,7 @@ def sample(
     numbers = (whole(chains, "chains"), whole(draws, "draws"), whole(every, "every"), whole(workers, "workers"))
     burn_in, seed = whole(burn_in, "burn_in", 0), whole(seed, "seed", 0)
     seed = secrets.randbits(32) if seed is None else seed
-    ready = _prepared(model, check(model, symmetries), named(sampler, scan), scan, seed, time_limit)
-    question, kernel, usual = ready
+    question, kernel, usual = _prepared(model, check(model, symmetries), named(sampler, scan), scan, seed, time_limit)
     plan = Plan(
         chains=numbers[0] or usual,
         burn_in=burn_in if kernel.warms_up else 0,
@@ -208,13 +207,20 @@ def sample(
         raise ModelError("a variable has more than 256 values: its draws do not fit into bytes")
     cards = np.full(shown.atom_count, 2) if logic else shown.cards
     return Samples(
-        shown, cards, plan.chains, numbers[1] or DRAWS, numbers[2] or 1, plan.burn_in, kernel.name, kernel.scan, seed, lambda: question.sampling(kernel, plan, "orbit"),
-    )  # fmt: skip
+        model=shown,
+        cards=cards,
+        chains=plan.chains,
+        draws=numbers[1] or DRAWS,
+        every=numbers[2] or 1,
+        burn_in=plan.burn_in,
+        sampler=kernel.name,
+        scan=kernel.scan,
+        seed=seed,
+        start=lambda: question.sampling(kernel, plan, "orbit"),
+    )
 
 
-def _prepared(
-    model: Any, wanted: Any, kernel: Any, scan: str, seed: int, time_limit: float
-) -> tuple[Any, Any, int]:
+def _prepared(model: Any, wanted: Any, kernel: Any, scan: str, seed: int, time_limit: float) -> tuple[Any, Any, int]:
     """The question whose run is to be looked at, its sampler, and how many chains there are unless told otherwise.
 
     Variables that hard factors tie together stay apart, so that the states are those of the model itself: `auto` takes

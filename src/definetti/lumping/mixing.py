@@ -23,9 +23,7 @@ GALLOP = 8  # so few of the starts left: go on with the power that there is inst
 MOST_DENSE = 1024  # states of a chain whose curve is computed
 
 
-def mixing_time(
-    matrix: Any, stationary: np.ndarray, starts: np.ndarray, epsilon: float, gap: float
-) -> int | None:
+def mixing_time(matrix: Any, stationary: np.ndarray, starts: np.ndarray, epsilon: float, gap: float) -> int | None:
     """τ(ε) from the worst of these starts; None where it is beyond 2^40 steps."""
     size = len(stationary)
     if 1.0 - stationary[starts].min() <= epsilon:
@@ -86,7 +84,7 @@ def _times(rows: np.ndarray, power: Any) -> np.ndarray:
 
 
 def _squared(powers: list[Any], matrix: Any) -> Any:
-    """The last power times itself: sparse while few entries are there, by steps of a sparse matrix while these are few."""
+    """The last power times itself: sparse while it has few entries, by steps of a sparse matrix while these are few."""
     last, size = powers[-1], matrix.shape[0]
     if isinstance(matrix, np.ndarray):
         return last @ last

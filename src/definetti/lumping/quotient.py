@@ -342,7 +342,7 @@ def quotient(
     kernel: Any = named(sampler, _usual_scan(sampler, scan))
     check_sampler(kernel)
     asked = [queries] if isinstance(queries, str) else queries
-    source = source_of(model, symmetries, asked, time_limit)
+    source = source_of(model, symmetries, asked, time_limit, most_states(kernel))
     space = state_space(source.graph, most_states(kernel))
     step = transitions(space, kernel, None if kernel.name == "swendsen-wang" else source.orders(kernel.scan))
     parts = partition(space, source.elements)
@@ -407,5 +407,7 @@ def _verified(space: StateSpace, sampler: Any, step: Transitions) -> float | Non
             pairs = zip(sites, (moves[i] for i in space.model.free.tolist()), strict=True)
             worst = max([worst, *(float(np.abs(a - b).max()) for a, b in pairs)])
     if worst > 1e-9:
-        raise AssertionError(f"the transition matrix differs by {worst:.2g} from the kernel's own source; please report")
+        raise AssertionError(
+            f"the transition matrix differs by {worst:.2g} from the kernel's own source; please report"
+        )
     return worst

@@ -10,6 +10,7 @@ import numpy as np
 
 from definetti import groups
 from definetti.errors import ModelError, Notice
+from definetti.lumping.state_space import refuse_many
 from definetti.model.graph.factors import FactorGraph
 from definetti.model.queries import Query, parse_query
 from definetti.symmetry.find import is_group, require_fit, symmetries
@@ -46,10 +47,11 @@ class Source:
         return fixed_order(sites) if scan == "fixed" else symmetric_orders(sites, variable_orbits(self.group))
 
 
-def source_of(model: Any, wanted: Any, queries: Sequence[str], time_limit: float) -> Source:
-    """`wanted`: a group of the model, or the kind of symmetries to look for, or None for none."""
+def source_of(model: Any, wanted: Any, queries: Sequence[str], time_limit: float, most: int) -> Source:
+    """`wanted`: a group of the model, or the kind of symmetries to look for, or None for none; `most` states."""
     if getattr(model, "kind", None) not in ("graph", "logic"):
         raise ModelError(f"a quotient is of a model, got a {type(model).__name__}; dft.read makes one")
+    refuse_many(_bits(model), most)
     if is_group(wanted):
         require_fit(model, wanted)
     group = wanted if is_group(wanted) else _found(model, "none" if wanted is None else wanted, time_limit)
@@ -64,6 +66,19 @@ def source_of(model: Any, wanted: Any, queries: Sequence[str], time_limit: float
     else:
         asked = [parse_query(text, group.model) for text in queries]
     return Source(group.model, elements, group, _values(group.model, asked or _rows(group, group.model)))
+
+
+def _bits(model: Any) -> float:
+    """log2 of the number of states, before anything is made of the model; `!` blocks are left out."""
+    if model.kind == "graph":
+        from definetti.model.graph.simplify import simplify
+
+        simple = simplify(model)
+        return float(np.log2(simple.cards[simple.free]).sum())
+    from definetti.constraints.logic.forced_atoms import with_forced_atoms
+
+    knowledge = with_forced_atoms(model).knowledge
+    return float(sum(knowledge.free_count(name) for name, p in model.predicates.items() if not p.exclusive))
 
 
 def _found(model: Any, kind: str, time_limit: float) -> Any:

@@ -1,4 +1,4 @@
-"""The states of a small factor graph, listed and numbered, with their probabilities and what permutations do to them."""
+"""The states of a small factor graph, listed and numbered: their probabilities, and what permutations do to them."""
 
 from __future__ import annotations
 
@@ -71,10 +71,7 @@ def _keys(rows: np.ndarray, cards: np.ndarray) -> np.ndarray:
 def state_space(model: FactorGraph, most: int) -> StateSpace:
     """Lists the legal states of a simplified model; `TooLarge` where there are more than `most`."""
     free = model.free
-    bits = float(np.log2(model.cards[free]).sum())
-    if bits > np.log2(MOST_ASSIGNMENTS) + 1e-9:
-        size = 2.0**bits if bits < 1000 else 10 ** int(bits * np.log10(2))
-        raise TooLarge("the list of states", size, min(most, MOST_ASSIGNMENTS), CURE, unit="states")
+    refuse_many(float(np.log2(model.cards[free]).sum()), most)
     stride = np.zeros(model.n, dtype=np.int64)
     stride[free] = np.cumprod(np.concatenate([[1], model.cards[free][:0:-1]]))[: len(free)][::-1]
     codes = int(np.prod(model.cards[free], dtype=np.int64))
@@ -90,6 +87,13 @@ def state_space(model: FactorGraph, most: int) -> StateSpace:
     place = np.full(codes, -1, dtype=np.int32)
     place[legal] = np.arange(len(legal))
     return StateSpace(model, frozen(_assignments(model, stride, legal)), frozen(weight / weight.sum()), place, stride)
+
+
+def refuse_many(bits: float, most: int) -> None:
+    """`TooLarge` where so many bits of states cannot be listed."""
+    if bits > np.log2(MOST_ASSIGNMENTS) + 1e-9:
+        size = 2.0**bits if bits < 1000 else 10 ** int(bits * np.log10(2))
+        raise TooLarge("the list of states", size, min(most, MOST_ASSIGNMENTS), CURE, unit="states")
 
 
 def _assignments(model: FactorGraph, stride: np.ndarray, codes: np.ndarray) -> np.ndarray:

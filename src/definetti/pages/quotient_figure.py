@@ -127,9 +127,7 @@ def _edges(matrix: Any, x: np.ndarray, layer: np.ndarray) -> list[dict[str, Any]
     if upper.nnz > MOST_EDGES:
         return []
     pairs = zip(upper.row.tolist(), upper.col.tolist(), strict=True)
-    return [
-        {"x": float(x[a]), "y": int(layer[a]), "x2": float(x[b]), "y2": int(layer[b])} for a, b in pairs
-    ]
+    return [{"x": float(x[a]), "y": int(layer[a]), "x2": float(x[b]), "y2": int(layer[b])} for a, b in pairs]
 
 
 def _graph(alt: Any, nodes: list[dict[str, Any]], edges: list[dict[str, Any]], title: Any) -> Any:

@@ -53,10 +53,12 @@ def read_packed(path: str | Path, model: FactorGraph) -> np.ndarray:
     try:
         with np.load(path, allow_pickle=False) as archive:
             names = [str(name) for name in archive["names"]]
-            packed = archive["bits"] if "bits" in archive else None
+            packed = archive.get("bits")
             values = archive["values"] if packed is None else np.unpackbits(packed, axis=-1)[..., : len(names)]
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
-        raise ParseError(f"this is no archive of draws, as `definetti sample` writes them: {error}", path=path) from None
+        raise ParseError(
+            f"this is no archive of draws, as `definetti sample` writes them: {error}", path=path
+        ) from None
     if names != list(getattr(model, "names", ())):
         raise ParseError("the draws are of other variables than the model has", path=path)
     return values.transpose(1, 0, 2)

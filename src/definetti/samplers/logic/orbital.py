@@ -40,7 +40,9 @@ class Renamings:
         if not atoms.ndim:
             return atoms
         start = self._constants.nodes.start
-        axes = [renaming[start[s] : start[s] + n] - start[s] for s, n in zip(self._sorts[name], atoms.shape, strict=True)]
+        axes = [
+            renaming[start[s] : start[s] + n] - start[s] for s, n in zip(self._sorts[name], atoms.shape, strict=True)
+        ]
         out = np.empty_like(atoms)
         out[np.ix_(*axes)] = atoms
         return out

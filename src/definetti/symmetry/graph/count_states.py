@@ -39,11 +39,13 @@ def _parts(model: FactorGraph, group: PermutationGroup) -> list[Factor]:
     """Direct factors; those that permute different values of one variable are taken together."""
     factors = groups.direct_factors(group)
     owner = [np.unique(model.variable_of[f.support]) for f in factors]
-    pairs = np.concatenate([np.zeros((0, 2), np.int64), *(np.column_stack([np.full(len(v), k), v]) for k, v in enumerate(owner))])
+    pairs = np.concatenate(
+        [np.zeros((0, 2), np.int64), *(np.column_stack([np.full(len(v), k), v]) for k, v in enumerate(owner))]
+    )
     label = groups.components(len(factors) + model.n, pairs[:, 0], len(factors) + pairs[:, 1])[: len(factors)]
     out = []
     for one in np.unique(label).tolist():
-        mine = [factor for factor, l in zip(factors, label.tolist(), strict=True) if l == one]
+        mine = [factors[k] for k in np.flatnonzero(label == one).tolist()]
         out.append(mine[0] if len(mine) == 1 else _together(mine))
     return out
 
