@@ -107,6 +107,7 @@ def test_the_command_writes_what_marginals_reads(tmp_path: Path, examples: Path,
     assert (told["values"], told["sampler"], told["seed"]) == (8 * 40 * 144, "orbital", 3)
     assert run(["marginals", grid, "--samples", out, "--json"]) in (0, 1)
     answer = json.loads(capsys.readouterr().out)
+    assert run(["sample", grid]) == 2 and "-o says where the draws go" in capsys.readouterr().err
     assert answer["run"]["chains"] == 8 and answer["run"]["sweeps"] == 40
 
 

@@ -24,7 +24,6 @@ SUFFIXES = (".npz", ".csv", ".parquet")
     "-o",
     "output",
     type=click.Path(path_type=Path),
-    required=True,
     callback=destination(SUFFIXES, "parquet", "pyarrow"),
     help="Where to: .npz (eight values in a byte), .csv or .parquet.",
 )
@@ -42,7 +41,7 @@ SUFFIXES = (".npz", ".csv", ".parquet")
 @prints
 def command(
     source: Source,
-    output: Path,
+    output: Path | None,
     kind: str,
     generators: Path | None,
     time_limit: float,
@@ -55,6 +54,8 @@ def command(
     `definetti marginals MODEL --samples draws.npz` averages draws of a factor graph over orbits.
     """
     model, _ = source.read()
+    if output is None:
+        raise click.UsageError(f"-o says where the draws go: a file ending in one of {', '.join(SUFFIXES)}")
     from definetti.cli.marginals import chosen_symmetries
     from definetti.inference.sample import sample
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 LUMPABLE = 1e-10  # violations up to this are rounding
 VERIFIED = 64  # states up to which the matrix is recomputed by following every branch of the kernel's own source
-LATEST = 20_000  # steps of the curve of a chain that is too large for strides
+LATEST = 2_000  # steps of the curve of a chain that is too large for strides
 
 
 @dataclass(frozen=True)
