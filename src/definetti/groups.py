@@ -7,7 +7,7 @@ permutation is an array g with g[x] the image of x, and "first a, then b" is b[a
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -19,6 +19,8 @@ ORDER_WORK = 300_000_000  # array elements that `order` may touch before it give
 RATTLE_SLOTS = 10  # product replacement keeps at least this many elements
 RATTLE_MEMORY = 40_000_000  # and at most this many array entries
 RATTLE_WARM_UP = 60
+LISTED_ELEMENTS = 2_000  # of a group whose elements are listed to draw from them
+LISTED_ENTRIES = 40_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -321,6 +323,52 @@ def random_elements(group: PermutationGroup, rng: np.random.Generator) -> Iterat
         for support, elements in factors:
             out[support] = support[next(elements)]
         yield out
+
+
+def elements(generators: Iterable[np.ndarray], degree: int) -> Iterator[np.ndarray]:
+    """Every element of a small group by its dense generators, the identity first."""
+    steps, one = list(generators), np.arange(degree)
+    seen, waiting = {one.tobytes()}, [one]
+    while waiting:
+        now = waiting.pop()
+        yield now
+        for step in steps:
+            other = step[now]
+            if other.tobytes() not in seen:
+                seen.add(other.tobytes())
+                waiting.append(other)
+
+
+class Sampler:
+    """Random elements one at a time, each from a stream of its own: uniform for symmetric groups and for groups small
+    enough to be listed, nearly uniform (product replacement) for others."""
+
+    def __init__(self, group: PermutationGroup) -> None:
+        self.degree = group.degree
+        self._factors = [(factor, _listed(factor)) for factor in direct_factors(group)]
+
+    def draw(self, rng: np.random.Generator) -> np.ndarray:
+        out = np.arange(self.degree, dtype=np.int64)
+        for factor, known in self._factors:
+            if known is not None:
+                local = known[rng.integers(len(known))]
+            elif factor.blocks is not None:
+                local = next(_shuffles(factor, factor.blocks, rng))
+            else:
+                local = next(_rattle(factor, rng))
+            out[factor.support] = factor.support[local]
+        return out
+
+
+def _listed(factor: Factor) -> np.ndarray | None:
+    """All elements of a direct factor, if they are few."""
+    degree = len(factor.support)
+    if factor.blocks is not None or degree > LISTED_ENTRIES // LISTED_ELEMENTS:
+        return None
+    size = order(PermutationGroup(degree, tuple(factor.generators)))
+    if size is None or size > LISTED_ELEMENTS:
+        return None
+    return np.stack(list(elements((dense(g, degree) for g in factor.generators), degree)))
 
 
 def random_element(group: PermutationGroup, rng: np.random.Generator) -> np.ndarray:

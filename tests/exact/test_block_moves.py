@@ -5,7 +5,6 @@ Small parts would be one cluster of their join tree each; most tests here also k
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import suppress
 from itertools import permutations
 from types import ModuleType
@@ -24,6 +23,7 @@ from definetti.constraints.graph.connectivity import regions, single_moves_conne
 from definetti.errors import ModelError, TooLarge, Unsatisfiable
 from definetti.inference.graph.prepare import choose
 from definetti.inference.question import UNDECIDED
+from definetti.lumping.branches import block_branches as branches
 from definetti.model.graph.factors import FactorGraph, factor_graph
 from definetti.model.graph.simplify import simplify
 from definetti.samplers.gibbs import Gibbs
@@ -32,8 +32,8 @@ from definetti.samplers.graph.block_gibbs import Blocks
 from definetti.samplers.graph.lanes import slots_of
 from definetti.samplers.graph.starts import starts
 from definetti.samplers.graph.tables import Stuck
-from definetti.samplers.tempering import Tempering
 from definetti.samplers.kernels import block_gibbs as kernels
+from definetti.samplers.tempering import Tempering
 from definetti.solvers.graph import join_tree
 from definetti.symmetry.find import symmetries
 from definetti.symmetry.graph.group import none
@@ -83,35 +83,6 @@ def apart(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def engine_of(model: FactorGraph) -> joint.JointEngine:
     return Blocks().engine(model, slots_of(model, none(model).row_of))
-
-
-def branches(
-    source: ModuleType, engine: joint.JointEngine, state: np.ndarray, order: np.ndarray
-) -> Iterator[tuple[float, np.ndarray, object]]:
-    """(probability, state reached, sums) for every way that the draws of one sweep can fall."""
-    waiting: list[tuple[int, ...]] = [()]
-    while waiting:
-        script = waiting.pop()
-        made: list[int] = []
-        chance = 1.0
-
-        def pick(weight, begin, end, total, streams, lane, script=script, made=made) -> int:
-            nonlocal chance
-            possible = [r for r in range(begin, end) if weight[r, lane] > 0]
-            if len(made) < len(script):
-                chosen = script[len(made)]
-            else:
-                chosen = possible[0]
-                waiting.extend((*made, r) for r in possible[1:])
-            made.append(chosen)
-            chance *= weight[chosen, lane] / total
-            return chosen
-
-        source.pick = pick  # type: ignore[attr-defined]
-        block = joint.JointBlock(engine, state[None], np.random.SeedSequence(0))
-        block._kernels = source
-        block.run(order[None], 2)
-        yield chance, block.state[:, 0].astype(np.int64), block.harvest()
 
 
 def matrix(model: FactorGraph, order: np.ndarray, *changes: tuple[str, str]) -> tuple[np.ndarray, ...]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import pytest
 from hard_models import DIFFER, NOT_BOTH, SAME
@@ -14,6 +12,7 @@ from small_models import dense, moved
 from uncompiled import uncompiled
 
 from definetti.errors import ModelError
+from definetti.lumping.branches import cluster_branches as branches
 from definetti.model.graph.factors import FactorGraph, factor_graph
 from definetti.model.graph.simplify import simplify
 from definetti.samplers.graph import swendsen_wang as cluster
@@ -23,34 +22,6 @@ from definetti.symmetry.find import symmetries
 from definetti.symmetry.graph.group import none
 
 TOLERANCE = 1e-12
-
-
-def branches(
-    source: object, model: FactorGraph, state: np.ndarray, folded: int = 2
-) -> Iterator[tuple[float, np.ndarray, object]]:
-    """(probability, state reached, sums) for every way that the draws of one update can fall."""
-    engine = cluster.build(model, slots_of(model, none(model).row_of))
-    waiting: list[list[bool]] = [[]]
-    while waiting:
-        script = waiting.pop()
-        made: list[bool] = []
-        chance = 1.0
-
-        def happens(probability: float, streams: object, lane: int, script=script, made=made) -> bool:
-            nonlocal chance
-            outcome = script[len(made)] if len(made) < len(script) else True
-            if len(made) >= len(script):
-                waiting.append([*made, False])
-            made.append(outcome)
-            chance *= probability if outcome else 1.0 - probability
-            return outcome
-
-        source.happens = happens  # type: ignore[attr-defined]
-        block = cluster.ClusterBlock(engine, state[None], np.random.SeedSequence(0))
-        block._kernels = source
-        block.run(np.zeros((1, 1)), folded)
-        if chance > 0:
-            yield chance, block.state[:, 0].astype(np.int64), block.harvest()
 
 
 def matrix(model: FactorGraph, *changes: tuple[str, str]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

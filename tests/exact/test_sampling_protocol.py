@@ -57,12 +57,17 @@ GRAPHS: dict[str, tuple[Any, Any, int]] = {
     "tempering": (named("tempering", "symmetric"), hard_triples(), 5),
     "tempering-mcsat": (dft.Tempering(dft.MCSat()), hard_triples(), 5),
     "mcsat": (named("mcsat", "symmetric"), hard_triples(), 10),
+    "orbital": (named("orbital", "symmetric"), ising_ring(6, 0.5), 70),
+    "orbital-bytes": (dft.Orbital(dft.Blocks()), hard_triples(), 20),
+    "orbital-metropolis": (named("orbital-metropolis", "symmetric"), ising_ring(6, 0.5, 0.3), 5),
 }
 LOGIC: dict[str, tuple[Any, str]] = {
     "gibbs": (named("gibbs", "symmetric"), ""),
     "gibbs-random": (named("gibbs", "random"), ""),
     "gibbs-fixed": (named("gibbs", "fixed"), ""),
     "mcsat": (named("mcsat", "symmetric"), ""),
+    "orbital": (named("orbital", "symmetric"), ""),
+    "orbital-mcsat": (dft.Orbital(dft.MCSat()), ""),
     "lifted": (named("lifted", "symmetric"), ""),
     "tempering": (named("tempering", "symmetric"), ""),
     "tempering-random": (dft.Tempering(dft.Gibbs("random"), levels=(0.0, 0.5, 1.0)), ""),
@@ -92,7 +97,9 @@ def test_an_entry_says_what_its_class_says(name: str) -> None:
 
 
 def test_unknown_names_are_refused_with_the_known_ones() -> None:
-    with pytest.raises(ModelError, match="auto, gibbs, blocks, swendsen-wang, tempering, mcsat, lifted"):
+    with pytest.raises(
+        ModelError, match="auto, gibbs, blocks, swendsen-wang, tempering, mcsat, orbital, orbital-metropolis, lifted"
+    ):
         named("slice", "symmetric")
     assert named("auto", "symmetric") is None and names()[0] == "auto"
 
@@ -118,7 +125,7 @@ def test_a_restored_run_of_markov_logic_goes_on(name: str, tmp_path: Any, monkey
     group = symmetries(theory(tmp_path))
     question = logic_question(group, ("P(Thing1) ^ R(Thing1,Thing2)",), "orbit")
     sampler = LOGIC[name][0]
-    plan = Plan(4, None if sampler.warms_up and name != "mcsat" else 20 * sampler.warms_up, 70, 5, 1)
+    plan = Plan(4, None if sampler.warms_up and "mcsat" not in name else 20 * sampler.warms_up, 70, 5, 1)
     check(lambda: question.sampling(sampler, plan, "orbit"), None, monkeypatch)
 
 

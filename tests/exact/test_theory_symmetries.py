@@ -13,7 +13,6 @@ from itertools import permutations, product
 import logic_worlds as lw
 import numpy as np
 import pytest
-from atom_generators import literal_image
 from plain_kernels import plain_model
 from planted import planted
 from relational_worlds import atoms_of, put_world, world_of
@@ -51,6 +50,7 @@ from definetti.symmetry.find import symmetries
 from definetti.symmetry.logic import joined_orbits as joining
 from definetti.symmetry.logic import polynomial as polynomials
 from definetti.symmetry.logic import theory_symmetries as theories
+from definetti.symmetry.logic.atom_generators import literal_image
 from definetti.symmetry.logic.polynomial import polynomial
 from definetti.symmetry.logic.renaming import RenamingSymmetries, renaming, with_theory
 from definetti.symmetry.logic.theory_symmetries import composed, relabelled

@@ -72,7 +72,9 @@ class Ladder:
         rate = np.where(self.tried > 0, 1.0 - self.rejection, 1.0)
         k = int(rate.argmin())
         if rate[k] < LOW_RATE:
-            text = f"the levels {self.levels[k]:.3g} and {self.levels[k + 1]:.3g} of the ladder exchange states at only "
+            text = (
+                f"the levels {self.levels[k]:.3g} and {self.levels[k + 1]:.3g} of the ladder exchange states at only "
+            )
             out.append(Notice("note", f"{text}{rate[k]:.2g} of the attempts; put more levels between them"))
         if self.trips < FEWEST_TRIPS:
             text = f"{self.trips} round trips between the ends of the ladder, fewer than {FEWEST_TRIPS}"

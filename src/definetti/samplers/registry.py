@@ -45,6 +45,16 @@ SAMPLERS = {
     "swendsen-wang": Entry(f"{HERE}.graph.swendsen_wang", "SwendsenWang", GRAPH, "cluster flips"),
     "tempering": Entry(f"{HERE}.tempering", "Tempering", BOTH, "parallel tempering", lambda s: (Gibbs(s),)),
     "mcsat": Entry(f"{HERE}.mcsat", "MCSat", BOTH, "slices, which cross hard constraints"),
+    "orbital": Entry(
+        f"{HERE}.orbital", "Orbital", BOTH, "gibbs, and a random symmetry after each sweep", lambda s: (Gibbs(s),)
+    ),
+    "orbital-metropolis": Entry(
+        f"{HERE}.orbital",
+        "OrbitalMetropolis",
+        GRAPH,
+        "gibbs, and proposals by symmetries that the model only nearly has",
+        lambda s: (Gibbs(s),),
+    ),
     "lifted": Entry(f"{HERE}.logic.lifted", "LiftedSampler", LOGIC, "independent exact draws"),
 }
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from definetti.errors import Notice, TooLarge
 from definetti.model.graph.factors import FREE, FactorGraph, frozen
-from definetti.samplers.graph.lanes import Block, Engine, Harvest, Orders, Seeds, Slots, words
+from definetti.samplers.graph.lanes import Block, Engine, Harvest, Seeds, Slots, words
 from definetti.samplers.ladder import penalty
 from definetti.samplers.protocol import GraphSampler, prefixed
 

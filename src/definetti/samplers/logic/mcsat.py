@@ -37,6 +37,7 @@ class MCSatSampling(Run):
     """The chains of one run, and how they are advanced and folded."""
 
     reports_after = False
+    renamed: Any = None  # `orbital.Renamings`: what moves the states after every sample
 
     def __init__(self, asked: Asked, temperature: float, plan: Plan) -> None:
         self.group, self.asked, self._temperature = asked.group, asked, temperature
@@ -100,7 +101,7 @@ class MCSatSampling(Run):
 
     def _stretch_blindly(self, k: int, samples: int) -> None:
         chain = self._chains[k]
-        if not self.asked.counted:
+        if not self.asked.counted and self.renamed is None:
             self._draw(chain, samples)
             return
 
@@ -113,6 +114,26 @@ class MCSatSampling(Run):
             seen = np.array([satisfied(query, holds) for query in self.asked.counted])
             self._joint[0, k] += seen
             self._joint[1, k] += seen**2
+            if self.renamed is not None:
+                self._rename(k, chain)
+
+    def _rename(self, k: int, chain: State) -> None:
+        """Moves a chain's atoms."""
+        from definetti.samplers.kernels.mcsat import SAMPLE
+
+        renaming, x = self.renamed.draw(k, int(chain.clock[SAMPLE])), chain.x.copy()
+        for name in self.group.model.predicates:
+            variable, value = atom_literals(self.group.model, name)
+            true = self.renamed.apply(renaming, name, x[variable] == value)
+            chain.x[variable[~true & (value == 1)]] = 0  # a block keeps one true atom, which comes next
+            chain.x[variable[true]] = value[true]
+        chain.y[:] = chain.x
+
+    def values(self) -> np.ndarray:
+        model = self.group.model
+        places = [tuple(part.ravel() for part in atom_literals(model, name)) for name in model.predicates]
+        rows = [[chain.x[variable] == value for variable, value in places] for chain in self._chains]
+        return np.stack([np.concatenate(row) for row in rows]).view(np.uint8)
 
     def _clear(self) -> None:
         self._joint[:] = 0.0

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -29,11 +29,11 @@ from definetti.samplers.logic.engine import (
     refuse_model,
     violations,
 )
-from definetti.samplers.logic.known_bits import words_of
+from definetti.samplers.logic.known_bits import pack, words_of
 from definetti.samplers.logic.mirrored import Means, with_mirror_images
 from definetti.samplers.logic.queries import Asked
 from definetti.samplers.logic.starts import at_state, clear_live, first_states
-from definetti.samplers.logic.state import clear_sums, home_offset
+from definetti.samplers.logic.state import clear_sums, home_offset, put_atoms
 from definetti.samplers.logic.stuck import slow_notices, stuck_notices
 from definetti.samplers.protocol import Plan, State, prefixed
 from definetti.samplers.run import Illegal, Map, Run, debugging
@@ -66,6 +66,8 @@ def relational_model(asked: Asked, scan: str, plan: Plan) -> Relational:
 
 class RelationalSampling(Run):
     """The chains of one run, and how they are advanced and folded."""
+
+    renamed: Any = None  # `orbital.Renamings`: what moves the states after every sweep
 
     def __init__(self, relational: Relational, asked: Asked, plan: Plan) -> None:
         refuse_large(plan.chains * relational.chain_bytes, None)
@@ -114,7 +116,7 @@ class RelationalSampling(Run):
         left = int(self._first[k]) + self._length - int(chain.clock[SWEEP])
         if left > 0:
             budget = max(1, int(seconds * self._rates[k]))
-            looked = self._tracking or self._debug
+            looked = self._tracking or self._debug or self.renamed is not None
             done = self._follow(k, budget, left) if looked else advance(self.relational, chain, budget, left)
             took = max(time.perf_counter() - began, 1e-6)
             self._rates[k] = min(max(done / took, 1.0), 4.0 * self._rates[k])
@@ -127,12 +129,27 @@ class RelationalSampling(Run):
             before = int(chain.clock[SWEEP])
             done += advance(self.relational, chain, budget - done, 1)
             if chain.clock[SWEEP] > before:
+                if self.renamed is not None:
+                    self._rename(k, chain)
                 if self._tracking:
                     self._true[k] += self._atoms.values(chain)
                 if self._debug and (broken := violations(self.relational, chain)):
                     text = f"a chain is in an impossible state: {broken} groundings of hard formulas are violated"
                     raise Illegal(f"{text}; please report")
         return done
+
+    def _rename(self, k: int, chain: Chain) -> None:
+        """Moves a chain's atoms, in every orientation."""
+        renaming = self.renamed.draw(k, int(chain.clock[SWEEP]))
+        for p, name in enumerate(self.relational.model.predicates):
+            if name in self.group.model.predicates:  # not the hidden classes of queries
+                atoms = self.renamed.apply(renaming, name, self.relational.atoms(chain, name))
+                put_atoms(self.relational.written, self.relational.data, chain, p, atoms.shape, pack(atoms))
+
+    def values(self) -> np.ndarray:
+        names = self.group.model.predicates
+        rows = [[self.relational.atoms(chain, name).ravel() for name in names] for chain in self._chains]
+        return np.stack([np.concatenate(row) for row in rows]).view(np.uint8)
 
     def notices(self) -> list[Notice]:
         """What the kept sweeps could never have moved."""

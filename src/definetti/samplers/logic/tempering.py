@@ -85,7 +85,9 @@ def first_rungs(r: Relational, shared: tuple[np.ndarray, np.ndarray, np.ndarray]
     """The chain's own start on the top level, uniform draws below: each ladder's its own."""
     made = blank_rungs(r, shared)
     hottest = level_at(r, 0.0)
-    scratch = chain._replace(**{name: getattr(chain, name).copy() for name in ("bits", "clock", "order", "sum_f", "sum_g")})
+    scratch = chain._replace(
+        **{name: getattr(chain, name).copy() for name in ("bits", "clock", "order", "sum_f", "sum_g")}
+    )
     for k in range(len(made.replica)):
         if k < len(made.replica) - 1:
             scratch.bits[:] = chain.bits
