@@ -10,7 +10,7 @@ from itertools import product
 import logic_worlds as lw
 import numpy as np
 import pytest
-from atom_generators import atom_image
+from atom_generators import atom_image, literal_image
 from small_models import hard_pairs, ising_ring, moved, potts_ring, triples
 
 from definetti import groups
@@ -25,6 +25,8 @@ from definetti.symmetry.protocol import Symmetries
 SMOKERS = "person = {A, B, C}\nS(person)\nF(person, person)\n1.1 S(x) ^ F(x,y) => S(y)\n0.4 S(x)\n"
 BLOCKS = "node = {A, B, C}\nkind = {K, L}\nQ(node, kind!)\nP(node)\n0.8 P(x) ^ Q(x,k)\n"
 PAIRS = "a = {A, B, C, D}\nR(a)\nT(a)\n1 R(A) ^ R(B)\n1 R(C) ^ R(D)\n0.5 R(x) ^ T(x)\n"
+EXCHANGE = "a = {A, B, C}\nR(a)\nS(a)\n0.5 R(x) v S(y)\n"
+MIRROR = "a = {A, B, C}\nE(a, a)\nP(a)\n0.5 P(x) <=> P(y)\n0.3 E(x,y) ^ E(y,z)\n"
 MODELS: dict[str, Callable[[], FactorGraph | MarkovLogic]] = {
     "ring": lambda: ising_ring(5),
     "ring in a field": lambda: ising_ring(4, field=0.3),
@@ -37,6 +39,10 @@ MODELS: dict[str, Callable[[], FactorGraph | MarkovLogic]] = {
     "blocks": lambda: read_mln_text(BLOCKS),
     "blocks observed": lambda: read_mln_text(BLOCKS, {"Q(A,K)": True}),
     "pairs": lambda: read_mln_text(PAIRS),
+    "exchange": lambda: read_mln_text(EXCHANGE),
+    "exchange observed": lambda: read_mln_text(EXCHANGE, {"R(A)": True, "S(B)": True}),
+    "mirror": lambda: read_mln_text(MIRROR),
+    "mirror observed": lambda: read_mln_text(MIRROR, {"P(A)": True, "P(B)": False}),
 }
 
 
@@ -56,7 +62,7 @@ def free_names(group: Symmetries) -> list[str]:
 
 def test_it_is_one_protocol(group: Symmetries) -> None:
     assert isinstance(group, Symmetries)
-    assert group.kind in ("literals", "renaming", "none") and group.seconds >= 0.0
+    assert group.kind in ("literals", "theory", "renaming", "none") and group.seconds >= 0.0
     assert (group.order == 1) == (group.generator_count == 0)
     assert group.kind != "none" or group.order == 1
 
@@ -115,15 +121,20 @@ def _preserves_states(model: FactorGraph, element: np.ndarray) -> None:
 
 def _preserves_worlds(group: Symmetries, element: np.ndarray) -> None:
     free, state, log = lw.worlds(group.model)
-    image, place = atom_image(group, element), {a: k for k, a in enumerate(free)}  # type: ignore[arg-type]
-    whole = {a: image.get(a, a) for a in free}
-    assert sorted(whole.values()) == sorted(free)
-    moved_to = sum((state[a].astype(np.int64) << place[whole[a]] for a in free), np.zeros(len(log), dtype=np.int64))
+    place, mirror = {a: k for k, a in enumerate(free)}, group.mirror  # type: ignore[attr-defined]
+    if group.kind == "theory":  # no atom of these models is pendant or isolated
+        images = {a: literal_image(group, element, a) for a in free}  # type: ignore[arg-type]
+    else:
+        renamed = atom_image(group, element)  # type: ignore[arg-type]
+        images = {a: (renamed.get(a, a), True) for a in free}
+    assert sorted(b for b, _ in images.values()) == sorted(free)
+    moved_to = np.zeros(len(log), dtype=np.int64)
+    for a, (b, sign) in images.items():
+        moved_to |= (state[a] == sign).astype(np.int64) << place[b]
     assert (np.isclose(log[moved_to], log, atol=1e-11) | (np.isneginf(log[moved_to]) & np.isneginf(log))).all()
-    assert all(
-        group.row_number(atom_text(group.model, *a)) == group.row_number(atom_text(group.model, *b))
-        for a, b in whole.items()
-    )
+    for a, (b, sign) in images.items():
+        row, other = (group.row_number(atom_text(group.model, *atom)) for atom in (a, b))
+        assert other == (row if sign else mirror[row])
 
 
 def test_only_models_have_symmetries() -> None:

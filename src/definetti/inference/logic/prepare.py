@@ -98,6 +98,8 @@ def _chosen(
 def _grounded(model: MarkovLogic, kind: str, sampler: Any, why: str, time_limit: float) -> PreparedLogic:
     size = ground_size(model)
     with explain_clashes(model):
-        group = find_symmetries(ground(model), "literals" if kind in ("auto", "theory", "renaming") else kind, None, time_limit)
+        group = find_symmetries(
+            ground(model), "literals" if kind in ("auto", "theory", "renaming") else kind, None, time_limit
+        )
     text = f"the model was grounded, because {why}: {show.count(size.variables)} variables"
     return PreparedLogic(group, sampler, (Notice("note", f"{text}, {show.count(size.factors)} ground formulas"),))

@@ -48,9 +48,7 @@ def cells_at_images(
     return moved.transpose([*np.argsort(image.places).tolist(), len(sorts)])
 
 
-def joins(
-    model: MarkovLogic, fine: ConstantGroup, numbers: AtomNumbers, symmetry: TheorySymmetry
-) -> np.ndarray | None:
+def joins(model: MarkovLogic, fine: ConstantGroup, numbers: AtomNumbers, symmetry: TheorySymmetry) -> np.ndarray | None:
     """int64[m, 3]: orbits, their images and signs; None where a symmetry does not map cells onto cells of their kind."""
     classes = class_images(fine, symmetry.renaming)
     if classes is None:

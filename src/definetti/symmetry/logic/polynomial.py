@@ -43,7 +43,9 @@ class Relabelling:
 
     predicate: Mapping[str, tuple[str, tuple[int, ...], bool]]
     constant: Callable[[str, int], int] | None = None
-    array: Callable[[tuple[str, ...], np.ndarray], np.ndarray] | None = None  # of weights by `+` variables of these sorts
+    array: Callable[[tuple[str, ...], np.ndarray], np.ndarray] | None = (
+        None  # of weights by `+` variables of these sorts
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,7 +208,9 @@ def _term(term: Term, number: Mapping[str, int | str]) -> Any:
     return number[term.name] if isinstance(term, Variable) else (term.sort, term.index)
 
 
-def _function(formula: Formula, number: Mapping[str, int | str], plain: int, sorts: Mapping[str, str], depth: int = 0) -> Function:
+def _function(
+    formula: Formula, number: Mapping[str, int | str], plain: int, sorts: Mapping[str, str], depth: int = 0
+) -> Function:
     """A body as a function of its formal atoms. Numbers below `plain` are different constants."""
     nodes: dict[Node, int] = {}
     tree = _tree(formula, number, plain, sorts, depth, nodes)
@@ -214,7 +218,14 @@ def _function(formula: Formula, number: Mapping[str, int | str], plain: int, sor
     return _reduced(tuple(nodes), table)
 
 
-def _tree(formula: Formula, number: Mapping[str, int | str], plain: int, sorts: Mapping[str, str], depth: int, nodes: dict[Node, int]) -> Any:
+def _tree(
+    formula: Formula,
+    number: Mapping[str, int | str],
+    plain: int,
+    sorts: Mapping[str, str],
+    depth: int,
+    nodes: dict[Node, int],
+) -> Any:
     """The connectives over numbers of formal atoms; a truth value where it is known."""
 
     def inner(part: Formula) -> Any:
@@ -295,7 +306,9 @@ def _exist(depth: int, sorts: tuple[str, ...], function: Function) -> Node:
     best: Node | None = None
     for order in _orders(sorts):
         names = {f"{depth}.{k}": f"{depth}.{order[k]}" for k in range(len(sorts))}
-        nodes = tuple(_renamed(node, lambda t, names=names: names.get(t, t) if isinstance(t, str) else t) for node in function[0])
+        nodes = tuple(
+            _renamed(node, lambda t, names=names: names.get(t, t) if isinstance(t, str) else t) for node in function[0]
+        )
         found = ("exist", depth, tuple(sorts[k] for k in np.argsort(order)), *_reduced(nodes, _table(function)))
         if best is None or _order(found) < _order(best):
             best = found
@@ -408,7 +421,9 @@ def _canonical(nodes: tuple[Node, ...], sorts: tuple[str, ...], plus: int, weigh
     best: tuple[Node, ...] | None = None
     for order in _orders(own):
         number = {k: order[j] for j, k in enumerate(used)} | {first + k: len(used) + k for k in range(plus)}
-        found = tuple(sorted((_renamed(n, lambda t, at=number: at[t] if isinstance(t, int) else t) for n in nodes), key=_order))
+        found = tuple(
+            sorted((_renamed(n, lambda t, at=number: at[t] if isinstance(t, int) else t) for n in nodes), key=_order)
+        )
         if best is None or _order(found) < _order(best):
             best = found
     assert best is not None

@@ -112,8 +112,15 @@ class TheoryGroup:
         pairs = [(names.index(p), names.index(i.predicate)) for g in self.generators for p, i in g.moves.items()]
         a, b = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
         of = groups.components(len(names), a, b)
-        turned = {of[names.index(p)] for g in self.generators for p, i in g.moves.items() if i.places != tuple(sorted(i.places))}
-        sets = [(frozenset(names[k] for k in np.flatnonzero(of == c)), c in turned) for c in range(of.max(initial=-1) + 1)]
+        turned = {
+            of[names.index(p)]
+            for g in self.generators
+            for p, i in g.moves.items()
+            if i.places != tuple(sorted(i.places))
+        }
+        sets = [
+            (frozenset(names[k] for k in np.flatnonzero(of == c)), c in turned) for c in range(of.max(initial=-1) + 1)
+        ]
         return tuple((members, turn) for members, turn in sets if len(members) > 1 or turn)
 
 
@@ -362,7 +369,9 @@ class _Lift:
                     reached = {frozenset(m.items()) for m in closure([s.moves for s in found])}
         if not found:
             return None
-        return TheoryGroup(self.model.predicates, self.strict.nodes, tuple(found), relabelling_count(self.model.predicates, found))
+        return TheoryGroup(
+            self.model.predicates, self.strict.nodes, tuple(found), relabelling_count(self.model.predicates, found)
+        )
 
     def _holds(self, moves: Moves, renaming: np.ndarray) -> bool:
         """The check that every symmetry has to pass."""
