@@ -1,7 +1,8 @@
 """What is certain of a statistic of a Markov logic network, so that a number that never moved is exact and no alarm.
 
 Orbits that hold each atom with its negation: a half. Conditionals that depend on nothing, and values that no update
-could move (whether the theory forces these, the run itself says: `samplers/logic/stuck.py`). Orbits that hold whole `!` blocks: exactly one atom of each is true.
+could move (whether the theory forces these, the run itself says: `samplers/logic/stuck.py`). Orbits that hold whole `!`
+blocks: exactly one atom of each is true.
 Beyond that a solver is asked about statistics that were the same in all draws: whether the hard formulas allow
 another number of true atoms, or the other answer to a query.
 """

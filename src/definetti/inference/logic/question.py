@@ -30,6 +30,8 @@ from definetti.samplers.protocol import LogicSampler, Plan, Sampling
 from definetti.symmetry.logic.members import AtomMembers
 from definetti.symmetry.logic.renaming import RenamingSymmetries, trivial
 
+MOST_IMAGES = 8  #: of a query under symmetries of the theory: each is compiled
+
 
 @dataclass(frozen=True, eq=False)
 class LogicQuestion:
@@ -114,15 +116,17 @@ def logic_question(
     for text, formula in queries.items():
         if isinstance(formula, Atom) and formula.predicate in used.atom_orbits:
             continue
-        constants = _constants(formula)
-        orbit = used.tuple_orbit(constants, atoms=[(a.predicate, _numbers(a)) for a in atoms(formula)])
-        notices += orbit.notices
-        body = replace_constants(formula, {Constant(s, i): f"c{k}" for k, (s, i) in enumerate(constants)})
-        first = len(counted)
-        for cell in orbit.cells:
-            members = {f"c{k}": mask for k, mask in orbit.members(cell).items()}
-            counted.append(Query(body, {f"c{k}": s for k, (s, _) in enumerate(constants)}, members))
-        cells[text] = QueryCells(tuple(range(first, len(counted))), orbit.size)
+        first, size = len(counted), 0
+        for image in [formula] if used.theory is None else used.theory.images(formula, MOST_IMAGES):
+            constants = _constants(image)
+            orbit = used.tuple_orbit(constants, atoms=[(a.predicate, _numbers(a)) for a in atoms(image)])
+            notices += orbit.notices
+            body = replace_constants(image, {Constant(s, i): f"c{k}" for k, (s, i) in enumerate(constants)})
+            for cell in orbit.cells:
+                members = {f"c{k}": mask for k, mask in orbit.members(cell).items()}
+                counted.append(Query(body, {f"c{k}": s for k, (s, _) in enumerate(constants)}, members))
+            size += orbit.size
+        cells[text] = QueryCells(tuple(range(first, len(counted))), size)
     return LogicQuestion(used, group.late, queries, tuple(counted), cells, tuple(notices), group.turns)
 
 

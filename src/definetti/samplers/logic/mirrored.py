@@ -1,4 +1,4 @@
-"""What negations among the symmetries make of batch means: F of an orbit and 1 - F of its mirror image are one statistic.
+"""Batch means under symmetries that negate atoms: F of an orbit and 1 - F of its mirror image are one statistic.
 
 An orbit that is its own mirror image holds each atom with its negation: its F is a half in every state.
 """

@@ -1,4 +1,4 @@
-"""The orbits of atoms under renamings *and* symmetries of the theory: orbits of renamings that these map onto each other.
+"""The orbits of atoms under renamings and symmetries of the theory: unions of the orbits of renamings.
 
 A symmetry of the theory maps cells (atoms of one predicate by the classes of their constants) onto cells. Where it
 negates, orbits of literals are joined: an orbit of atoms is then the mirror image of another one, or of itself.
@@ -49,7 +49,7 @@ def cells_at_images(
 
 
 def joins(model: MarkovLogic, fine: ConstantGroup, numbers: AtomNumbers, symmetry: TheorySymmetry) -> np.ndarray | None:
-    """int64[m, 3]: orbits, their images and signs; None where a symmetry does not map cells onto cells of their kind."""
+    """int64[m, 3]: orbits, their images and signs; None where cells are not mapped onto cells of the same kind."""
     classes = class_images(fine, symmetry.renaming)
     if classes is None:
         return None

@@ -1,11 +1,11 @@
 """The log density of a theory in a canonical form that two ways of writing it share: a polynomial in ±1 variables.
 
-A formula is a Boolean function of its atoms. Its Walsh–Fourier expansion is a sum of products of spins, s = -1 for a true
+A formula is a Boolean function of its atoms. Its Walsh–Fourier expansion is a sum of products of spins, -1 for a true
 atom and 1 for a false one, so that negating a predicate only changes signs: w F and -w !F differ by the constant term,
-which is left out. Groundings are sorted by which of their variables are equal, so that the variables of a term stand for
-*different* constants; a variable that does not occur in a term counts its constants. Coefficients are exact fractions of
-the weights as they were written. Quantified parts are functions of their own (Forall is not-Exist-not) that take part
-like atoms; `+` variables and constants keep their place. Hard formulas are canonical Boolean functions.
+which is left out. Groundings are sorted by which of their variables are equal, so that the variables of a term stand
+for *different* constants; a variable that does not occur in a term counts its constants. Coefficients are exact
+fractions of the weights as they were written. Quantified parts are functions of their own (Forall is not-Exist-not)
+that take part like atoms; `+` variables and constants keep their place. Hard formulas are canonical Boolean functions.
 
 Equal forms mean equal densities, up to a constant. The reverse does not hold: hard formulas that imply each other only
 together are not recognised.
@@ -26,15 +26,17 @@ import numpy as np
 from definetti.model.logic import theory
 from definetti.model.logic.formulas import atoms, parts, quantified
 from definetti.model.logic.normal_forms import hard_parts
-from definetti.model.logic.theory import Constant, Formula, MarkovLogic, Not, Term, Variable, WeightedFormula
+from definetti.model.logic.theory import Formula, MarkovLogic, Not, Term, Variable, WeightedFormula
 
 MOST_ATOMS = 9  # of one formula, or of one quantified part
-MOST_WORK = 30_000  # relabelled terms of one formula
-MOST_WORK_IN_ALL = 150_000
+MOST_WEIGHTS = 10_000  # of one formula's `+` variables
+MOST_WORK = 10_000  # relabelled terms of one formula: half a second
+MOST_WORK_IN_ALL = 20_000
 
 Node = tuple[Any, ...]  # ("atom", P, terms), ("equal", terms), ("exist", sorts, atoms, table); terms: see `_term`
 Function = tuple[tuple[Node, ...], int]  # formal atoms in order, and the truth table as a number
 Key = tuple[Any, ...]
+NamedRows = dict[Key, dict[tuple[tuple[str, int], ...], list[Fraction | float]]]
 
 
 @dataclass(frozen=True)
@@ -76,8 +78,8 @@ class Polynomial:
     @cached_property
     def blurred(self) -> Mapping[Key, tuple[Fraction, ...]]:
         """The coefficients of the terms that are alike but for their constants and the weights of `+` variables, and
-        the hard functions, with nothing: what a relabelling preserves if it does so with some renaming (which may turn the
-        sign of weights, so that of their coefficients is left out)."""
+        the hard functions, with nothing: what a relabelling preserves if it does so with some renaming (which may turn
+        the sign of weights, so that of their coefficients is left out)."""
         found: dict[Key, list[Fraction]] = {key: [] for key in map(_blurred, self.hard)}
         for key, coefficient in self.terms.items():
             found.setdefault(_blurred(key), []).append(coefficient if key[1] is None else abs(coefficient))
@@ -91,13 +93,14 @@ class Polynomial:
         image, sign = _moved_term(key, by)
         return self.blurred.get(image) == (some if key[1] is not None else tuple(sorted(sign * x for x in some)))
 
-    def rows(self, by: Relabelling) -> dict[Key, dict[tuple[tuple[str, int], ...], list[Fraction | float]]]:
+    def rows(self, by: Relabelling) -> NamedRows:
         """After a relabelling, for each blurred key the constants of its terms, those of `+` variables included, with
         the coefficients that they carry (infinity in hard functions)."""
-        found: dict[Key, dict[tuple[tuple[str, int], ...], list[Fraction | float]]] = {}
+        found: NamedRows = {}
         for key in [*self.terms, *self.hard]:
             weighted = key in self.terms and key[1] is not None
-            if not weighted and not _named(key[2]):
+            even = not weighted or len(set(_weights_of(key).ravel().tolist())) == 1
+            if even and not _named(key[2]):
                 continue
             image, coefficient = self._image(key, by)
             rows = found.setdefault(_blurred(image), {})
@@ -105,8 +108,8 @@ class Polynomial:
             if coefficient is None or not weighted:
                 rows.setdefault(constants, []).append(np.inf if coefficient is None else coefficient)
                 continue
-            (shape, octets), plus = image[1], image[0][1]
-            for index, weight in np.ndenumerate(np.frombuffer(octets).reshape(shape)):
+            plus = image[0][1]
+            for index, weight in np.ndenumerate(_weights_of(image)):
                 rows.setdefault((*constants, *zip(plus, index, strict=True)), []).append(coefficient * Fraction(weight))
         return found
 
@@ -145,12 +148,16 @@ def polynomial(model: MarkovLogic) -> Polynomial:
 def _work(formula: WeightedFormula) -> int:
     """About how many terms are relabelled to bring a formula into its canonical form."""
     own, inside = _tops(formula.body)
-    if own > MOST_ATOMS or inside > MOST_ATOMS:
+    if own > MOST_ATOMS or inside > MOST_ATOMS or _weight_count(formula) > MOST_WEIGHTS:
         return MOST_WORK + 1
     sorts = [formula.sorts[v] for v in formula.free]
     orders = prod(factorial(sorts.count(s)) for s in set(sorts))
     bound = [formula.sorts[v] for v in quantified(formula.body)]
     return orders * 2**own * prod(factorial(bound.count(s)) for s in set(bound)) * max(1, len(sorts)) ** 2
+
+
+def _weight_count(formula: WeightedFormula) -> int:
+    return 1 if formula.weight is None else np.asarray(formula.weight).size
 
 
 def _tops(formula: Formula) -> tuple[int, int]:
@@ -401,6 +408,12 @@ def _signed(weights: np.ndarray) -> tuple[Fraction, Any]:
     return Fraction(sign), (weights.shape, (sign * weights + 0.0).tobytes())
 
 
+def _weights_of(key: Key) -> np.ndarray:
+    """The weights by `+` variables in a term's key."""
+    shape, octets = key[1]
+    return np.frombuffer(octets).reshape(shape)
+
+
 def _copies(nodes: tuple[Node, ...], sorts: tuple[str, ...], plus: int, model: MarkovLogic) -> int:
     """In how many ways the variables that do not occur can be chosen, different from the others and each other."""
     used, total = set(_numbers(nodes)), 1
@@ -466,8 +479,7 @@ def _moved_term(key: Key, by: Relabelling) -> tuple[Key, int]:
         moved.append(image)
         sign = sign if same else -sign
     if weights is not None and by.array is not None:
-        shape, octets = weights
-        turn, weights = _signed(by.array(plus, np.frombuffer(octets).reshape(shape)))
+        turn, weights = _signed(by.array(plus, _weights_of(key)))
         sign *= int(turn)
     return _canonical(tuple(moved), (*own, *plus), len(plus), weights), sign
 
@@ -493,7 +505,7 @@ def _moved(function: Function, by: Relabelling) -> Function:
     images = [_image(node, by) for node in function[0]]
     table = _table(function)
     turned = [axis for axis, (_, same) in enumerate(images) if not same]
-    return _reduced(tuple(node for node, _ in images), np.flip(table, turned) if turned else table)
+    return _reduced(tuple(node for node, _ in images), np.flip(table, tuple(turned)) if turned else table)
 
 
 # --- hard functions --------------------------------------------------------------------------------------------------

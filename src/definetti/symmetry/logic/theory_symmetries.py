@@ -1,11 +1,11 @@
 """Symmetries of the theory itself: predicates that can be exchanged, negated, or have their arguments permuted.
 
-A symmetry of this kind is a relabelling of predicates, P(a) ↦ Q(a[places]) or !Q(a[places]), together with a renaming of
-constants. The relabellings that preserve the formulas are found by a stabiliser chain: predicates are given images one
-after the other, and whatever terms of the log density (`polynomial.py`) they complete must have images there. Each is
-then paired with a renaming that restores the evidence: the identity, or one that the search for automorphisms finds in
-two copies of the constants, the second one relabelled. Every pair is checked against formulas and evidence before use.
-Nothing is grounded.
+A symmetry of this kind is a relabelling of predicates, P(a) ↦ Q(a[places]) or !Q(a[places]), together with a renaming
+of constants. The relabellings that preserve the formulas are found by a stabiliser chain: predicates are given images
+one after the other, and whatever terms of the log density (`polynomial.py`) they complete must have images there. Each
+is then paired with a renaming that restores the evidence: the identity, or one that the search for automorphisms finds
+in two copies of the constants, the second one relabelled. Every pair is checked against formulas and evidence before
+use. Nothing is grounded.
 """
 
 from __future__ import annotations
@@ -16,24 +16,23 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import permutations
-from math import prod
 
 import numpy as np
 
 from definetti import groups
 from definetti.constraints.logic.ties import Image
-from definetti.integer_rows import distinct
 from definetti.model.logic.evidence import UNKNOWN, Relation
+from definetti.model.logic.formulas import map_terms, parts, rebuild
 from definetti.model.logic.interchangeable import Nodes, class_sizes, mix
-from definetti.model.logic.formulas import parts, rebuild
-from definetti.model.logic.theory import Atom, Formula, MarkovLogic, Not, Predicate
+from definetti.model.logic.theory import Atom, Constant, Formula, MarkovLogic, Not, Predicate, Term
 from definetti.symmetry.bliss import search
-from definetti.symmetry.logic.class_permutations import quotient_graph, quotient_rows, refine
+from definetti.symmetry.logic.class_permutations import Rows, quotient_graph, quotient_rows, refine
 from definetti.symmetry.logic.constants import ConstantGroup
-from definetti.symmetry.logic.polynomial import Key, Polynomial, Relabelling, polynomial
+from definetti.symmetry.logic.polynomial import Key, NamedRows, Polynomial, Relabelling, polynomial
 
 MOST_TRIALS = 4_000  # images of predicates tried in all
 MOST_ELEMENTS = 400  # relabellings for which a renaming is sought one by one
+MOST_RENAMINGS = 60  # searches for a renaming
 MOST_ARGUMENTS = 4  # of a predicate whose arguments are permuted
 MOST_NODES = 20_000  # of a graph in which a renaming is sought
 
@@ -103,6 +102,20 @@ class TheoryGroup:
             if image != _itself(self.predicates[name]):
                 moves[name] = image
         return TheorySymmetry(moves, points[: self.nodes.count])
+
+    def images(self, formula: Formula, most: int) -> list[Formula]:
+        """A formula over constants and its images under the group, itself first; only itself where they are more."""
+        found, waiting = {formula: None}, [formula]
+        while waiting:
+            here = waiting.pop()
+            for g in self.generators:
+                image = _renamed(relabelled(here, g.moves), self.nodes, g.renaming)
+                if image not in found:
+                    found[image] = None
+                    waiting.append(image)
+            if len(found) > most:
+                return [formula]
+        return list(found)
 
     @cached_property
     def turns(self) -> tuple[tuple[frozenset[str], bool], ...]:
@@ -240,7 +253,7 @@ class _Chain:
             self.order *= len(reached)
 
     def _reached(self, name: str) -> set[Image]:
-        """The images of a predicate under the relabellings found so far (all of them leave earlier predicates alone)."""
+        """The images of a predicate under the relabellings found so far, which leave earlier predicates alone."""
         found, waiting = {self.itself[name]}, [self.itself[name]]
         while waiting:
             here = waiting.pop()
@@ -358,11 +371,13 @@ class _Lift:
             return TheoryGroup(self.model.predicates, self.strict.nodes, tuple(found), order)
         few = chain.complete and chain.order <= MOST_ELEMENTS
         waiting = list(_elements(chain)) if few else chain.generators
-        found, reached = [], {frozenset[tuple[str, Image]]()}
+        found, reached, left = [], {frozenset[tuple[str, Image]]()}, MOST_RENAMINGS
         for moves in waiting:
             if few and frozenset(moves.items()) in reached:
                 continue
-            lifted = self._lifted(moves)
+            lifted = TheorySymmetry(moves, identity) if self._holds(moves, identity) else None
+            if lifted is None and left:
+                lifted, left = self._with_renaming(moves), left - 1
             if lifted is not None:
                 found.append(lifted)
                 if few:
@@ -379,10 +394,7 @@ class _Lift:
         evidence = renamed_relations(moved_relations(self.known, moves), nodes, renaming)
         return same_relations(self.known, evidence) and self.form.preserved(relabelling(moves, nodes, renaming))
 
-    def _lifted(self, moves: Moves) -> TheorySymmetry | None:
-        identity = np.arange(self.strict.nodes.count)
-        if self._holds(moves, identity):
-            return TheorySymmetry(moves, identity)
+    def _with_renaming(self, moves: Moves) -> TheorySymmetry | None:
         renaming = self._renaming(moves)
         if renaming is None or not self._holds(moves, renaming):
             return None
@@ -399,11 +411,7 @@ class _Lift:
         start, count = self.strict.quotient.start, sum(len(k) for k in sizes.values())
         if not 0 < 8 * count <= MOST_NODES:
             return None
-        rows = []
-        for number, pair in enumerate(self._pairs(moves, other)):
-            for copy, relation in enumerate(pair):
-                if relation.sorts and len(relation.tuples):
-                    rows.append(quotient_rows(nodes, relation, classes, start, number).shifted(copy * count))
+        rows = self._copies(moves, other, start, count)
         sort = np.repeat(np.arange(len(sizes)), [len(k) for k in sizes.values()])
         keys = np.tile(mix(sort, np.concatenate([np.zeros(0, np.int64), *sizes.values()])), 2)
         colours = refine(keys, rows)
@@ -421,13 +429,29 @@ class _Lift:
                 return self._of_classes(image[count : 2 * count])
         return None
 
-    def _pairs(self, moves: Moves, other: Mapping[str, Relation]) -> Iterator[tuple[Relation, Relation]]:
-        """What a renaming has to map from the second onto the first: evidence, and the constants in formulas."""
-        yield from ((self.known[name], other[name]) for name in self.known)
-        here, there = self.form.rows(relabelling({})), self.form.rows(relabelling(moves))
+    def _copies(self, moves: Moves, other: Mapping[str, Relation], start: dict[str, int], count: int) -> list[Rows]:
+        """What is said of the classes of constants in the first copy and, relabelled, in the second: by evidence, and
+        by formulas that name constants or weigh them. All rows of one length are put together."""
+        there = self.form.rows(relabelling(moves))
+        pairs = [(self.known[name], other[name]) for name in self.known]
         codes: dict[tuple[object, ...], int] = {}
-        for key in here.keys() | there.keys():
-            yield _constants_relation(here.get(key, {}), codes), _constants_relation(there.get(key, {}), codes)
+        for key in self._named.keys() | there.keys():
+            here = _constants_relation(self._named.get(key, {}), codes)
+            pairs.append((here, _constants_relation(there.get(key, {}), codes)))
+        found: dict[int, list[Rows]] = defaultdict(list)
+        for number, pair in enumerate(pairs):
+            for copy, relation in enumerate(pair):
+                if relation.sorts and len(relation.tuples):
+                    rows = quotient_rows(self.strict.nodes, relation, self.strict.classes, start, number)
+                    found[len(relation.sorts)].append(rows.shifted(copy * count))
+        return [
+            Rows(np.concatenate([r.nodes for r in some]), np.concatenate([r.label for r in some]))
+            for some in found.values()
+        ]
+
+    @cached_property
+    def _named(self) -> NamedRows:
+        return self.form.rows(relabelling({}))
 
     def _of_classes(self, image: np.ndarray) -> np.ndarray:
         """A permutation of classes as one of constants, those of a class in order."""
@@ -458,7 +482,20 @@ def relabelled(formula: Formula, moves: Moves) -> Formula:
             return formula
         atom = Atom(image.predicate, tuple(formula.args[k] for k in image.places))
         return atom if image.sign else Not(atom)
+    if isinstance(formula, Not) and isinstance(formula.part, Atom):
+        image = relabelled(formula.part, moves)
+        return image.part if isinstance(image, Not) else Not(image)
     return rebuild(formula, tuple(relabelled(part, moves) for part in parts(formula)))
+
+
+def _renamed(formula: Formula, nodes: Nodes, renaming: np.ndarray) -> Formula:
+    def term(t: Term) -> Term:
+        if not isinstance(t, Constant):
+            return t
+        start = nodes.start[t.sort]
+        return Constant(t.sort, int(renaming[start + t.index]) - start)
+
+    return map_terms(formula, term)
 
 
 def _elements(chain: _Chain) -> Iterator[dict[str, Image]]:
