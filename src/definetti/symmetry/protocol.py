@@ -25,7 +25,8 @@ class Symmetries(Protocol):
     """A group of symmetries of `model`, as `symmetries(model)` finds it.
 
     The group permutes *points*: the literals of a factor graph, numbered as in `FactorGraph.literal_start`, or the
-    constants of a Markov logic network, all sorts in one numbering. `orbits` are the rows of the answer: sets of
+    constants of a Markov logic network, all sorts in one numbering; where it moves predicates, too, each has two points
+    (true, false) and one for each argument behind those. `orbits` are the rows of the answer: sets of
     variables, or of ground atoms, with equal marginals. Observed variables are in none.
 
     Examples
@@ -41,7 +42,7 @@ class Symmetries(Protocol):
 
     @property
     def kind(self) -> str:
-        """How the group was found: "literals", "variables", "renaming", "given" or "none"."""
+        """How the group was found: "literals", "variables", "theory", "renaming", "given" or "none"."""
         ...
 
     @property

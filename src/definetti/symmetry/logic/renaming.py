@@ -44,7 +44,8 @@ CHUNK = 1 << 16  #: atoms whose orbits are looked up at once when they are liste
 
 @dataclass(frozen=True, eq=False)
 class RenamingSymmetries:
-    """The group of renamings of a Markov logic network's constants; `symmetries` finds it.
+    """The group of renamings of a Markov logic network's constants, and of exchanges and negations of its predicates
+    where the theory has such symmetries; `symmetries` finds it.
 
     Orbits are numbered over all predicates; observed atoms have none (-1).
 
@@ -55,7 +56,9 @@ class RenamingSymmetries:
     source : MarkovLogic or None
         The model as it was given, where that is another one.
     order : int or None
-        The number of renamings; None where the time was up.
+        The number of renamings, times that of relabellings of predicates; None where the time was up.
+    kind : {"theory", "renaming", "none"}
+        "theory" where symmetries of the theory make orbits larger.
     notices : tuple of Notice
         What limits the group.
 
