@@ -128,10 +128,11 @@ def _graph_group(model: FactorGraph, wanted: str | Symmetries, time_limit: float
 
 def _logic_group(model: MarkovLogic, wanted: str | Symmetries, time_limit: float) -> RenamingSymmetries:
     """Renamings that may be found without what hard formulas force: the numbers say so themselves."""
-    from definetti.symmetry.logic.renaming import renaming, trivial
+    from definetti.symmetry.logic.renaming import renaming, trivial, with_theory
 
     if isinstance(wanted, str):
-        return trivial(model) if wanted == "none" else renaming(model, time_limit)
+        found = trivial(model) if wanted == "none" else renaming(model, time_limit)
+        return with_theory(found) if wanted == "theory" else found
     return wanted  # type: ignore[return-value]
 
 

@@ -374,7 +374,8 @@ def with_theory(group: RenamingSymmetries) -> RenamingSymmetries:
     """The group with the symmetries of the theory itself, where these make orbits larger or negate atoms; else as it
     was."""
     start = perf_counter()
-    found = theory_group(group.model, group.strict, group.time_limit)
+    found, notices = theory_group(group.model, group.strict, group.time_limit)
+    group = replace(group, notices=(*group.notices, *notices))
     moved = [] if found is None else [joins(group.model, group.fine, group.numbers, g) for g in found.generators]
     if found is None or all(pairs is None or not len(pairs) for pairs in moved):
         return replace(group, seconds=group.seconds + perf_counter() - start)

@@ -16,11 +16,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import permutations
+from time import perf_counter
 
 import numpy as np
 
 from definetti import groups
 from definetti.constraints.logic.ties import Image
+from definetti.errors import Notice
 from definetti.model.logic.evidence import UNKNOWN, Relation
 from definetti.model.logic.formulas import map_terms, parts, rebuild
 from definetti.model.logic.interchangeable import Nodes, class_sizes, mix
@@ -149,18 +151,25 @@ def _itself(predicate: Predicate) -> Image:
     return Image(predicate.name, tuple(range(len(predicate.sorts))))
 
 
-def theory_group(model: MarkovLogic, strict: ConstantGroup, time_limit: float) -> TheoryGroup | None:
-    """The symmetries of a theory beside the renamings, or None if there are none; `strict`: renamings that preserve the
-    evidence itself."""
+def theory_group(
+    model: MarkovLogic, strict: ConstantGroup, time_limit: float
+) -> tuple[TheoryGroup | None, tuple[Notice, ...]]:
+    """The symmetries of a theory beside the renamings, or None if there are none, and what limits them; `strict`:
+    renamings that preserve the evidence itself."""
+    until = perf_counter() + time_limit
     candidates = _Candidates(model)
     if not candidates.any:
-        return None
+        return None, ()
     form = polynomial(model)
     chain = _Chain(model, form, candidates)
     chain.search()
     if not chain.generators:
-        return None
-    return _Lift(model, form, strict, time_limit).group(chain)
+        return None, ()
+    found = _Lift(model, form, strict, until).group(chain)
+    if perf_counter() <= until:
+        return found, ()
+    message = f"the search for symmetries of the theory was stopped after {time_limit:g} s: some may be missing"
+    return found, (Notice("time-limit", message + "; raise the time limit"),)
 
 
 # --- relabellings of predicates --------------------------------------------------------------------------------------
@@ -356,7 +365,7 @@ class _Lift:
     model: MarkovLogic
     form: Polynomial
     strict: ConstantGroup
-    time_limit: float
+    until: float  # on the clock of `perf_counter`
 
     @property
     def known(self) -> Mapping[str, Relation]:
@@ -376,7 +385,7 @@ class _Lift:
             if few and frozenset(moves.items()) in reached:
                 continue
             lifted = TheorySymmetry(moves, identity) if self._holds(moves, identity) else None
-            if lifted is None and left:
+            if lifted is None and left and perf_counter() < self.until:
                 lifted, left = self._with_renaming(moves), left - 1
             if lifted is not None:
                 found.append(lifted)
@@ -390,9 +399,10 @@ class _Lift:
 
     def _holds(self, moves: Moves, renaming: np.ndarray) -> bool:
         """The check that every symmetry has to pass."""
-        nodes = self.strict.nodes
-        evidence = renamed_relations(moved_relations(self.known, moves), nodes, renaming)
-        return same_relations(self.known, evidence) and self.form.preserved(relabelling(moves, nodes, renaming))
+        nodes, still = self.strict.nodes, bool((renaming == np.arange(len(renaming))).all())
+        known = {name: self.known[name] for name in self.known if name in moves or not still}
+        evidence = renamed_relations(moved_relations(known, moves), nodes, renaming)
+        return same_relations(known, evidence) and self.form.preserved(relabelling(moves, nodes, renaming))
 
     def _with_renaming(self, moves: Moves) -> TheorySymmetry | None:
         renaming = self._renaming(moves)
@@ -423,7 +433,9 @@ class _Lift:
         graph_colours = np.append(graph_colours, [graph_colours.max() + 1] * 2)
         if len(graph_colours) > MOST_NODES:
             return None
-        for points, images in search(np.concatenate([edges, hubs]), graph_colours, self.time_limit).generators:
+        for points, images in search(
+            np.concatenate([edges, hubs]), graph_colours, self.until - perf_counter()
+        ).generators:
             image = groups.dense((points, images), len(graph_colours))
             if image[total] == total + 1:  # relabelled evidence is where the evidence was
                 return self._of_classes(image[count : 2 * count])
