@@ -81,7 +81,7 @@ def test_what_merely_was_the_same_in_all_draws_is_not_exact(theory) -> None:
     found = dft.marginals(rare, ["S(P1) ^ S(P2)"], sweeps=50, seed=1)
     assert found["S(P1) ^ S(P2)"].probability == 0.0 and found["S(P1) ^ S(P2)"].mcse is None and not found.trusted
     short = dft.marginals(theory("S(p)\nK(p)\nS(x) v K(x).\n0.1 S(x) ^ K(y)\n", p=4), sweeps=1, chains=1, seed=1)
-    assert [row.mcse for row in short.orbits] == [None, None] and not short.trusted
+    assert [row.mcse for row in short.orbits] == [None] and not short.trusted  # S and K can be exchanged: one orbit
 
 
 def test_a_floor_error_has_no_effective_size(theory) -> None:

@@ -110,6 +110,7 @@ def backwards(r: Relational) -> Relational:
     if SCANS[r.data.scan] == "fixed":
         raise ModelError("a fixed scan cannot be run backwards; use the symmetric or the random one")
     entries = np.array(r.data.entries[::-1])
+    entries[:, -3] = entries[:, -3].max(initial=0) - entries[:, -3]  # turns; sets of them are shuffled as before
     entries[:, -1] = np.array([0, 2, 1])[entries[:, -1]]
     return replace(r, data=r.data._replace(entries=frozen(entries, np.int64)))
 

@@ -147,6 +147,7 @@ class MCSatSampling(Run):
         means = np.stack([s.sums[1, 1:] for s in self._chains]) / (self.group.sizes * length)
         squares = np.stack([s.sums[2, 1:] for s in self._chains]) / (self.group.sizes.astype(float) ** 2 * length)
         means, _, squares = with_mirror_images(Means(means, None, squares), self.group.mirror, self.group.sizes)
+        assert squares is not None
         joint = self.asked.joint(self._joint[0] / length)
         joint_square = self.asked.joint(np.sqrt(self._joint[1] / length)) ** 2  # at most
         self._clear()
