@@ -129,6 +129,8 @@ def test_tempering_agrees_with_enumeration(name: str) -> None:
     assert comparison.agrees
     rates = found.run["tempering"]["swap_rates"]
     assert len(rates) == len(found.run["tempering"]["levels"]) - 1 and min(rates) > 0.2
+    assert abs(found.run["tempering"]["barrier"] - sum(1 - rate for rate in rates)) < 1e-9
+    assert found.run["tempering"]["round_trips"] >= 10
 
 
 def test_tempering_composes_with_clusters() -> None:
@@ -203,9 +205,9 @@ def test_neighbours_that_seldom_exchange_are_told() -> None:
     model = factor_graph([2] * 18, [([2 * k, 2 * k + 1], SAME) for k in range(9)])
     settings = {"symmetries": None, "sweeps": 60, "seed": 1}
     far = dft.marginals(model, sampler=Tempering(levels=(0.0, 1.0)), **settings)
-    assert kinds(far) == {"not-mixed"} and not far.trusted
+    assert "not-mixed" in kinds(far) and not far.trusted and far.run["tempering"]["round_trips"] < 10
     seldom = dft.marginals(model, sampler=Tempering(levels=(0.0, 0.45, 0.75, 1.0)), **settings)
-    assert kinds(seldom) == {"note"}, seldom.run["tempering"]
+    assert "note" in kinds(seldom), seldom.run["tempering"]
     chosen = dft.marginals(model, sampler=Tempering(), **settings)
     assert not kinds(chosen) and min(chosen.run["tempering"]["swap_rates"]) > 0.2
 

@@ -3,8 +3,8 @@ each other.
 
 Level 0 is uniform, level 1 the model. In between, logarithms are multiplied by the level, and what is impossible
 costs a penalty that grows without bound towards level 1: hot chains walk through states that the model forbids, so
-every legal state can be reached. Only the chain at level 1 is folded. The ladder is found by annealing a few chains:
-each step is as long as half of them can bear.
+every legal state can be reached. Only the chain at level 1 is folded. The ladder is found by annealing a few chains,
+each step as long as half of them can bear; then they run on it, and its levels move to where exchanges are rejected.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ import numpy as np
 from definetti.errors import Notice, TooLarge
 from definetti.model.graph.factors import FREE, FactorGraph, frozen
 from definetti.samplers.graph.lanes import Block, Engine, Harvest, Seeds, Slots, words
-from definetti.samplers.ladder import penalty
+from definetti.samplers.ladder import Ladder, level_count, penalty, placed
 from definetti.samplers.protocol import GraphSampler, prefixed
 
 MOST_LEVELS = 100
 PILOTS, PILOT_SWEEPS = 64, 12
-LOW_RATE, LOWEST_RATE = 0.1, 0.01  # of exchanges between neighbours: worth a word; too low to be trusted
+ROUNDS = (16, 48)  # sweeps of the pilots' ladder, after each of which the levels are placed anew
 SHARE = 0.5  # of the annealed chains that a step must leave effective
 
 
@@ -82,7 +82,9 @@ class TemperingEngine(Engine):
         return {"tempering": self._ladder(blocks).report()}
 
     def _ladder(self, blocks: Sequence[TemperingBlock]) -> Ladder:
-        return Ladder(self.levels, *np.sum([block.swaps for block in blocks], axis=0))
+        sums, tried = np.sum([block.rejected for block in blocks], axis=0)
+        trips = sum(int(block.trips[0]) for block in blocks)
+        return Ladder(self.levels, sums / np.maximum(tried, 1.0), tried, trips)
 
 
 def build(model: FactorGraph, over: GraphSampler, slots: Slots, levels: tuple[float, ...]) -> TemperingEngine:
@@ -130,7 +132,10 @@ class TemperingBlock:
         count = len(engine.levels)
         self._soft, self._broken = np.zeros((count, self.lanes)), np.zeros((count, self.lanes), dtype=np.int64)
         self._parity = np.array(0)  # of the pairs to exchange next
-        self.swaps = np.zeros((2, count - 1), dtype=np.int64)  # done, tried
+        self._replica = np.repeat(np.arange(count)[:, None], self.lanes, axis=1)  # by level
+        self._heading = np.zeros((count, self.lanes), np.int64)  # by replica
+        self.rejected = np.zeros((2, count - 1))  # sums of rejection probabilities, attempts
+        self.trips = np.zeros(1, np.int64)
 
     @property
     def levels(self) -> Sequence[Block]:
@@ -162,11 +167,11 @@ class TemperingBlock:
             )
         for k in range(int(self._parity), len(self._blocks) - 1, 2):
             a, b = self._blocks[k], self._blocks[k + 1]
-            self.swaps[0, k] += self._kernels.swap_levels(
+            self._kernels.swap_levels(
                 self._engine.levels, self._penalties, k, a.state, np.uint8(a.mask), b.state, np.uint8(b.mask),
-                self._soft, self._broken, self.lanes, self._stream,
+                self._soft, self._broken, self._replica, self.rejected, self.lanes, self._stream,
             )  # fmt: skip
-            self.swaps[1, k] += self.lanes
+        self._kernels.count_trips(self._replica, self._heading, self.trips)
         self._parity ^= 1
 
     def harvest(self) -> Harvest:
@@ -176,7 +181,8 @@ class TemperingBlock:
         return self._blocks[-1].present()
 
     def arrays(self) -> dict[str, np.ndarray]:
-        found = {"stream": self._stream, "parity": self._parity, "swaps": self.swaps}
+        found = {"stream": self._stream, "parity": self._parity, "rejected": self.rejected, "trips": self.trips}
+        found |= {"replica": self._replica, "heading": self._heading}
         for k, block in enumerate(self._blocks):
             found |= prefixed(f"level{k}", block.arrays())
         return found
@@ -191,35 +197,25 @@ def scattered(engine: TemperingEngine, starts: np.ndarray, rng: np.random.Genera
     return out
 
 
-@dataclass(frozen=True, eq=False)
-class Ladder:
-    """The levels of a run, and the exchanges of neighbours: done, of those tried."""
-
-    levels: np.ndarray
-    done: np.ndarray
-    tried: np.ndarray
-
-    def report(self) -> dict[str, list[float]]:
-        return {"levels": self.levels.tolist(), "swap_rates": (self.done / np.maximum(self.tried, 1)).tolist()}
-
-    def notices(self) -> list[Notice]:
-        """Neighbours that seldom exchange states: what the hot levels find arrives late, or never."""
-        rate = np.where(self.tried > 0, self.done / np.maximum(self.tried, 1), 1.0)
-        k = int(rate.argmin())
-        if rate[k] >= LOW_RATE:
-            return []
-        text = f"the levels {self.levels[k]:.3g} and {self.levels[k + 1]:.3g} of the ladder exchange states at only "
-        kind = "note" if rate[k] >= LOWEST_RATE else "not-mixed"
-        return [
-            Notice(kind, f"{text}{rate[k]:.2g} of the attempts; put more levels between them (Tempering(levels=…))")
-        ]
-
-
 # --- the ladder ----------------------------------------------------------------------------------------------------
 
 
 def ladder(model: FactorGraph, over: GraphSampler, slots: Slots) -> tuple[float, ...]:
-    """Levels from 0 to 1, each step such that reweighting to it leaves half of the annealed chains effective."""
+    """Levels from 0 to 1 between which exchanges are rejected equally often, as far as short runs can tell."""
+    levels, states = annealed(model, over, slots)
+    orders = over.orders(model.free, np.random.SeedSequence(1))
+    for sweeps in ROUNDS:
+        engine = build(model, over, slots, levels)
+        block = engine.block(states.astype(np.uint8), np.random.SeedSequence(2).spawn(1), False, False)
+        block.run(orders.next(sweeps), 0)
+        measured = engine._ladder([block])
+        levels = tuple(placed(measured.levels, measured.rejection, level_count(measured.rejection)).tolist())
+        states = (block.state[: model.n, :PILOTS] & np.uint8(block.mask)).T.astype(np.int64)
+    return levels
+
+
+def annealed(model: FactorGraph, over: GraphSampler, slots: Slots) -> tuple[tuple[float, ...], np.ndarray]:
+    """(levels, legal states): each step such that reweighting to it leaves half of the annealed chains effective."""
     from definetti.samplers.kernels import tempering as kernels
 
     rng = np.random.default_rng(0)
@@ -237,13 +233,13 @@ def ladder(model: FactorGraph, over: GraphSampler, slots: Slots) -> tuple[float,
         if len(levels) > MOST_LEVELS:
             what, cure = "the number of levels of the ladder", "use another sampler"
             raise TooLarge(what, len(levels), MOST_LEVELS, cure, at_least=True)
+        states = states[rng.choice(PILOTS, PILOTS, p=_shares(levels[-2], level, soft, broken))]
         if level >= 1.0:
             break
-        states = states[rng.choice(PILOTS, PILOTS, p=_shares(levels[-2], level, soft, broken))]
         block = over.engine(softened(model, level), slots).block(states.astype(np.uint8), seeds.spawn(1), False, False)
         block.run(orders.next(PILOT_SWEEPS), 0)
         states = (block.state[: model.n, :PILOTS] & np.uint8(block.mask)).T.astype(np.int64)
-    return tuple(levels)
+    return tuple(levels), states
 
 
 def _shares(now: float, then: float, soft: np.ndarray, broken: np.ndarray) -> np.ndarray:

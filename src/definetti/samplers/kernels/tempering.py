@@ -9,6 +9,8 @@ import numpy as np
 from definetti.samplers.kernels.compiling import njit
 from definetti.samplers.kernels.rng import uniform
 
+FROM_TOP, RETURNING = 1, 2  # where a replica comes from: the top, the bottom after the top
+
 
 class Parts(NamedTuple):
     """All factors; entry = first[k] + the sum of stride · value over the scope."""
@@ -67,13 +69,27 @@ def exchange(a, a_mask, b, b_mask, lane):
 
 
 @njit(nogil=True, cache=True)
-def swap_levels(levels, penalties, k, a, a_mask, b, b_mask, soft, broken, lanes, stream):
-    """Exchange levels k (states a) and k + 1 (states b) lane by lane; how many exchanges there were."""
-    count = 0
+def swap_levels(levels, penalties, k, a, a_mask, b, b_mask, soft, broken, replica, rejected, lanes, stream):
+    """Exchange levels k (states a) and k + 1 (states b) lane by lane; adds up rejections and attempts."""
     for lane in range(lanes):
-        if happens(chances(levels, penalties, k, soft, broken, lane), stream):
-            count += 1
+        chance = chances(levels, penalties, k, soft, broken, lane)
+        rejected[0, k] += 1.0 - chance
+        rejected[1, k] += 1.0
+        if happens(chance, stream):
             exchange(a, a_mask, b, b_mask, lane)
             soft[k, lane], soft[k + 1, lane] = soft[k + 1, lane], soft[k, lane]
             broken[k, lane], broken[k + 1, lane] = broken[k + 1, lane], broken[k, lane]
-    return count
+            replica[k, lane], replica[k + 1, lane] = replica[k + 1, lane], replica[k, lane]
+
+
+@njit(nogil=True, cache=True)
+def count_trips(replica, heading, trips):
+    """Round trips that end: a replica is back at the top after it was at the bottom after it was at the top."""
+    top = replica.shape[0] - 1
+    for lane in range(replica.shape[1]):
+        high, low = replica[top, lane], replica[0, lane]
+        if heading[high, lane] == RETURNING:
+            trips[0] += 1
+        heading[high, lane] = FROM_TOP
+        if heading[low, lane] == FROM_TOP:
+            heading[low, lane] = RETURNING
