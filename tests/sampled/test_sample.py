@@ -16,7 +16,6 @@ from definetti.errors import ModelError
 from definetti.readers.samples import read_samples
 
 
-
 def largest_difference(a: dft.Marginals, b: dft.Marginals) -> float:
     rows = zip(a.orbits, b.orbits, strict=True)
     return max(float(np.abs(np.subtract(x.probability, y.probability)).max()) for x, y in rows)
