@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from os import PathLike
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -52,7 +52,7 @@ def from_samples(
         if getattr(model, "kind", None) == "logic":
             from definetti.inference.logic.samples import from_atoms
 
-            return from_atoms(source, queries, model, symmetries, estimator, burn_in, time_limit)
+            return from_atoms(source, queries, cast("Any", model), symmetries, estimator, burn_in, time_limit)
         source = source.array()
     if model is None:
         raise ModelError(f"samples need their model: marginals(samples, model=…); got a {type(source).__name__} alone")

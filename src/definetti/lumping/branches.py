@@ -105,7 +105,7 @@ def runner(aim: Target, kernel: str, sources: Sources = REAL) -> Run | None:
 
 
 def _narrow_runner(aim: Target, engine: fields.FieldsEngine, sources: Sources) -> Run:
-    kernels = sources.field_kernels
+    kernels: Any = sources.field_kernels
 
     def run(order: np.ndarray, values: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
         states = fields._bytes(aim.states)
@@ -128,7 +128,7 @@ def _narrow_runner(aim: Target, engine: fields.FieldsEngine, sources: Sources) -
 
 
 def _wide_runner(aim: Target, engine: fields.FieldsEngine, sources: Sources) -> Run:
-    kernels = sources.field_kernels
+    kernels: Any = sources.field_kernels
 
     def run(order: np.ndarray, values: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
         state = fields._packed(aim.states)
@@ -166,7 +166,7 @@ def lane_numbers(planes: np.ndarray) -> np.ndarray:
     return (bits << np.arange(len(bits) - 1, -1, -1)[:, None]).sum(axis=0)
 
 
-def _tables_runner(aim: Target, engine: tables.TablesEngine, kernels: ModuleType) -> Run:
+def _tables_runner(aim: Target, engine: tables.TablesEngine, kernels: Any) -> Run:
     def run(order: np.ndarray, values: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
         block = engine.block(aim.states, [np.random.SeedSequence(0)], False)
         block._kernels = kernels

@@ -48,10 +48,12 @@ def _solved(chain: Chain, centred: np.ndarray) -> np.ndarray:
     from scipy.sparse import diags_array
     from scipy.sparse.linalg import LinearOperator, cg
 
+    make: Any = LinearOperator  # its stub does not know the arguments
+
     root = np.sqrt(pi)
     symmetric = (diags_array(root) @ matrix @ diags_array(1.0 / root)).tocsr()
     shape = (len(root), len(root))
-    operator = LinearOperator(shape, matvec=lambda x: x - symmetric @ x + root * (root @ x), dtype=float)
+    operator = make(shape, matvec=lambda x: x - symmetric @ x + root * (root @ x), dtype=float)
     columns = [cg(operator, root * f, rtol=1e-11, maxiter=100_000)[0] / root for f in centred.T]
     return np.stack(columns, axis=1)
 

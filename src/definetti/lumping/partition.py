@@ -89,7 +89,7 @@ def _spread(rows: csr_array, parts: Partition) -> float:
     """The largest difference between the rows of one orbit; an entry that is not stored is 0."""
     if not rows.nnz:
         return 0.0
-    row = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
+    row = np.repeat(np.arange(len(parts.orbit_of)), np.diff(rows.indptr))
     key = parts.orbit_of[row] * len(parts) + rows.indices
     order = np.argsort(key, kind="stable")
     starts = np.flatnonzero(np.diff(key[order], prepend=-1))

@@ -182,7 +182,7 @@ class QuotientChain:
         connected = self.gap > 0
         spread = [errors.asymptotic_variance(*pair) for pair in pairs] if connected else None
         found = [errors.mean_squared_error(*pair, self.draws, self.burn_in) for pair in pairs]
-        mixed = ((self.orbit_means > 1e-12) & (self.orbit_means < 1 - 1e-12)).any(axis=0)
+        mixed: Any = ((self.orbit_means > 1e-12) & (self.orbit_means < 1 - 1e-12)).any(axis=0)
         truth = self.chain.stationary @ self.indicators
         out = {}
         for q, query in enumerate(self.source.queries):

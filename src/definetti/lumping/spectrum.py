@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -52,31 +53,40 @@ def _second_symmetric(matrix: Any, stationary: np.ndarray) -> float:
     if len(root) <= MOST_DENSE:
         dense = symmetric if isinstance(symmetric, np.ndarray) else symmetric.toarray()
         return float(np.abs(np.linalg.eigvalsh(dense - np.outer(root, root))).max())
-    from scipy.sparse.linalg import LinearOperator, eigsh
+    from scipy.sparse.linalg import eigsh
 
     def apply(x: np.ndarray) -> np.ndarray:
         x = x.ravel()
         return symmetric @ x - root * (root @ x)
 
-    operator = LinearOperator((len(root), len(root)), matvec=apply, dtype=float)
+    operator = _operator(apply, len(root))
     start = np.random.default_rng(0).normal(size=len(root))
-    found = eigsh(operator, k=1, which="LM", v0=start, tol=TOLERANCE, return_eigenvectors=False)
+    how: dict[str, Any] = {"which": "LM", "v0": start, "tol": TOLERANCE, "return_eigenvectors": False}
+    found = eigsh(operator, k=1, **how)
     return float(np.abs(found).max())
+
+
+def _operator(apply: Callable[[np.ndarray], np.ndarray], size: int) -> Any:
+    from scipy.sparse.linalg import LinearOperator
+
+    make: Any = LinearOperator  # its stub does not know the arguments
+    return make((size, size), matvec=apply, dtype=float)
 
 
 def _second(matrix: Any, stationary: np.ndarray) -> float:
     if len(stationary) <= MOST_DENSE:
         dense = matrix if isinstance(matrix, np.ndarray) else matrix.toarray()
         return float(np.abs(np.linalg.eigvals(dense - stationary)).max())
-    from scipy.sparse.linalg import LinearOperator, eigs
+    from scipy.sparse.linalg import eigs
 
     def apply(x: np.ndarray) -> np.ndarray:
         x = x.ravel()
         return matrix @ x - stationary @ x
 
-    operator = LinearOperator(matrix.shape, matvec=apply, dtype=float)
+    operator = _operator(apply, len(stationary))
     start = np.random.default_rng(0).normal(size=len(stationary))
-    found = eigs(operator, k=2, which="LM", v0=start, tol=TOLERANCE, return_eigenvectors=False)
+    how: dict[str, Any] = {"which": "LM", "v0": start, "tol": TOLERANCE, "return_eigenvectors": False}
+    found = eigs(operator, k=2, **how)
     return float(np.abs(found).max())
 
 

@@ -39,7 +39,7 @@ class OrbitalEngine(Engine):
     def width(self) -> int:  # type: ignore[override]
         return self.inner.width
 
-    def block(self, starts: np.ndarray, seeds: Seeds, visits_too: bool, conditionals: bool = True) -> OrbitalBlock:
+    def block(self, starts: np.ndarray, seeds: Seeds, visits_too: bool, conditionals: bool = True) -> Any:
         return OrbitalBlock(self, starts, seeds, visits_too, conditionals)
 
     def memory(self, chains: int, conditionals: bool) -> int:
