@@ -77,10 +77,10 @@ if TYPE_CHECKING:
     from definetti.samplers.gibbs import Gibbs as Gibbs
     from definetti.samplers.graph.block_gibbs import Blocks as Blocks
     from definetti.samplers.graph.swendsen_wang import SwendsenWang as SwendsenWang
-    from definetti.samplers.tempering import Tempering as Tempering
     from definetti.samplers.logic.lifted import LiftedSampler as LiftedSampler
     from definetti.samplers.mcsat import MCSat as MCSat
     from definetti.samplers.protocol import Progress as Progress
+    from definetti.samplers.tempering import Tempering as Tempering
     from definetti.solvers.exact import exact as exact
     from definetti.solvers.lifted.cardinality import count_distribution as count_distribution
     from definetti.store import load as load

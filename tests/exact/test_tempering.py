@@ -20,7 +20,6 @@ from definetti.inference.graph.prepare import choose
 from definetti.model.graph.factors import FactorGraph, factor_graph
 from definetti.model.graph.simplify import simplify
 from definetti.samplers.gibbs import Gibbs
-from definetti.samplers.graph import tempering
 from definetti.samplers.graph.lanes import slots_of
 from definetti.samplers.graph.tempering import TemperingBlock, build, ladder, softened
 from definetti.samplers.kernels import tempering as kernels

@@ -17,7 +17,7 @@ import numpy as np
 
 from definetti.errors import Notice, TooLarge
 from definetti.model.graph.factors import FREE, FactorGraph, frozen
-from definetti.samplers.graph.lanes import Block, Engine, Harvest, Orders, Seeds, Slots, words
+from definetti.samplers.graph.lanes import Block, Engine, Harvest, Seeds, Slots, words
 from definetti.samplers.ladder import Ladder, level_count, penalty, placed
 from definetti.samplers.protocol import GraphSampler, prefixed
 
@@ -58,6 +58,10 @@ class TemperingEngine(Engine):
     width: int
     name: str = "tempering"
     together: int = 1
+
+    @property
+    def copies(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return len(self.engines)
 
     def block(self, starts: np.ndarray, seeds: Seeds, visits_too: bool, conditionals: bool = True) -> TemperingBlock:
         return TemperingBlock(self, starts, seeds[0], visits_too, conditionals)
