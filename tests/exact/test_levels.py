@@ -1,4 +1,4 @@
-"""Levels of the relational kernel: laws that sweeps leave unchanged, the tally, looks, sweeps backwards; planted bugs."""
+"""Levels of the relational kernel: laws that sweeps leave unchanged, the tally, looks, sweeps backwards."""
 
 from __future__ import annotations
 
@@ -37,8 +37,10 @@ from definetti.symmetry.logic.renaming import renaming
 TWO = "thing = {A, B}\n"
 THREE = "thing = {A, B, C}\n"
 THEORIES = {
-    "two predicates": TWO + "P(thing)\nE(thing,thing)\n0.7 P(x) ^ E(x,y) => P(y)\n-0.4 E(x,y)\n0.3 EXIST y E(x,y)\n",
-    "weights": TWO + "kind = {K, L}\nP(thing)\nO(thing,kind)\n0.3 P(A)\n-0.6 P(B) ^ O(A,K)\n0.2 P(x) ^ O(x,+k)\nP(A) v O(B,K).\n",
+    "two predicates": TWO + "P(thing)\nE(thing,thing)\n0.7 P(x) ^ E(x,y) => P(y)\n-0.4 E(x,y)\n"
+    "0.3 EXIST y E(x,y)\n",
+    "weights": TWO + "kind = {K, L}\nP(thing)\nO(thing,kind)\n0.3 P(A)\n-0.6 P(B) ^ O(A,K)\n0.2 P(x) ^ O(x,+k)\n"
+    "P(A) v O(B,K).\n",
     "hard": THREE + "P(thing)\nQ(thing)\n!P(x) v !P(y) v x = y v Q(x).\n0.6 P(x) ^ Q(y)\n-0.3 Q(x)\n",
     "tied": THREE + "P(thing)\nE(thing,thing)\nE(x,y) => E(y,x).\n!E(x,x).\n0.5 P(x) ^ E(x,y) => P(y)\n"
     "0.3 E(x,y) ^ E(y,z) ^ E(z,x)\nE(x,y) => P(x) v P(y).\n",
@@ -50,7 +52,7 @@ EVIDENCE = {"blocks": {"O(A,M)": False}, "two predicates": {"E(A,A)": True, "E(A
 
 
 class Case:
-    """A theory with its states (everything that ties, blocks and evidence leave), its sites, and one field per orbit."""
+    """A theory with its states (all that ties, blocks and evidence leave), its sites, and one field per orbit."""
 
     def __init__(self, name: str, scan: str = "symmetric", ready: Callable[..., Relational] = plain_model) -> None:
         model = with_forced_atoms(read_mln_text(THEORIES[name]).condition(EVIDENCE.get(name, {})))
@@ -77,11 +79,11 @@ class Case:
     def orbit(self, atom: tuple) -> int:
         return int(self.group.orbit_numbers(atom[0], np.array([atom[1:]]).reshape(1, -1))[0])
 
-    def _sites(self) -> Iterator[tuple[list[dict[tuple, bool]], dict[tuple, bool] | None]]:
-        """What every site can be, as values of its atoms; of a site, the values that its leading atom's field goes with."""
+    def _sites(self) -> Iterator[tuple[list[World], tuple]]:
+        """What every site can be, as values of its atoms, and its leading atom."""
         done: set[tuple] = set()
         known = {a: c for a in atoms_of(self.model) if (c := self._known(a)) is not None}
-        tied = {name: images for name, images in self.r.tied.items()}
+        tied = self.r.tied
         for a in sorted(atoms_of(self.model), key=lambda a: a[0] not in tied):
             predicate = self.model.predicates[a[0]]
             if a in done:
@@ -352,7 +354,8 @@ def sweep_matrix(c: Case, r: Relational, level: Level) -> np.ndarray:
 
 
 REVERSED = {
-    "symmetric relation": THREE + "E(thing,thing)\nE(x,y) => E(y,x).\n!E(x,x).\n0.9 E(x,y) ^ E(y,z) ^ x != z\n-0.3 E(A,x)\n",
+    "symmetric relation": THREE + "E(thing,thing)\nE(x,y) => E(y,x).\n!E(x,x).\n0.9 E(x,y) ^ E(y,z) ^ x != z\n"
+    "-0.3 E(A,x)\n",
     "loops": TWO + "P(thing)\nE(thing,thing)\nE(x,y) => E(y,x).\n0.9 E(x,y) ^ P(x)\n-0.4 E(x,x) v P(x)\n",
     "three predicates": TWO + "P(thing)\nQ(thing)\nR(thing)\n0.8 P(x) ^ Q(y)\n-1.1 Q(x) ^ R(x)\n0.5 P(x) v R(y)\n",
     "two blocks": TWO + "kind = {K, L}\nO(thing,kind!)\nP(thing)\n0.4 O(x,+k)\n0.9 O(x,k) ^ O(y,k) ^ P(x)\n",

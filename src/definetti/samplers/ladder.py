@@ -2,8 +2,8 @@
 many exchanges, and what the exchanges of a run say (Syed, Bouchard-Côté, Deligiannidis and Doucet, 2021).
 
 The rejection rates of neighbours add up to the barrier Λ, nearly whatever the levels are; with exchanges of even and
-odd pairs in turn and equal rates a replica makes a round trip about every 2 + 2Λ sweeps at best, and 2Λ levels or so are
-worth having.
+odd pairs in turn and equal rates a replica makes a round trip about every 2 + 2Λ sweeps at best, and about 2Λ levels
+are worth having.
 """
 
 from __future__ import annotations
@@ -72,10 +72,9 @@ class Ladder:
         rate = np.where(self.tried > 0, 1.0 - self.rejection, 1.0)
         k = int(rate.argmin())
         if rate[k] < LOW_RATE:
-            text = (
-                f"the levels {self.levels[k]:.3g} and {self.levels[k + 1]:.3g} of the ladder exchange states at only "
-            )
-            out.append(Notice("note", f"{text}{rate[k]:.2g} of the attempts; put more levels between them"))
+            pair = f"the levels {self.levels[k]:.3g} and {self.levels[k + 1]:.3g} of the ladder"
+            text = f"{pair} exchange states at only {rate[k]:.2g} of the attempts; put more levels between them"
+            out.append(Notice("note", text))
         if self.trips < FEWEST_TRIPS:
             text = f"{self.trips} round trips between the ends of the ladder, fewer than {FEWEST_TRIPS}"
             out.append(Notice("not-mixed", f"{text}: nothing shows that all regions were met; run longer"))

@@ -1,8 +1,8 @@
 """Parallel tempering as a frozen value, for both kinds of model: over which sampler, and on which levels.
 
-Level 0 is uniform, level 1 the model. In between, logarithms are multiplied by the level, and what is impossible costs a
-penalty that grows without bound towards level 1: hot chains walk through states that the model forbids, so every legal
-state can be reached. Only the chain at level 1 is folded.
+Level 0 is uniform, level 1 the model. In between, logarithms are multiplied by the level, and what is impossible costs
+a penalty that grows without bound towards level 1: hot chains walk through states that the model forbids, so every
+legal state can be reached. Only the chain at level 1 is folded.
 """
 
 from __future__ import annotations

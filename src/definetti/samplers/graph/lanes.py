@@ -103,6 +103,7 @@ class Engine:
 
     name: str
     width: int  # how many chains share a seed; a block has as many lanes, or a few times as many
+    copies: int = 1  # states that are drawn for one chain: the levels of a ladder
     together: int  # how many times as many; beyond 1, what a lane draws may not depend on the other lanes of its block
     look_every: int = 5  # sweeps, so that a look at the full conditionals adds little to the cost of sampling
 

@@ -178,7 +178,7 @@ class GraphSampling(Run):
         began = time.perf_counter()
         list(run(self._run_block, range(len(self.blocks)), repeat(orders), repeat(folded)))
         took = time.perf_counter() - began
-        self._updates += chunk * len(self._sites) * self.plan.chains
+        self._updates += chunk * len(self._sites) * self.plan.chains * self._engine.copies
         self._sweeps_per_second = min(chunk / max(took, 1e-9), 2.0 * max(self._sweeps_per_second, 10.0))
         return self._done + chunk
 

@@ -59,6 +59,10 @@ class TemperingEngine(Engine):
     name: str = "tempering"
     together: int = 1
 
+    @property
+    def copies(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return len(self.engines)
+
     def block(self, starts: np.ndarray, seeds: Seeds, visits_too: bool, conditionals: bool = True) -> TemperingBlock:
         return TemperingBlock(self, starts, seeds[0], visits_too, conditionals)
 

@@ -9,7 +9,8 @@ unchanged: tempering is a smaller scale, annealing towards a product of independ
 model itself is scale 1, share 0 and an infinite penalty, with the same draws as without a level.
 
 On a level (`at_level`, that of the model included) the tally of a chain follows its state from flip to flip: `recount`
-once, then `log_density`, `violated`, `formula_counts` and `log_product` cost nothing. `look` is a pass that draws nothing and changes nothing.
+once, then `log_density`, `violated`, `formula_counts` and `log_product` cost nothing. `look` is a pass that draws
+nothing and changes nothing.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Parallel tempering of a Markov logic network that is never grounded: one compiled kernel serves all levels.
 
 A chain of the run is a ladder of replicas, one per level; the replica on the top level is the chain's state. Hard
-formulas cost a penalty below the top. The energies behind exchanges are kept from flip to flip (`levels.py`). The ladder
-is placed before the run starts: short rounds, after each of which the levels move to where exchanges were rejected.
+formulas cost a penalty below the top. The energies behind exchanges are kept from flip to flip (`levels.py`). Levels
+are placed before the run starts: short rounds, after each of which they move to where exchanges were rejected.
 """
 
 from __future__ import annotations
@@ -85,16 +85,13 @@ def first_rungs(r: Relational, shared: tuple[np.ndarray, np.ndarray, np.ndarray]
     """The chain's own start on the top level, uniform draws below: each ladder's its own."""
     made = blank_rungs(r, shared)
     hottest = level_at(r, 0.0)
-    scratch = chain._replace(
-        **{name: getattr(chain, name).copy() for name in ("bits", "clock", "order", "sum_f", "sum_g")}
-    )
+    own = ("bits", "clock", "order", "sum_f", "sum_g", "seen", "tally")
+    scratch = chain._replace(**{name: getattr(chain, name).copy() for name in own})
     for k in range(len(made.replica)):
+        scratch.bits[:] = chain.bits
         if k < len(made.replica) - 1:
-            scratch.bits[:] = chain.bits
             with np.errstate(over="ignore"):
                 r.kernel.advance(hottest.data, scratch, FOREVER, 1, 0)
-        else:
-            scratch.bits[:] = chain.bits
         recount(r, scratch)
         made.bits[k], made.tally[k] = scratch.bits, scratch.tally
     return made
