@@ -87,7 +87,9 @@ def write(found: QuotientChain, output: Path) -> None:
     if output.suffix == ".json":
         import json
 
-        output.write_text(json.dumps(found.to_json(), allow_nan=False), encoding="utf-8")
+        from definetti.files import write_atomically
+
+        write_atomically(output, json.dumps(found.to_json(), allow_nan=False))
         return
     from definetti.pages.quotient_figure import quotient_figure
     from definetti.pages.style import save_chart

@@ -70,7 +70,7 @@ def transitions(space: StateSpace, sampler: Any, orders: Iterable[tuple[float, S
     sequences: dict[tuple[int, ...], float] = defaultdict(float)
     for probability, order in orders:
         sequences[tuple(dict.fromkeys(unit[i] for i in order))] += probability
-    refuse_memory(len(space), len(moves))
+    refuse_memory(len(space), len(moves) if len(sequences) > 1 else 1)
     return Transitions(_mixed(sequences, moves, len(space)), "sweep", len(moves), moves)
 
 

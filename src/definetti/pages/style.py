@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from definetti.errors import DefinettiError
+from definetti.files import write_atomically
 
 #: Okabe and Ito's colours, the dark ones first; neighbours differ in lightness too.
 PALETTE = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9", "#CC79A7", "#F0E442", "#000000")
@@ -40,8 +41,8 @@ def save_chart(chart: Any, path: Path) -> None:
 
     spec = chart.to_dict()
     if path.suffix == ".png":
-        path.write_bytes(vl_convert.vegalite_to_png(spec, scale=SCALE))
+        write_atomically(path, vl_convert.vegalite_to_png(spec, scale=SCALE))
     elif path.suffix == ".svg":
-        path.write_text(vl_convert.vegalite_to_svg(spec), encoding="utf-8")
+        write_atomically(path, vl_convert.vegalite_to_svg(spec))
     else:
-        path.write_text(vl_convert.vegalite_to_html(spec, bundle=True), encoding="utf-8")
+        write_atomically(path, vl_convert.vegalite_to_html(spec, bundle=True))
