@@ -41,8 +41,11 @@ class Budget:
         return starts, int(np.clip(self.survey // starts // WINDOW * WINDOW, 2 * WINDOW, UNDECIDED))
 
 
-def look(walkers: Walkers, budget: Budget, key: Key) -> Looked:
+def look(walkers: Walkers, budget: Budget, key: Key, longest: int | None = None) -> Looked:
+    """`longest`: no more sweeps than the run itself makes, if that is not too few."""
     starts, most = budget.shape
+    if longest is not None:
+        most = min(most, max(SHORTEST, longest))
     states = walkers.starts((*key, 1), starts)
     sweeps = min(SHORTEST, most)
     walks: list[Walk] = []

@@ -16,16 +16,17 @@ from definetti.samplers.logic.data import Chain
 from definetti.samplers.logic.engine import FOREVER, Relational, advance, blank, compile_model, repair, violations
 from definetti.samplers.logic.known_bits import pack
 from definetti.samplers.logic.levels import (
+    COUNTS,
     MODEL,
+    SOFT,
     Level,
     at_level,
     backwards,
     between,
-    formula_counts,
-    log_density,
     log_product,
     look,
     recount,
+    single_weights,
     violated,
 )
 from definetti.samplers.logic.queries import Asked
@@ -65,6 +66,14 @@ class LogicWalkers:
         self._blocks = self._exclusive_orbits()
         # a sweep and its reverse, with the tally followed
         self._ways = tuple(at_level(r, MODEL) for r in (relational, backwards(relational)))
+        self._weights = np.zeros(len(relational.theory.shapes))
+        for shape, weight in single_weights(relational).items():
+            self._weights[shape] = weight
+        self._soft = np.array([not s.hard for s in relational.theory.shapes], dtype=bool)
+
+    def _density(self, chain: Chain) -> float:
+        """As `levels.log_density`, the weights looked up once."""
+        return float(chain.tally[SOFT] + self._weights @ chain.tally[COUNTS:])
 
     def _exclusive_orbits(self) -> np.ndarray:
         """bool[orbits]: those of the values of exactly-one blocks."""
@@ -208,7 +217,7 @@ class LogicWalkers:
         """What `Walk` records after a sweep."""
         joint = self.asked.joint(chain.seen[1])
         f, g = chain.sum_f[1, 1:] / self._sizes, chain.sum_g[1, 1:] / self._sizes
-        density = log_density(self._ways[0], chain)
+        density = self._density(chain)
         features = self._features(f, chain, density)
         ratio = diverged = 0.0
         if product is not None:
@@ -218,7 +227,7 @@ class LogicWalkers:
         return (np.append(f, joint), np.append(g, unknown), features, self._seen(g), density, ratio, diverged)
 
     def _features(self, f: np.ndarray, chain: Chain, density: float) -> np.ndarray:
-        return np.concatenate([self._seen(f), formula_counts(self._ways[0], chain), [density]])
+        return np.concatenate([self._seen(f), chain.tally[COUNTS:][self._soft], [density]])
 
     @cached_property
     def _directions(self) -> np.ndarray | None:
@@ -244,7 +253,7 @@ class LogicWalkers:
             joint = self.asked.joint(chain.seen[1] / sweeps)
             joint_square = self.asked.joint(np.sqrt(chain.seen[2] / sweeps)) ** 2
             last = self._last(chain)
-            features = self._features(last[: len(f)], chain, log_density(self._ways[0], chain))
+            features = self._features(last[: len(f)], chain, self._density(chain))
             return (
                 chain.bits.copy(), np.append(f, joint), np.append(g, np.full(len(joint), np.nan)), last,
                 np.append(square, joint_square), features,
@@ -299,7 +308,7 @@ class LogicWalkers:
             features = None if upwards else self._of(chain)
             for step in range(steps):
                 row = step if upwards else steps - 1 - step
-                ratio[row] = log_density(softer[0], chain) - log_product(chain)
+                ratio[row] = self._density(chain) - log_product(chain)
                 broken[row] = violated(chain)
                 if step < steps - 1:
                     advance(softer[step + 1 if upwards else steps - 1 - step], chain, FOREVER, 1)
@@ -312,7 +321,7 @@ class LogicWalkers:
     def _of(self, chain: Chain) -> np.ndarray:
         """Features of a state whose tally is kept; also of one that violates hard formulas."""
         f = self._counted(chain)
-        return self._features(f, chain, log_density(self._ways[0], chain))
+        return self._features(f, chain, self._density(chain))
 
     def _counted(self, chain: Chain) -> np.ndarray:
         if not self.hard:
