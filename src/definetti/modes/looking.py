@@ -10,7 +10,7 @@ from definetti.modes.survey import WINDOW, Survey, take_stock
 from definetti.modes.walkers import Key, States, Walk, Walkers
 
 SHORTEST, LONGEST, UNDECIDED = 64, 256, 1024  # sweeps; the last where segments are neither alike nor apart
-STARTS, FEWEST_STARTS = 20, 8
+STARTS, FEWEST_STARTS = 24, 8
 ENOUGH = 128  # sweeps, where one region was found and nothing is undecided
 
 

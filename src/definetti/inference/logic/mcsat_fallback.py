@@ -57,6 +57,9 @@ def crossing_plan(model: MarkovLogic, plan: Plan, by_default: bool, left: float 
 def prefer(gibbs: Marginals, crossed: Marginals) -> Marginals:
     """MC-SAT's answer, with the reason why it was asked for. The doubt stays: that other chains agree with each other
     does not show that they see everything."""
+    if not crossed.trusted:
+        text = "MC-SAT was tried and has doubts of its own: the answer of Gibbs sampling stands"
+        return replace(gibbs, notices=(*gibbs.notices, Notice("note", text)))
     why = next(notice for notice in gibbs.notices if notice.kind in STUCK)
     text = f"Gibbs sampling is stuck behind the hard formulas ({why.message}); MC-SAT was used, and is in doubt too"
     run = dict(crossed.run) | {key: gibbs.run[key] for key in ("regions",) if key in gibbs.run}

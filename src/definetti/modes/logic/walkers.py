@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
+from itertools import product
 from typing import Any
 
 import numpy as np
 
+from definetti.model.logic.formulas import parts
+from definetti.model.logic.normal_forms import negation_normal
+from definetti.model.logic.theory import Atom, Formula, MarkovLogic, Not
 from definetti.modes.walkers import Advanced, Key, Paths, Walk
 from definetti.samplers.draws import Batch, Draws, draws_of
 from definetti.samplers.logic.data import Chain
@@ -41,6 +45,8 @@ PROJECTIONS = 96
 GREEDY, GREEDY_SWEEPS = 1000.0, 4
 DRAWN = 2  # starts of each kind that are drawn at random
 LONG = 20_000  # sites: a sweep is worth a thread
+
+MOST_TOGETHER = 3  # predicates of which every combination of all true and all false is tried
 
 Bits = list[np.ndarray]  # of each chain
 
@@ -112,12 +118,11 @@ class LogicWalkers:
         climbed = self._climbed(made[: 2 * DRAWN], key)
         made += climbed[1::DRAWN]
         free = [name for name in r.model.predicates if r.known[name].free and not r.model.predicates[name].exclusive]
-        if len(free) > 1:
-            turns = [(name, value) for value in (True, False) for name in free]
-            for k, turn in enumerate(turns[: max(0, most - len(made))]):
-                wish = drawn(r, rng, None, None)
-                wish[turn[0]] = self._all(turn[0], turn[1], wish[turn[0]])
-                made.append(self._legal(wish, key, 100 + k))
+        for k, turn in enumerate(patterns(r.model, free)[: max(0, most - len(made))]):
+            wish = drawn(r, rng, None, None)
+            for name, value in turn.items():
+                wish[name] = self._all(name, value, wish[name])
+            made.append(self._legal(wish, key, 100 + k))
         made += climbed[::DRAWN]
         return made[:most]
 
@@ -333,3 +338,33 @@ class LogicWalkers:
             orbit = self.group.orbit_numbers(name, tuples)
             counts += np.bincount(orbit[orbit >= 0], minlength=len(counts))
         return counts / self._sizes
+
+
+def patterns(model: MarkovLogic, free: Sequence[str]) -> list[dict[str, bool]]:
+    """Predicates that a start has wholly true or wholly false, the others being drawn: as each formula wants them, and
+    as it does not; every combination of few predicates; each one in turn. All true and all false are not among
+    them."""
+    found: list[dict[str, bool]] = []
+    for formula in model.formulas:
+        sides: dict[str, set[bool]] = {}
+        for name, positive in polarities(negation_normal(formula.body)):
+            sides.setdefault(name, set()).add(positive)
+        wanted = {name: next(iter(side)) for name, side in sides.items() if len(side) == 1 and name in free}
+        found += [wanted, {name: not value for name, value in wanted.items()}]
+    if len(free) <= MOST_TOGETHER:
+        found += [dict(zip(free, values, strict=True)) for values in product((True, False), repeat=len(free))]
+    found += [{name: value} for value in (True, False) for name in free]
+    same = [pattern for pattern in found if len(pattern) == len(free) and len(set(pattern.values())) == 1]
+    distinct = {tuple(sorted(pattern.items())): pattern for pattern in found if pattern and pattern not in same}
+    return list(distinct.values())
+
+
+def polarities(formula: Formula) -> Iterator[tuple[str, bool]]:
+    """(predicate, positive) of every literal of a formula in negation normal form."""
+    if isinstance(formula, Atom):
+        yield formula.predicate, True
+    elif isinstance(formula, Not) and isinstance(formula.part, Atom):
+        yield formula.part.predicate, False
+    else:
+        for part in parts(formula):
+            yield from polarities(part)
