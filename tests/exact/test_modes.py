@@ -18,7 +18,7 @@ from definetti.modes.brackets import bracket
 from definetti.modes.graph.walkers import GraphWalkers
 from definetti.modes.mixture import mixed
 from definetti.modes.partition import partition
-from definetti.modes.survey import Segment, crossings, cut_chain, take_stock
+from definetti.modes.survey import Segment, crossings, cut_chains, take_stock
 from definetti.modes.walkers import Paths
 from definetti.modes.weighing import confined
 from definetti.samplers.draws import Draws
@@ -98,8 +98,7 @@ def test_modes_that_no_single_statistic_separates() -> None:
 
 def test_a_chain_is_cut_where_it_jumps() -> None:
     trace = noisy(np.where(np.arange(256) < 64, 20.0, 0.0), np.random.default_rng(7))
-    segments = cut_chain(trace, 0, trace.std(axis=(0, 1)))
-    assert segments == [Segment(0, 8, 64, False), Segment(0, 64, 256, True)]
+    assert cut_chains(trace, trace.std(axis=(0, 1)))[0] == [Segment(0, 8, 64, False), Segment(0, 64, 256, True)]
 
 
 def test_states_belong_to_the_nearest_centre() -> None:

@@ -85,13 +85,13 @@ class Exploration:
         return [_region_report(w, question) for w in self.weighing.regions]
 
 
-def explore(question: Any, default_chains: int, sweeps: int, weighs: bool, seed: int) -> Exploration | None:
-    """None where the model is too large to be surveyed."""
+def explore(question: Any, default: int, plan: Plan, weighs: bool) -> Exploration | None:
+    """`default`: sweeps of all chains of a default run. None where the model is too large to be surveyed."""
     walkers = question.walkers
     if walkers is None or walkers.sites * FEWEST > 2 * MOST:
         return None
-    budget = budget_of(walkers.sites, default_chains * sweeps)
-    looked = look(walkers, budget, (seed, 71))
+    budget, seed = budget_of(walkers.sites, default), plan.seed
+    looked = look(walkers, budget, (seed, 71), None if plan.sweeps is None else plan.sweeps)
     single = len(looked.survey.regions) == 1 and not looked.survey.forgotten
     weighing = None if single else weigh(walkers, looked, budget, (seed, 72), weighs)
     return Exploration(walkers, looked, weighing)

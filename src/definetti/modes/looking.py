@@ -10,7 +10,7 @@ from definetti.modes.survey import WINDOW, Survey, take_stock
 from definetti.modes.walkers import Key, States, Walk, Walkers
 
 SHORTEST, LONGEST, UNDECIDED = 64, 256, 1024  # sweeps; the last where segments are neither alike nor apart
-STARTS, FEWEST_STARTS = 20, 8
+STARTS, FEWEST_STARTS = 24, 8
 ENOUGH = 128  # sweeps, where one region was found and nothing is undecided
 
 
@@ -41,8 +41,11 @@ class Budget:
         return starts, int(np.clip(self.survey // starts // WINDOW * WINDOW, 2 * WINDOW, UNDECIDED))
 
 
-def look(walkers: Walkers, budget: Budget, key: Key) -> Looked:
+def look(walkers: Walkers, budget: Budget, key: Key, longest: int | None = None) -> Looked:
+    """`longest`: no more sweeps than the run itself makes, if that is not too few."""
     starts, most = budget.shape
+    if longest is not None:
+        most = min(most, max(SHORTEST, longest))
     states = walkers.starts((*key, 1), starts)
     sweeps = min(SHORTEST, most)
     walks: list[Walk] = []

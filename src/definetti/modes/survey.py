@@ -12,7 +12,8 @@ times is a transition, and links nothing; so is one that may belong to two regio
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -86,10 +87,11 @@ def summarise(trace: np.ndarray, segments: list[Segment]) -> Summary:
 
 
 def summary_of(values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Mean, standard error, least and largest of a piece of a chain, [sweeps, statistics]."""
+    """Mean, standard error, least and largest of a piece of chains, [sweeps, …]."""
     count = min(BATCHES, len(values))
     cuts = np.arange(count) * len(values) // count
-    batches = np.add.reduceat(values, cuts, axis=0) / np.diff(cuts, append=len(values))[:, None]
+    lengths = np.diff(cuts, append=len(values)).reshape(-1, *[1] * (values.ndim - 1))
+    batches = np.add.reduceat(values, cuts, axis=0) / lengths
     centred = batches - batches.mean(axis=0)
     variance = (centred**2).sum(axis=0) / max(count - 1, 1)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -111,33 +113,37 @@ def differ(a: Summary, b: Summary, scale: np.ndarray, most: float) -> tuple[np.n
     return (beyond & disjoint).any(axis=2), ~(beyond | disjoint).any(axis=2)
 
 
-def cut_chain(trace: np.ndarray, chain: int, scale: np.ndarray) -> list[Segment]:
-    """The segments of a chain: neighbouring windows that are not apart are one."""
-    sweeps = len(trace)
+def cut_chains(trace: np.ndarray, scale: np.ndarray) -> list[list[Segment]]:
+    """The segments of each chain: neighbouring windows that are not apart are one. Where a window is not apart from its
+    neighbours but these are from each other, the jump is inside it, and it belongs to no segment."""
+    sweeps, chains, _ = trace.shape
     step = WINDOW * max(1, 2 ** int(np.log2(max(sweeps / (8 * WINDOW), 1))))
-    cuts = [FIRST, *range(WINDOW if sweeps > WINDOW else sweeps, min(2 * step, sweeps), WINDOW)]
+    cuts = [min(FIRST, sweeps - 1), *range(WINDOW, min(2 * step, sweeps), WINDOW)]
     cuts = sorted({*cuts, *range(2 * step, sweeps - step + 1, step), sweeps})
-    windows = [Segment(chain, a, b, False) for a, b in zip(cuts[:-1], cuts[1:], strict=True) if b > a]
-    found, parts = [windows[0]], 1
-    for k, window in enumerate(windows[1:], start=1):
-        before = found[-1]
-        if _cut(trace, windows[k - 1], window, scale):
-            found.append(window)
-            parts = 1
-        elif parts > 1 and _cut(trace, windows[k - 2], window, scale):  # the window between is the jump
-            found[-1] = before._replace(end=windows[k - 1].first)
-            found.append(window)
-            parts = 1
-        else:
-            found[-1] = before._replace(end=window.end)
-            parts += 1
-    found[-1] = found[-1]._replace(last=True)
+    windows = list(pairwise(cuts))
+    parts = [Summary(*summary_of(trace[a:b])) for a, b in windows]
+    near = [_apart(x, y, scale) for x, y in pairwise(parts)]
+    far = [_apart(x, y, scale) for x, y in zip(parts, parts[2:], strict=False)]
+    found: list[list[Segment]] = []
+    for chain in range(chains):
+        first, out = 0, []  # the first window of the segment under way
+        for k in range(1, len(windows)):
+            if near[k - 1][chain]:
+                out.append(Segment(chain, windows[first][0], windows[k - 1][1], False))
+                first = k
+            elif k - first > 1 and far[k - 2][chain]:
+                out.append(Segment(chain, windows[first][0], windows[k - 2][1], False))
+                first = k
+        found.append([*out, Segment(chain, windows[first][0], sweeps, True)])
     return found
 
 
-def _cut(trace: np.ndarray, before: Segment, after: Segment, scale: np.ndarray) -> bool:
-    pair = summarise(trace, [before, after])
-    return bool(differ(pair.of([0]), pair.of([1]), scale, CUT)[0][0, 0])
+def _apart(a: Summary, b: Summary, scale: np.ndarray) -> np.ndarray:
+    """bool[rows]: whether each row of one is apart from the same row of the other, as neighbours in a chain are."""
+    floor = RELATIVE * scale + TINY
+    beyond = np.abs(a.mean - b.mean) > CUT * np.sqrt(a.error**2 + b.error**2 + floor**2)
+    gap = np.maximum(a.low - b.high, b.low - a.high)
+    return (beyond & (gap > GAP * (a.high - a.low + b.high - b.low) + floor)).any(axis=-1)
 
 
 def drifts(trace: np.ndarray, segment: Segment) -> bool:
@@ -154,8 +160,7 @@ def take_stock(trace: np.ndarray) -> Survey:
     sweeps, chains, statistics = trace.shape
     scale = trace.std(axis=(0, 1))
     late, left = [], []
-    for chain in range(chains):
-        segments = cut_chain(trace, chain, scale)
+    for segments in cut_chains(trace, scale):
         end = segments[-1]
         late.append(end._replace(first=max(end.first, min(sweeps // 2, end.end - WINDOW))))
         left += [s for s in segments[:-1] if s.end - s.first >= WINDOW // 2 and not drifts(trace, s)]
@@ -317,9 +322,3 @@ def _left_behind(
 def _region(trace: np.ndarray, segments: list[Segment], settled: bool) -> Region:
     values = np.concatenate([trace[s.first : s.end, s.chain] for s in segments])
     return Region(tuple(segments), settled, values.mean(axis=0), values.std(axis=0))
-
-
-def renumbered(region: Region, chains: np.ndarray) -> Region:
-    """The same with other numbers for its chains."""
-    moved = tuple(s._replace(chain=int(chains[s.chain])) for s in region.segments)
-    return replace(region, segments=moved)

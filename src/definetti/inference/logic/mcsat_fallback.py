@@ -55,12 +55,16 @@ def crossing_plan(model: MarkovLogic, plan: Plan, by_default: bool, left: float 
 
 
 def prefer(gibbs: Marginals, crossed: Marginals) -> Marginals:
-    """MC-SAT's answer, with the reason why it was asked for. The doubt stays, unless MC-SAT drew every sample exactly
-    and nothing else leaves it in doubt."""
+    """MC-SAT's answer, with the reason why it was asked for. The doubt stays, unless MC-SAT drew every sample exactly,
+    nothing else leaves it in doubt, and the survey found no modes between which its chains might not cross either."""
+    if not crossed.trusted:
+        text = "MC-SAT was tried and has doubts of its own: the answer of Gibbs sampling stands"
+        return replace(gibbs, notices=(*gibbs.notices, Notice("note", text)))
     why = next(notice for notice in gibbs.notices if notice.kind in STUCK)
     text = f"MC-SAT was used: Gibbs sampling is stuck behind the hard formulas ({why.message})"
-    better = crossed.run.get("approximate_share") == 0 and not any(notice.fails for notice in crossed.notices)
-    note = Notice("note", text) if better else Notice(why.kind, f"{text}, and MC-SAT's own draws are in doubt")
+    modes = [region for region in gibbs.run.get("regions", ()) if not region["dropped"]]
+    better = crossed.run.get("approximate_share") == 0 and len(modes) < 2
+    note = Notice("note", text) if better else Notice(why.kind, f"{text}, and nothing shows that MC-SAT does better")
     run = dict(crossed.run) | {key: gibbs.run[key] for key in ("regions",) if key in gibbs.run}
     return replace(crossed, run=run, notices=(note, *crossed.notices))
 

@@ -3,29 +3,34 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
+from itertools import product
 from typing import Any
 
 import numpy as np
 
+from definetti.model.logic.formulas import parts
+from definetti.model.logic.normal_forms import negation_normal
+from definetti.model.logic.theory import Atom, Formula, MarkovLogic, Not
 from definetti.modes.walkers import Advanced, Key, Paths, Walk
 from definetti.samplers.draws import Batch, Draws, draws_of
 from definetti.samplers.logic.data import Chain
 from definetti.samplers.logic.engine import FOREVER, Relational, advance, blank, compile_model, repair, violations
 from definetti.samplers.logic.known_bits import pack
 from definetti.samplers.logic.levels import (
+    COUNTS,
     MODEL,
+    SOFT,
     Level,
     at_level,
     backwards,
     between,
-    formula_counts,
-    log_density,
     log_product,
     look,
     recount,
+    single_weights,
     violated,
 )
 from definetti.samplers.logic.queries import Asked
@@ -40,6 +45,8 @@ PROJECTIONS = 96
 GREEDY, GREEDY_SWEEPS = 1000.0, 4
 DRAWN = 2  # starts of each kind that are drawn at random
 LONG = 20_000  # sites: a sweep is worth a thread
+
+MOST_TOGETHER = 3  # predicates of which every combination of all true and all false is tried
 
 Bits = list[np.ndarray]  # of each chain
 
@@ -65,6 +72,14 @@ class LogicWalkers:
         self._blocks = self._exclusive_orbits()
         # a sweep and its reverse, with the tally followed
         self._ways = tuple(at_level(r, MODEL) for r in (relational, backwards(relational)))
+        self._weights = np.zeros(len(relational.theory.shapes))
+        for shape, weight in single_weights(relational).items():
+            self._weights[shape] = weight
+        self._soft = np.array([not s.hard for s in relational.theory.shapes], dtype=bool)
+
+    def _density(self, chain: Chain) -> float:
+        """As `levels.log_density`, the weights looked up once."""
+        return float(chain.tally[SOFT] + self._weights @ chain.tally[COUNTS:])
 
     def _exclusive_orbits(self) -> np.ndarray:
         """bool[orbits]: those of the values of exactly-one blocks."""
@@ -103,12 +118,11 @@ class LogicWalkers:
         climbed = self._climbed(made[: 2 * DRAWN], key)
         made += climbed[1::DRAWN]
         free = [name for name in r.model.predicates if r.known[name].free and not r.model.predicates[name].exclusive]
-        if len(free) > 1:
-            turns = [(name, value) for value in (True, False) for name in free]
-            for k, turn in enumerate(turns[: max(0, most - len(made))]):
-                wish = drawn(r, rng, None, None)
-                wish[turn[0]] = self._all(turn[0], turn[1], wish[turn[0]])
-                made.append(self._legal(wish, key, 100 + k))
+        for k, turn in enumerate(patterns(r.model, free)[: max(0, most - len(made))]):
+            wish = drawn(r, rng, None, None)
+            for name, value in turn.items():
+                wish[name] = self._all(name, value, wish[name])
+            made.append(self._legal(wish, key, 100 + k))
         made += climbed[::DRAWN]
         return made[:most]
 
@@ -208,7 +222,7 @@ class LogicWalkers:
         """What `Walk` records after a sweep."""
         joint = self.asked.joint(chain.seen[1])
         f, g = chain.sum_f[1, 1:] / self._sizes, chain.sum_g[1, 1:] / self._sizes
-        density = log_density(self._ways[0], chain)
+        density = self._density(chain)
         features = self._features(f, chain, density)
         ratio = diverged = 0.0
         if product is not None:
@@ -218,7 +232,7 @@ class LogicWalkers:
         return (np.append(f, joint), np.append(g, unknown), features, self._seen(g), density, ratio, diverged)
 
     def _features(self, f: np.ndarray, chain: Chain, density: float) -> np.ndarray:
-        return np.concatenate([self._seen(f), formula_counts(self._ways[0], chain), [density]])
+        return np.concatenate([self._seen(f), chain.tally[COUNTS:][self._soft], [density]])
 
     @cached_property
     def _directions(self) -> np.ndarray | None:
@@ -244,7 +258,7 @@ class LogicWalkers:
             joint = self.asked.joint(chain.seen[1] / sweeps)
             joint_square = self.asked.joint(np.sqrt(chain.seen[2] / sweeps)) ** 2
             last = self._last(chain)
-            features = self._features(last[: len(f)], chain, log_density(self._ways[0], chain))
+            features = self._features(last[: len(f)], chain, self._density(chain))
             return (
                 chain.bits.copy(), np.append(f, joint), np.append(g, np.full(len(joint), np.nan)), last,
                 np.append(square, joint_square), features,
@@ -299,7 +313,7 @@ class LogicWalkers:
             features = None if upwards else self._of(chain)
             for step in range(steps):
                 row = step if upwards else steps - 1 - step
-                ratio[row] = log_density(softer[0], chain) - log_product(chain)
+                ratio[row] = self._density(chain) - log_product(chain)
                 broken[row] = violated(chain)
                 if step < steps - 1:
                     advance(softer[step + 1 if upwards else steps - 1 - step], chain, FOREVER, 1)
@@ -312,7 +326,7 @@ class LogicWalkers:
     def _of(self, chain: Chain) -> np.ndarray:
         """Features of a state whose tally is kept; also of one that violates hard formulas."""
         f = self._counted(chain)
-        return self._features(f, chain, log_density(self._ways[0], chain))
+        return self._features(f, chain, self._density(chain))
 
     def _counted(self, chain: Chain) -> np.ndarray:
         if not self.hard:
@@ -324,3 +338,33 @@ class LogicWalkers:
             orbit = self.group.orbit_numbers(name, tuples)
             counts += np.bincount(orbit[orbit >= 0], minlength=len(counts))
         return counts / self._sizes
+
+
+def patterns(model: MarkovLogic, free: Sequence[str]) -> list[dict[str, bool]]:
+    """Predicates that a start has wholly true or wholly false, the others being drawn: as each formula wants them, and
+    as it does not; every combination of few predicates; each one in turn. All true and all false are not among
+    them."""
+    found: list[dict[str, bool]] = []
+    for formula in model.formulas:
+        sides: dict[str, set[bool]] = {}
+        for name, positive in polarities(negation_normal(formula.body)):
+            sides.setdefault(name, set()).add(positive)
+        wanted = {name: next(iter(side)) for name, side in sides.items() if len(side) == 1 and name in free}
+        found += [wanted, {name: not value for name, value in wanted.items()}]
+    if len(free) <= MOST_TOGETHER:
+        found += [dict(zip(free, values, strict=True)) for values in product((True, False), repeat=len(free))]
+    found += [{name: value} for value in (True, False) for name in free]
+    same = [pattern for pattern in found if len(pattern) == len(free) and len(set(pattern.values())) == 1]
+    distinct = {tuple(sorted(pattern.items())): pattern for pattern in found if pattern and pattern not in same}
+    return list(distinct.values())
+
+
+def polarities(formula: Formula) -> Iterator[tuple[str, bool]]:
+    """(predicate, positive) of every literal of a formula in negation normal form."""
+    if isinstance(formula, Atom):
+        yield formula.predicate, True
+    elif isinstance(formula, Not) and isinstance(formula.part, Atom):
+        yield formula.part.predicate, False
+    else:
+        for part in parts(formula):
+            yield from polarities(part)
