@@ -109,6 +109,7 @@ def _limit_memory() -> None:
 
 def main() -> None:
     limit = float(sys.argv[1])
+    sys.modules["matplotlib"] = None  # pyright: ignore[reportArgumentType]: igraph would spend seconds on loading it
     _limit_memory()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent sees Ctrl-C and ends us
     if hasattr(signal, "setitimer"):

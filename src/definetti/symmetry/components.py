@@ -28,6 +28,7 @@ FEW = 4  # nodes of a colour, in the mean, if refinement has not come to an end
 ATTEMPTS = 3  # colours from which a node is singled out, the rarest first
 TESTS = 16  # rivals that are compared with the node singled out
 DEPTH = 6  # of singling out
+FIRST, LARGEST = "f", "fl"  # which set of equal nodes BLISS splits; on long rings looking for the largest takes half
 
 _SINGLED_OUT = np.uint64(0x5851F42D4C957F2D)
 
@@ -98,17 +99,23 @@ def _refined(graph: Graph) -> tuple[np.ndarray, np.ndarray, bool]:
     ends = np.concatenate([graph.edges, graph.edges[:, ::-1]])
     ends = ends[np.argsort(ends[:, 0], kind="stable")]
     joined, first = np.unique(ends[:, 0], return_index=True)
-    count = len(np.unique(colours))
+    count = _count(colours)
     for step in range(1, ROUNDS + 1):
         before = colours
         colours = mix(colours)
         if len(joined):
             colours[joined] += np.add.reduceat(mix(before ^ _SINGLED_OUT)[ends[:, 1]], first)
         if step % 4 == 0:
-            last, count = count, len(np.unique(colours))
+            last, count = count, _count(colours)
             if count in (last, len(colours)):
                 return before, colours, True
     return before, colours, False
+
+
+def _count(colours: np.ndarray) -> int:
+    """How many are different; sorting is quicker than a hash table where nearly all are."""
+    ordered = np.sort(colours)
+    return int(np.count_nonzero(ordered[1:] != ordered[:-1])) + min(len(ordered), 1)
 
 
 def _parts(graph: Graph) -> Parts:
@@ -222,7 +229,8 @@ def _component(piece: Graph, stable: bool, depth: int) -> tuple[list[Generator],
         if split is not None:
             return split
     graph, colours = igraph_of(piece)
-    dense = graph.automorphism_group(color=colours)
+    first = FIRST if len(colours) >= LARGE else LARGEST
+    dense = graph.automorphism_group(sh=first, color=colours)
     own = np.arange(len(colours))
     out: list[Generator] = []
     while dense:  # igraph's lists are large: each is made sparse at once and let go
@@ -233,7 +241,7 @@ def _component(piece: Graph, stable: bool, depth: int) -> tuple[list[Generator],
         return out, int(graph.count_automorphisms(color=colours))
     # igraph would search all over again for the order; a stabiliser chain is cheaper where the group is small.
     order = group_order(PermutationGroup(len(own), tuple(out)), work=400 * len(own))
-    return out, int(graph.count_automorphisms(color=colours)) if order is None else order
+    return out, int(graph.count_automorphisms(sh=first, color=colours)) if order is None else order
 
 
 def _single_out(piece: Graph, depth: int) -> tuple[list[Generator], int] | None:

@@ -399,18 +399,33 @@ def factor_graph(
     index = {name: i for i, name in enumerate(names)}
     if len(index) != len(cards_array):
         raise ModelError(f"{len(cards_array)} variables need as many different names, got {len(index)}")
-    starts, scopes, tables = [0], [], []
+    starts, scopes, table_of, tables = [0], [], [], []
+    known: dict[tuple[object, ...], int] = {}  # tables that were checked: models of many factors have few
     for k, (scope, table) in enumerate(factors):
         variables = [_position(v, index, k) for v in scope]
+        if len(set(variables)) != len(variables):
+            raise ModelError(f"factor {k} names a variable twice: {variables}")
         scopes.extend(variables)
         starts.append(len(scopes))
-        tables.append(_log_table(_numbers(table, k), cards_array[variables], log, k, variables))
+        shape, values = tuple([counts[v] for v in variables]), _numbers(table, k)
+        key = (shape, values.shape, values.tobytes())
+        if key not in known:
+            known[key] = len(tables)
+            tables.append(_log_table(values, shape, log, k))
+        table_of.append(known[key])
     return FactorGraph.from_arrays(
-        cards_array, np.array(starts), np.array(scopes, dtype=np.int32), np.arange(len(tables)), tables, names=names
+        cards_array,
+        np.array(starts),
+        np.array(scopes, dtype=np.int32),
+        np.array(table_of, dtype=np.int64),
+        tables,
+        names=names,
     )
 
 
 def _position(variable: int | str, index: Mapping[str, int], factor: int) -> int:
+    if type(variable) is int and 0 <= variable < len(index):  # most are
+        return variable
     if isinstance(variable, str):
         if variable not in index:
             raise UnknownName(f"factor {factor} is over {variable!r}, which is no variable")
@@ -428,11 +443,8 @@ def _numbers(table: object, factor: int) -> np.ndarray:
         raise ModelError(f"the table of factor {factor} is not an array of numbers") from None
 
 
-def _log_table(table: np.ndarray, shape: np.ndarray, log: bool, factor: int, scope: Sequence[int]) -> np.ndarray:
-    """The checked log table in its full shape."""
-    if len(set(scope)) != len(scope):
-        raise ModelError(f"factor {factor} names a variable twice: {list(scope)}")
-    want = tuple(int(c) for c in shape)
+def _log_table(table: np.ndarray, want: tuple[int, ...], log: bool, factor: int) -> np.ndarray:
+    """The checked log table in the shape that is wanted."""
     if table.size != int(np.prod(want, dtype=np.int64)) or (table.ndim != 1 and table.shape != want):
         raise ModelError(f"factor {factor} needs a table of shape {want}, got {table.shape}")
     table = table.reshape(want)
