@@ -145,6 +145,15 @@ def weigh(walkers: Walkers, looked: Looked, budget: Budget, key: Key, anneals: b
     return _decided(replace(said, regions=tuple(found), sweeps=used), kept)
 
 
+def unweighed(walkers: Walkers, looked: Looked, doubt: str) -> Weighing:
+    """The regions as they were found."""
+    found = []
+    for region in looked.survey.regions:
+        pool = walkers.take(looked.ends, region.chains)
+        found.append(Weighed(region, pool, walkers.count(pool)))
+    return Weighing(tuple(found), None, False, doubt)
+
+
 def _inside(where: Partition, m: int) -> Inside:
     return lambda features: where.of(features) == m
 
