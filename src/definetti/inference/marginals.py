@@ -156,7 +156,7 @@ def marginals(
 
     def answer(kernel: Sampler, plan: Plan, seconds: float | None, watched: bool = False) -> tuple[Marginals, float]:
         how = usable(method, kernel)
-        explored = explore(ready.question, ready.chains * SWEEPS, plan, wanted is None) if kernel.single_site else None
+        explored = explore(ready.question, kernel, ready.chains * SWEEPS, plan, wanted is None)
         if explored is not None and explored.weighed:
             return mix(kernel, plan, how, explored), math.inf if seconds is None else 0.0
         plan = started(plan, explored)

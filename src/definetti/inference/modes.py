@@ -20,7 +20,7 @@ from definetti.inference.question import STUCK
 from definetti.modes.looking import Budget, Looked, look
 from definetti.modes.mixture import FEWEST_CHAINS, WARM_UP, batches_of, mixed
 from definetti.modes.walkers import States, Walkers
-from definetti.modes.weighing import Weighed, Weighing, inside_of, weigh
+from definetti.modes.weighing import Weighed, Weighing, inside_of, unweighed, weigh
 from definetti.samplers.draws import BATCHES, Batch
 from definetti.samplers.protocol import Plan, Progress, Sampler
 
@@ -85,16 +85,19 @@ class Exploration:
         return [_region_report(w, question) for w in self.weighing.regions]
 
 
-def explore(question: Any, default: int, plan: Plan, weighs: bool) -> Exploration | None:
+def explore(question: Any, kernel: Sampler, default: int, plan: Plan, weighs: bool) -> Exploration | None:
     """`default`: sweeps of all chains of a default run. None where the model is too large to be surveyed."""
-    walkers = question.walkers
+    walkers = question.walkers(kernel)
     if walkers is None or walkers.sites * FEWEST > 2 * MOST:
         return None
     budget, seed = budget_of(walkers.sites, default), plan.seed
     looked = look(walkers, budget, (seed, 71), None if plan.sweeps is None else plan.sweeps)
     single = len(looked.survey.regions) == 1 and not looked.survey.forgotten
-    weighing = None if single else weigh(walkers, looked, budget, (seed, 72), weighs)
-    return Exploration(walkers, looked, weighing)
+    if single:
+        return Exploration(walkers, looked, None)
+    if not kernel.single_site:
+        return Exploration(walkers, looked, unweighed(walkers, looked, f"the moves of {kernel.name} are not weighed"))
+    return Exploration(walkers, looked, weigh(walkers, looked, budget, (seed, 72), weighs))
 
 
 def budget_of(sites: int, default: int) -> Budget:

@@ -40,9 +40,8 @@ class Question(Protocol):
         """Estimates, errors and notices from the draws."""
         ...
 
-    @property
-    def walkers(self) -> Walkers | None:
-        """Chains that look for modes; None where the model is too large."""
+    def walkers(self, sampler: Any) -> Walkers | None:
+        """Chains that look for modes; None where the model is too large, or the sampler cannot be watched."""
         ...
 
     def estimated(self, draws: Draws, method: str) -> Estimated:

@@ -21,6 +21,7 @@ from definetti.modes.walkers import Key, Product, States, Walk, Walkers
 BLOCK = 20  # sweeps of a confined chain between looks at where it is
 CONFINED = 8  # chains in a region
 FITTED = 5  # blocks
+FLEETING = 0.25  # share of blocks of four sweeps that end inside, below which a plateau is no region
 OWN = 0.9  # share of a region's sweeps that the partition must give to it
 FAR = 12.0  # nats below another's lower end: dropped; its share is at most exp(−FAR), which goes into the error
 NEAR = 12.0  # nats: regions that weigh less than this below the heaviest need no accurate weight
@@ -78,11 +79,6 @@ class Confined:
     def share(self) -> float:
         return float(np.mean(self.stayed))
 
-    def inside(self, values: Callable[[Walk], np.ndarray]) -> np.ndarray:
-        """[sweeps, chains]: of the blocks in which every chain, or all that ever did, stayed; NaN elsewhere."""
-        parts = [np.where(ok, values(w), np.nan) for w, ok in zip(self.walks, self.stayed, strict=True)]
-        return np.concatenate(parts)
-
 
 def confined(
     walkers: Walkers, states: States, inside: Inside, blocks: int, key: Key, product: Product | None = None,
@@ -101,6 +97,13 @@ def confined(
     return Confined(tuple(walks), tuple(stayed), states)
 
 
+def _again(
+    walkers: Walkers, looked: Looked, regions: Sequence[Region], budget: Budget, key: Key, anneals: bool
+) -> Weighing:
+    """The same without regions that are none."""
+    return weigh(walkers, replace(looked, survey=replace(looked.survey, regions=tuple(regions))), budget, key, anneals)
+
+
 def weigh(walkers: Walkers, looked: Looked, budget: Budget, key: Key, anneals: bool = True) -> Weighing:
     """`anneals`: whether weights are to be found where brackets do not decide."""
     regions = looked.survey.regions[:MOST_REGIONS]
@@ -115,8 +118,13 @@ def weigh(walkers: Walkers, looked: Looked, budget: Budget, key: Key, anneals: b
     unclear = [m for m, r in enumerate(regions) if _owned(features, where, m, r) < OWN or not found[m].pool_size]
     for m in range(len(found)):
         if found[m].pool_size:
-            found[m], spent = _bracketed(walkers, found[m], where, m, (*key, 3, m))
+            effort = _effort(budget.weighing // (2 * len(found)))
+            found[m], spent = _bracketed(walkers, found[m], where, m, effort, (*key, 3, m))
             used += spent
+    # what chains leave within a few sweeps they also enter often: a run sees it without help
+    found = [w for w in found if w.region.settled or w.lasting >= FLEETING or w.bracket is not None or not w.pool_size]
+    if len(found) < len(regions):
+        return _again(walkers, looked, [w.region for w in found], budget, (*key, 7), anneals)
     found, left_out, spent = _dropped(walkers, found, where, (*key, 6))
     used += spent
     kept = [m for m, w in enumerate(found) if not w.dropped]
@@ -126,7 +134,7 @@ def weigh(walkers: Walkers, looked: Looked, budget: Budget, key: Key, anneals: b
     alone = sum(len(r.segments) == 1 for r in regions if r.settled)
     if alone > looked.starts // 2:
         return replace(said, doubt="most chains stay in a region of their own")
-    if any(m in kept for m in unclear):
+    if any(m in kept for m in unclear) or any(found[m].product is None for m in kept):
         return replace(said, doubt="the regions are not told apart by the states themselves")
     if len(kept) > 1:
         doubt, spent = _hybrid_doubt(walkers, looked, [found[m] for m in kept], (*key, 4))
@@ -143,6 +151,15 @@ def weigh(walkers: Walkers, looked: Looked, budget: Budget, key: Key, anneals: b
         found[m] = replace(found[m], annealed=anneal(walkers, found[m].product, found[m].pool,
                                                      _inside(where, m), most_steps, (*key, 5, m)))  # fmt: skip
     return _decided(replace(said, regions=tuple(found), sweeps=used), kept)
+
+
+def unweighed(walkers: Walkers, looked: Looked, doubt: str) -> Weighing:
+    """The regions as they were found."""
+    found = []
+    for region in looked.survey.regions:
+        pool = walkers.take(looked.ends, region.chains)
+        found.append(Weighed(region, pool, walkers.count(pool)))
+    return Weighing(tuple(found), None, False, doubt)
 
 
 def _inside(where: Partition, m: int) -> Inside:
@@ -190,28 +207,36 @@ def _spread_over_chains(places: Sequence[tuple[int, int]], most: int = 2 * CONFI
     return out
 
 
-def _bracketed(walkers: Walkers, weighed: Weighed, where: Partition, m: int, key: Key) -> tuple[Weighed, int]:
+def _effort(sweeps: int) -> tuple[int, int]:
+    """Chains and blocks of a look at one region that may take so many sweeps."""
+    chains = int(np.clip(sweeps // (6 * BLOCK), 2, CONFINED))
+    return chains, int(np.clip(sweeps // (2 * chains * BLOCK), 1, FITTED))
+
+
+def _bracketed(
+    walkers: Walkers, weighed: Weighed, where: Partition, m: int, effort: tuple[int, int], key: Key
+) -> tuple[Weighed, int]:
     """The product of the region's own mean conditionals, and the bracket it gives; chains that last stay longer."""
-    inside = _inside(where, m)
-    chains = walkers.take(weighed.pool, np.arange(CONFINED) % weighed.pool_size)
+    inside, (count, blocks) = _inside(where, m), effort
+    chains = walkers.take(weighed.pool, np.arange(count) % weighed.pool_size)
     length, spent = BLOCK, 0
-    first = confined(walkers, chains, inside, FITTED, (*key, 1), length=length)
-    spent += FITTED * length * CONFINED
+    first = confined(walkers, chains, inside, blocks, (*key, 1), length=length)
+    spent += blocks * length * count
     if first.share < 0.5:
         length = 4
-        first = confined(walkers, chains, inside, FITTED * 2, (*key, 2), length=length)
-        spent += FITTED * 2 * length * CONFINED
-    if first.share < 0.1:
-        return weighed, spent
+        first = confined(walkers, chains, inside, blocks * 2, (*key, 2), length=length)
+        spent += blocks * 2 * length * count
+    if first.share < FLEETING:
+        return replace(weighed, lasting=first.share), spent
     product = walkers.product([(w, ok) for w, ok in zip(first.walks, first.stayed, strict=True) if ok.any()])
-    second = confined(walkers, first.ends, inside, FITTED, (*key, 3), product, length)
-    spent += FITTED * length * CONFINED
+    second = confined(walkers, first.ends, inside, blocks, (*key, 3), product, length)
+    spent += blocks * length * count
     kept = np.array([ok.all() for ok in second.stayed])
     use = [w for w, ok in zip(second.walks, second.stayed, strict=True) if ok.mean() >= 0.5 or not kept.any()]
     oks = [ok for ok in second.stayed if ok.mean() >= 0.5 or not kept.any()]
     columns = np.stack(oks).all(axis=0)
     if not columns.any():
-        columns = np.ones(CONFINED, dtype=bool)
+        columns = np.ones(count, dtype=bool)
     ratio = np.concatenate([w.log_ratio for w in use])[:, columns]
     divergence = np.concatenate([w.divergence for w in use])[:, columns]
     means = np.nanmean(np.concatenate([w.f for w in use])[:, columns], axis=(0, 1))

@@ -62,14 +62,16 @@ class GraphQuestion:
     def measure(self, draws: Draws, method: str) -> Look:
         return worst(self.estimated(draws, method).found, self._asked())
 
-    @property
-    def walkers(self) -> GraphWalkers | None:
-        """Chains that look for modes; None where the model is too large."""
-        from definetti.modes.graph.walkers import MOST_SITES, GraphWalkers
+    def walkers(self, sampler: GraphSampler) -> GraphWalkers | None:
+        """Chains that look for modes; None where the model is too large, or the sampler cannot be watched."""
+        from definetti.modes.graph.walkers import MOST_SITES, EngineWalkers, GraphWalkers
 
         if not 0 < len(self.group.model.free) <= MOST_SITES:
             return None
-        return GraphWalkers(self.group, self.statistics, self.columns.statistic_of, self.slots)
+        parts = (self.group, self.statistics, self.columns.statistic_of, self.slots)
+        if sampler.single_site:
+            return GraphWalkers(*parts)
+        return EngineWalkers(*parts, sampler) if sampler.name == "blocks" else None
 
     @property
     def _shown_columns(self) -> Columns:

@@ -111,12 +111,11 @@ class LogicQuestion:
     def _asked(self) -> Asked:
         return Asked(self.group, self.late, self.counted, tuple(self.cells.values()), self.turns)
 
-    @property
-    def walkers(self) -> LogicWalkers | None:
-        """Chains that look for modes; None where the model is too large."""
+    def walkers(self, sampler: LogicSampler) -> LogicWalkers | None:
+        """Chains that look for modes; None where the model is too large, or the sampler cannot be watched."""
         from definetti.modes.logic.walkers import logic_walkers
 
-        return logic_walkers(self._asked)
+        return logic_walkers(self._asked) if sampler.single_site else None
 
     def rows(self, means: np.ndarray) -> dict[str, Any]:
         """What the means of the statistics say of each orbit."""

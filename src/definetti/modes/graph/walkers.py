@@ -17,6 +17,7 @@ from definetti.samplers.graph.lanes import Orders, Slots, words
 from definetti.samplers.graph.sampling import Statistics
 from definetti.samplers.graph.tables import TablesEngine, build, log_rows
 from definetti.samplers.graph.tempering import all_parts
+from definetti.samplers.protocol import GraphSampler
 from definetti.symmetry.graph.group import GraphSymmetries
 
 LEAST = 1e-12  # probability in a product
@@ -368,6 +369,44 @@ class GraphWalkers:
         soft, _, _, counts = self.read(states, NOTHING)
         means = self._seen(self._means(states)[: len(self._sizes)])
         return np.concatenate([means, counts, (soft + self.model.log_constant)[None]]).T
+
+
+class EngineWalkers(GraphWalkers):
+    """The same for samplers whose moves are not of one variable: they can be watched, not weighed."""
+
+    def __init__(
+        self, group: GraphSymmetries, statistics: Statistics, statistic_of: np.ndarray, slots: Slots,
+        sampler: GraphSampler,
+    ) -> None:  # fmt: skip
+        super().__init__(group, statistics, statistic_of, slots)
+        self._sampler, self._moves = sampler, sampler.engine(group.model, slots)
+
+    def walk(
+        self, states: np.ndarray, sweeps: int, key: Key, product: np.ndarray | None = None, keep: Sequence[int] = ()
+    ) -> Walk:
+        model, chains, engine = self.model, states.shape[1], self._moves
+        seeds = np.random.SeedSequence([*key, 6]).spawn(-(-chains // engine.width) + 1)
+        orders = self._sampler.orders(model.free, seeds[-1], self.statistics.orbit_of).next(sweeps)
+        parts = [states[:, at : at + engine.width] for at in range(0, chains, engine.width)]
+        blocks = [
+            engine.block(np.ascontiguousarray(part.T), [seed], not self._sampler.visits_once, False)
+            for part, seed in zip(parts, seeds, strict=False)
+        ]
+        rows, kept, state = [], {}, states
+        for s in range(sweeps):
+            for block in blocks:
+                block.run(orders[s : s + 1], 0)
+            held = [block.state[: model.n, : block.lanes] & np.uint8(block.mask) for block in blocks]
+            state = np.ascontiguousarray(np.concatenate(held, axis=1))
+            features, means = self.features(state), self._means(state).T
+            rows.append((means, features, features[:, -1]))
+            if s + 1 in keep:
+                kept[s + 1] = state
+        f, features, density = (np.stack(part) for part in zip(*rows, strict=True))
+        nothing = np.zeros((sweeps, chains))
+        return Walk(
+            state, f, np.full_like(f, np.nan), features, features[:, :, :0], density, nothing, nothing, None, kept
+        )
 
 
 def counted_entries(model: Any) -> tuple[np.ndarray, int]:
