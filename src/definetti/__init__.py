@@ -20,8 +20,10 @@ _HOMES = {
     "write": "definetti.readers.writing",
     "symmetries": "definetti.symmetry.find",
     "marginals": "definetti.inference.marginals",
+    "sample": "definetti.inference.sample",
     "exact": "definetti.solvers.exact",
     "count_distribution": "definetti.solvers.lifted.cardinality",
+    "quotient": "definetti.lumping.quotient",
     "save": "definetti.store",
     "load": "definetti.store",
     "ground": "definetti.model.logic.ground",
@@ -35,6 +37,8 @@ _HOMES = {
     "Symmetries": "definetti.symmetry.protocol",
     "GraphSymmetries": "definetti.symmetry.graph.group",
     "RenamingSymmetries": "definetti.symmetry.logic.renaming",
+    "QuotientChain": "definetti.lumping.quotient",
+    "Samples": "definetti.inference.sample",
     "Progress": "definetti.samplers.protocol",
     "DefinettiError": "definetti.errors",
     "ModelError": "definetti.errors",
@@ -60,6 +64,10 @@ if TYPE_CHECKING:
     from definetti.errors import UnknownName as UnknownName
     from definetti.errors import Unsatisfiable as Unsatisfiable
     from definetti.inference.marginals import marginals as marginals
+    from definetti.inference.sample import Samples as Samples
+    from definetti.inference.sample import sample as sample
+    from definetti.lumping.quotient import QuotientChain as QuotientChain
+    from definetti.lumping.quotient import quotient as quotient
     from definetti.model.compare import Comparison as Comparison
     from definetti.model.graph.factors import FactorGraph as FactorGraph
     from definetti.model.graph.factors import factor_graph as factor_graph

@@ -9,7 +9,7 @@ from itertools import combinations
 import logic_worlds as lw
 import numpy as np
 import pytest
-from atom_generators import atom_generators
+from definetti.symmetry.logic.atom_generators import atom_generators
 from hypothesis import given, reject, settings
 from logic_worlds import at
 from small_theories import evidence_theories

@@ -10,7 +10,7 @@ from itertools import product
 import logic_worlds as lw
 import numpy as np
 import pytest
-from atom_generators import atom_image
+from definetti.symmetry.logic.atom_generators import atom_image
 from small_models import hard_pairs, ising_ring, moved, potts_ring, triples
 
 from definetti import groups

@@ -75,21 +75,29 @@ def _sizes(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -
     return sizes
 
 
-def _destination(ctx: click.Context, param: click.Parameter, value: Path | None) -> Path | None:
-    """Refuse now what could not be written after the long work."""
-    if value is None:
-        return None
-    if value.suffix not in SUFFIXES:
-        raise click.BadParameter(f"'{value}' must end in one of {', '.join(SUFFIXES)}", ctx, param)
-    if value.suffix == ".parquet" and find_spec("pyarrow") is None:
-        raise click.BadParameter("Parquet needs pyarrow: pip install 'definetti[parquet]'", ctx, param)
-    if value.is_dir() or (value.exists() and not os.access(value, os.W_OK)):
-        raise click.BadParameter(f"'{value}' cannot be written", ctx, param)
-    try:
-        tempfile.TemporaryFile(dir=value.parent).close()
-    except OSError as error:
-        raise click.BadParameter(f"'{value.parent}' cannot be written to: {error.strerror}", ctx, param) from None
-    return value
+def destination(suffixes: tuple[str, ...], extra: str, *libraries: str) -> Callable[..., Path | None]:
+    """A check of `-o`: refuse now what could not be written after the long work. What is not JSON or CSV or an array
+    needs the libraries of an extra."""
+
+    def check(ctx: click.Context, param: click.Parameter, value: Path | None) -> Path | None:
+        if value is None:
+            return None
+        if value.suffix not in suffixes:
+            raise click.BadParameter(f"'{value}' must end in one of {', '.join(suffixes)}", ctx, param)
+        plain = value.suffix in (".json", ".csv", ".npz")
+        missing = [] if plain else [name.replace("_", "-") for name in libraries if find_spec(name) is None]
+        if missing:
+            what = "Parquet" if value.suffix == ".parquet" else value.suffix
+            raise click.BadParameter(f"{what} needs {' and '.join(missing)}: pip install 'definetti[{extra}]'", ctx, param)
+        if value.is_dir() or (value.exists() and not os.access(value, os.W_OK)):
+            raise click.BadParameter(f"'{value}' cannot be written", ctx, param)
+        try:
+            tempfile.TemporaryFile(dir=value.parent).close()
+        except OSError as error:
+            raise click.BadParameter(f"'{value.parent}' cannot be written to: {error.strerror}", ctx, param) from None
+        return value
+
+    return check
 
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -155,7 +163,7 @@ answers = together(
         "-o",
         "output",
         type=FILE,
-        callback=_destination,
+        callback=destination(SUFFIXES, "parquet", "pyarrow"),
         help="Also write the answer here: .json, .csv or .parquet.",
     ),
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -11,23 +11,30 @@ from definetti import show
 from definetti.cli.options import Source, prints, reads_model, symmetry
 from definetti.cli.output import ROWS, say, say_json, warn
 
+if TYPE_CHECKING:
+    from definetti.symmetry.state_count import StateCount
+
 MOST_ORBITS = 10_000
 
 
 @click.command("symmetries")
 @reads_model
 @symmetry
+@click.option("--states", is_flag=True, help="Count the orbits of assignments too, beside the assignments.")
 @prints
-def command(source: Source, kind: str, generators: Path | None, time_limit: float, as_json: bool, quiet: bool) -> int:
+def command(
+    source: Source, kind: str, generators: Path | None, time_limit: float, states: bool, as_json: bool, quiet: bool
+) -> int:
     """Order, generators and orbits of a model's symmetries."""
     model, _ = source.read()
     group = find_symmetries(model, kind, generators, time_limit)
     orbits = sorted(group.orbits, key=lambda row: -row.size)
+    count = group.count_states() if states else None
     if as_json:
-        say_json(symmetries_json(group, orbits))
+        say_json(symmetries_json(group, orbits) | ({} if count is None else {"assignments": states_json(count)}))
     else:
         warn(group.notices)
-        say(symmetries_table(group, orbits))
+        say(symmetries_table(group, orbits, count))
     return 0
 
 
@@ -53,13 +60,30 @@ def symmetries_json(group: Any, orbits: list[Any]) -> dict[str, Any]:
     return out
 
 
-def symmetries_table(group: Any, orbits: list[Any]) -> str:
+def states_json(count: StateCount) -> dict[str, Any]:
+    """Numbers of any size are decimal strings."""
+    return {
+        "states": show.digits(count.states),
+        "orbits": None if count.orbits is None else show.digits(count.orbits),
+        "log10_orbits": count.log10_orbits,
+        "relative_error": count.relative_error,
+        "method": count.method,
+    }
+
+
+def states_rows(count: StateCount) -> list[tuple[str, str]]:
+    how = {"classes": "class counts", "burnside": "Burnside's lemma", "monte-carlo": "random elements", "none": "exact"}
+    return [("assignments", show.large(count.states)), ("their orbits", f"{count.text} ({how[count.method]})")]
+
+
+def symmetries_table(group: Any, orbits: list[Any], count: StateCount | None) -> str:
     facts = show.pairs(
         [
             ("kind", group.kind),
             ("order", "not known" if group.order is None else show.large(group.order)),
             ("generators", show.count(group.generator_count)),
             ("orbits", f"{show.count(len(orbits))} of {show.count(sum(row.size for row in orbits))} variables"),
+            *([] if count is None else states_rows(count)),
             ("seconds", show.number(group.seconds, 3)),
         ]
     )

@@ -113,8 +113,8 @@ def marginals(
     True
     """
     queries = [queries] if isinstance(queries, str) else queries
-    chains, sweeps, workers = (_whole(chains, "chains"), _whole(sweeps, "sweeps"), _whole(workers, "workers"))
-    burn_in, seed = _whole(burn_in, "burn_in", 0), _whole(seed, "seed", 0)
+    chains, sweeps, workers = (whole(chains, "chains"), whole(sweeps, "sweeps"), whole(workers, "workers"))
+    burn_in, seed = whole(burn_in, "burn_in", 0), whole(seed, "seed", 0)
     if getattr(source, "kind", None) not in KINDS:
         from definetti.inference.samples import from_samples
 
@@ -259,7 +259,7 @@ def _follow(sampling: Sampling, stopping: Stopping, progress: Callable[[Progress
     return False
 
 
-def _whole(value: Any, name: str, least: int = 1) -> int | None:
+def whole(value: Any, name: str, least: int = 1) -> int | None:
     """A count, of whatever integer type; 1.5 sweeps of warm-up would never end."""
     if value is None:
         return None

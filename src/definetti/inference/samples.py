@@ -21,6 +21,7 @@ from definetti.estimators import ESTIMATORS, choose
 from definetti.inference.graph.events import flat_tuples
 from definetti.inference.graph.question import GraphQuestion, ask
 from definetti.inference.marginals import resolve
+from definetti.inference.sample import Samples
 from definetti.model.graph.factors import FREE, FactorGraph
 from definetti.model.marginals import Marginals
 from definetti.readers.samples import from_labels
@@ -45,6 +46,13 @@ def from_samples(
     if isinstance(source, str | PathLike):
         cure = f"dft.marginals(dft.read({str(source)!r})) for a model, arrays or tables for samples"
         raise ModelError(f"marginals takes a model or samples, not the path of a file: {cure}")
+    if isinstance(source, Samples):
+        model = source.model if model is None else model
+        if getattr(model, "kind", None) == "logic":
+            from definetti.inference.logic.samples import from_atoms
+
+            return from_atoms(source, queries, model, symmetries, estimator, burn_in, time_limit)
+        source = source.array()
     if model is None:
         raise ModelError(f"samples need their model: marginals(samples, model=…); got a {type(source).__name__} alone")
     method = choose(estimator)

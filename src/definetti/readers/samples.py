@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import csv
 import io
+import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from definetti.errors import ModelError, ParseError, UnknownName, suggestion
-from definetti.files import read_text
+from definetti.files import read_text, require_file
 from definetti.model.graph.factors import FREE, FactorGraph
 
 CHAIN = "chain"
@@ -28,6 +29,8 @@ CHAIN = "chain"
 
 def read_samples(path: str | Path, model: FactorGraph) -> np.ndarray:
     """int32[chains, draws, variables], the variables in the model's order."""
+    if Path(path).suffix == ".npz":
+        return read_packed(path, model)
     if not isinstance(model, FactorGraph):
         raise ModelError(f"draws in CSV belong to a factor graph; {path} was given for a {type(model).__name__}")
     text = read_text(path)
@@ -42,6 +45,21 @@ def read_samples(path: str | Path, model: FactorGraph) -> np.ndarray:
     values, chains = found or _from_texts(_rows(text, named, fields, path), columns, chain, model, path)
     _agree(values, model, path)
     return _by_chain(values, chains, str(path))
+
+
+def read_packed(path: str | Path, model: FactorGraph) -> np.ndarray:
+    """uint8[chains, draws, variables] from an archive that `definetti sample` wrote."""
+    require_file(path)
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            names = [str(name) for name in archive["names"]]
+            packed = archive["bits"] if "bits" in archive else None
+            values = archive["values"] if packed is None else np.unpackbits(packed, axis=-1)[..., : len(names)]
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        raise ParseError(f"this is no archive of draws, as `definetti sample` writes them: {error}", path=path) from None
+    if names != list(getattr(model, "names", ())):
+        raise ParseError("the draws are of other variables than the model has", path=path)
+    return values.transpose(1, 0, 2)
 
 
 def _records(text: str, path: str | Path) -> Iterator[tuple[int, list[str]]]:

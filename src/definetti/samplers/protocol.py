@@ -104,6 +104,10 @@ class Sampling(Protocol):
         """What there is so far."""
         ...
 
+    def snapshots(self, every: int) -> Iterator[np.ndarray]:
+        """Instead of `steps`: uint8[chains, variables], the states after every so many sweeps, for ever."""
+        ...
+
     def notices(self) -> list[Notice]:
         """What leaves the draws in doubt."""
         ...

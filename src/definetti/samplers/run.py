@@ -91,6 +91,10 @@ class Run:
         """The draws with what this kind of chains knows beside them."""
         return draws
 
+    def values(self) -> np.ndarray:
+        """uint8[C, variables]: the states as they stand; of Markov logic the truth values of all ground atoms."""
+        raise NotImplementedError
+
     def _end_of_warm_up(self) -> None: ...
 
     def notices(self) -> list[Notice]:
@@ -160,6 +164,23 @@ class Run:
             self._length = 0
             if not whole:
                 return
+
+    def snapshots(self, every: int) -> Iterator[np.ndarray]:
+        """After the warm-up the states of all chains at the end of every so many sweeps, for ever; nothing is folded.
+        They are the states that `steps` goes through."""
+        with ThreadPoolExecutor(self._threads) as pool:
+            self._begin(pool.map)
+            for _ in self._warm(pool.map):
+                pass
+            self._end_of_warm_up()
+            self._phase = "sampling"
+            while True:
+                self._length, self._done = every, 0
+                self._open()
+                while self._done < self._length:
+                    self._done = self._advance(pool.map, 0, CHUNK_SECONDS)
+                self._length = 0
+                yield self.values()
 
     def _next_length(self) -> int:
         """Batches of nearly equal length where the end is known; otherwise as long as the merged ones."""

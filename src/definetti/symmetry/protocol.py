@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from definetti.errors import Notice
 from definetti.groups import Generator
+
+if TYPE_CHECKING:
+    from definetti.symmetry.state_count import StateCount
 
 
 @dataclass(frozen=True)
@@ -78,4 +81,8 @@ class Symmetries(Protocol):
 
     def random_element(self, rng: np.random.Generator) -> np.ndarray:
         """A nearly uniform element: the image of each point."""
+        ...
+
+    def count_states(self, seed: int = 0) -> StateCount:
+        """How many assignments there are, and how many orbits of them: exact, or estimated with an error."""
         ...

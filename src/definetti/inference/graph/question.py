@@ -136,7 +136,7 @@ def _tied(of_slot: np.ndarray, row: np.ndarray) -> np.ndarray:
     return components(count + int(row.max(initial=-1)) + 1, of_slot, count + row)[:count].astype(np.int64)
 
 
-def _variable_orbits(group: GraphSymmetries) -> np.ndarray:
+def variable_orbits(group: GraphSymmetries) -> np.ndarray:
     """int64[n]: variables that some element of the group carries into each other, with whatever values."""
     model = group.model
     linked = _tied(group.literal_orbit, np.repeat(np.arange(model.n), model.cards))
@@ -189,7 +189,7 @@ def ask(
         certain=certain_statistics(model, slots, of_slot, statistic_of, events),
     )
     members = _members(used, statistic_of, sizes, tied, seed)
-    statistics = Statistics(of_slot, sizes, watch, event_sizes, tied, members, _variable_orbits(group))
+    statistics = Statistics(of_slot, sizes, watch, event_sizes, tied, members, variable_orbits(group))
     lifted = None
     if untied is not None:
         from definetti.inference.graph.lift import lift

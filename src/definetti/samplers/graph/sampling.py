@@ -180,6 +180,11 @@ class GraphSampling(Run):
             if watch is not None:
                 watch.look()
 
+    def values(self) -> np.ndarray:
+        n = self._model.n
+        parts = [block.state[:n, :k] & np.uint8(block.mask) for block, k in zip(self.blocks, self._lanes, strict=True)]
+        return np.concatenate([part.T for part in parts]).astype(np.uint8, copy=False)
+
     # --- folding ---------------------------------------------------------------------------------------------------
 
     def _take_hits(self) -> list[np.ndarray]:

@@ -51,6 +51,7 @@ class LiftedSampling(Run):
         self._words = np.zeros((plan.chains, 6), np.uint64)  # the streams, when they are saved
         self._sums = np.zeros((2, plan.chains, len(asked.sizes)))  # F and F² of the batch under way
         self._updates = np.array(0)
+        self._latest: list[dict[str, np.ndarray]] = [{} for _ in self._streams]
         super().__init__(plan, asked.sizes, np.zeros(0, np.int64), 1, 0)
 
     @property
@@ -61,12 +62,19 @@ class LiftedSampling(Run):
         began, done = time.perf_counter(), self._done
         while done < self._length and (done == self._done or time.perf_counter() - began <= seconds):
             for c, stream in enumerate(self._streams):
-                row = self._statistics(self._sampler.draw(stream))
-                self._sums[0, c] += row
-                self._sums[1, c] += row**2
+                self._latest[c] = self._sampler.draw(stream)
+                if folded:
+                    row = self._statistics(self._latest[c])
+                    self._sums[0, c] += row
+                    self._sums[1, c] += row**2
             self._updates += int(self.group.sizes.sum()) * self.plan.chains
             done += 1
         return done
+
+    def values(self) -> np.ndarray:
+        names = self.group.model.predicates
+        rows = [[np.asarray(state[name], dtype=bool).ravel() for name in names] for state in self._latest]
+        return np.stack([np.concatenate(row) for row in rows]).view(np.uint8)
 
     def _statistics(self, state: dict[str, np.ndarray]) -> np.ndarray:
         counts = np.zeros(len(self.group.sizes))

@@ -84,6 +84,12 @@ class MCSatSampling(Run):
             self._joint[0, k] += seen
             self._joint[1, k] += seen**2
 
+    def values(self) -> np.ndarray:
+        model = self.group.model
+        places = [tuple(part.ravel() for part in atom_literals(model, name)) for name in model.predicates]
+        rows = [[chain.x[variable] == value for variable, value in places] for chain in self._chains]
+        return np.stack([np.concatenate(row) for row in rows]).view(np.uint8)
+
     def _clear(self) -> None:
         self._joint[:] = 0.0
         for chain in self._chains:

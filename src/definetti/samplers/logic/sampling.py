@@ -123,6 +123,11 @@ class RelationalSampling(Run):
                     raise Illegal(f"{text}; please report")
         return done
 
+    def values(self) -> np.ndarray:
+        names = self.group.model.predicates
+        rows = [[self.relational.atoms(chain, name).ravel() for name in names] for chain in self._chains]
+        return np.stack([np.concatenate(row) for row in rows]).view(np.uint8)
+
     def notices(self) -> list[Notice]:
         """What the kept sweeps could never have moved."""
         if not self._batches:

@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,6 +23,9 @@ from definetti.symmetry.graph.coloured_graph import ColouredGraph, literal_graph
 from definetti.symmetry.graph.generator_text import read_generators
 from definetti.symmetry.graph.twins import Twins, twins
 from definetti.symmetry.protocol import Orbit
+
+if TYPE_CHECKING:
+    from definetti.symmetry.state_count import StateCount
 
 MOST_NODES = 4_000_000  # of the graph over literals
 TUPLE_CAP = 2_000_000  # members of a tuple's orbit
@@ -132,6 +135,12 @@ class GraphSymmetries:
 
     def random_element(self, rng: np.random.Generator) -> np.ndarray:
         return groups.random_element(self.group, rng)
+
+    def count_states(self, seed: int = 0) -> StateCount:
+        """The number of assignments of the free variables and of their orbits, exact or estimated."""
+        from definetti.symmetry.graph.count_states import count_states
+
+        return count_states(self, seed)
 
     def __repr__(self) -> str:
         order = "unknown" if self.order is None else show.large(self.order)

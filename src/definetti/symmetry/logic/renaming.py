@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 from time import perf_counter
-from typing import overload
+from typing import TYPE_CHECKING, overload
 
 import numpy as np
 
@@ -36,6 +36,9 @@ from definetti.symmetry.logic.constants import (
 from definetti.symmetry.logic.independent_atoms import IndependentAtoms, independent_atoms
 from definetti.symmetry.logic.relations import relations
 from definetti.symmetry.protocol import Orbit
+
+if TYPE_CHECKING:
+    from definetti.symmetry.state_count import StateCount
 
 CHUNK = 1 << 16  #: atoms whose orbits are looked up at once when they are listed
 
@@ -223,6 +226,13 @@ class RenamingSymmetries:
         """
         core = atoms is not None and all(self.is_core(*atom) for atom in atoms)
         return tuple_orbit(self.constants if core else self.strict, constants, cap)
+
+    def count_states(self, seed: int = 0) -> StateCount:
+        """The number of assignments of the free atoms and of their orbits under permutations of constants that preserve
+        the evidence (free permutations of pendant and isolated atoms are not used), exact or estimated."""
+        from definetti.symmetry.logic.count_states import count_states
+
+        return count_states(self, seed)
 
     def __repr__(self) -> str:
         order = "unknown" if self.order is None else show.large(self.order)

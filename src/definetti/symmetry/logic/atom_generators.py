@@ -1,4 +1,4 @@
-"""The group as permutations of ground atoms, listed: for small models, to check it against the density itself.
+"""The group as permutations of ground atoms, listed: for small models, whose states can be listed too.
 
 A renaming moves core atoms with their constants and carries what is pendant on a constant over to its image; beside the
 renamings stand swaps of two pendant atoms with the same residual on the same constant, and of two isolated atoms.
@@ -7,11 +7,12 @@ renamings stand swaps of two pendant atoms with the same residual on the same co
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Mapping
 from itertools import pairwise, product
 
 import numpy as np
 
+from definetti.model.logic.atom_literals import layout
 from definetti.model.logic.theory import MarkovLogic
 from definetti.symmetry.logic.constants import node_generators
 from definetti.symmetry.logic.independent_atoms import IndependentAtoms
@@ -80,3 +81,24 @@ def held_by(
         if predicate in numbers and numbers[predicate][kind] >= 0:
             return place, int(numbers[predicate][kind])
     raise AssertionError("a core atom is pendant nowhere")
+
+
+# --- on the ground model ---------------------------------------------------------------------------------------------
+
+
+def literal_map(model: MarkovLogic, image: Mapping[GroundAtom, GroundAtom]) -> np.ndarray:
+    """int64[literals of the ground model]: where each literal goes that a legal state can have; others stay.
+
+    Of a plain atom both values move. A value of a `!` block moves by itself, so that a block that evidence has cut
+    short is moved by its possible values alone.
+    """
+    boxes = layout(model)
+    cards = np.concatenate([np.zeros(0, np.int64), *(np.full(box.count, box.card) for box in boxes.values())])
+    start = np.concatenate([[0], np.cumsum(cards)])
+    out = np.arange(int(start[-1]))
+    for (name, row), (other, to) in image.items():
+        (i, v), (j, w) = boxes[name].literal(row), boxes[other].literal(to)
+        out[start[i] + v] = start[j] + w
+        if not boxes[name].exclusive:
+            out[start[i]] = start[j]
+    return out

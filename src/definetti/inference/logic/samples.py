@@ -1,0 +1,104 @@
+"""Draws of a Markov logic network's ground atoms, folded into the same `Draws` as those of a run, batch by batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from definetti.errors import ModelError
+from definetti.estimators import ESTIMATORS, choose
+from definetti.inference.logic.question import LogicQuestion, logic_question
+from definetti.inference.marginals import resolve
+from definetti.inference.sample import Samples
+from definetti.model.logic.theory import MarkovLogic
+from definetti.model.marginals import Marginals
+from definetti.samplers.draws import BATCHES, Batch, Draws, draws_of
+from definetti.samplers.logic.queries import Asked, satisfied
+
+
+def from_atoms(
+    samples: Samples,
+    queries: Sequence[str],
+    model: MarkovLogic,
+    symmetries: Any,
+    estimator: str,
+    burn_in: int,
+    time_limit: float,
+) -> Marginals:
+    """Marginals from draws of all ground atoms; `burn_in` draws of each chain are left out."""
+    method = choose(estimator)
+    if ESTIMATORS[method].conditionals and method != "auto":
+        raise ModelError("samples carry no full conditionals; use the estimator 'orbit'")
+    if not 0 <= burn_in < samples.draws:
+        raise ModelError(f"burn_in is {burn_in}, but a chain has {samples.draws} draws")
+    if samples.model.kind != "logic" or samples.variables != model.atom_count:
+        raise ModelError("these draws are not of all ground atoms of this model; sample the model itself")
+    group = resolve(model, symmetries, time_limit)
+    if group.model.kind != "logic":
+        raise ModelError("draws of Markov logic are averaged over renamings; use symmetries 'auto' or 'none'")
+    method = "orbit" if method == "auto" else method
+    question = logic_question(group, queries, method)
+    draws = fold(samples, question, burn_in)
+    run = {
+        "sampler": "samples",
+        "estimator": method,
+        "scan": None,
+        "symmetries": group.kind,
+        "world": None,
+        "chains": samples.chains,
+        "sweeps": draws.sweeps,
+        "burn_in": burn_in,
+        "updates": 0,
+        "seconds": {"symmetries": group.seconds, "compile": 0.0, "sample": 0.0},
+        "workers": 1,
+        "seed": samples.seed,
+    }
+    return question.conclude(draws, method, run, False)
+
+
+def fold(samples: Samples, question: LogicQuestion, burn_in: int) -> Draws:
+    """Batch means of F and F², never more than one batch of draws in memory."""
+    asked = Asked(question.group, question.late, question.counted, tuple(question.cells.values()))
+    statistics = _statistics(question, asked)
+    kept = samples.draws - burn_in
+    count = min(BATCHES, kept)
+    ends = [kept * (b + 1) // count for b in range(count)]
+    batches: list[Batch] = []
+    sums, taken, at = np.zeros((2, samples.chains, len(asked.sizes))), 0, -burn_in
+    for part in samples:
+        for draw in part:
+            at += 1
+            if at <= 0:
+                continue
+            rows = np.stack([statistics(state.view(bool)) for state in draw])
+            sums += [rows, rows**2]
+            taken += 1
+            if at == ends[len(batches)]:
+                f, square = sums / taken
+                batches.append(Batch(taken, f, None, square=square))
+                sums, taken = np.zeros_like(sums), 0
+    return draws_of(batches, asked.sizes, samples.chains, burn_in)
+
+
+def _statistics(question: LogicQuestion, asked: Asked) -> Callable[[np.ndarray], np.ndarray]:
+    """F of one state, given as the truth values of all atoms."""
+    group = question.group
+    model = group.model
+    shapes = {name: model.shape(name) for name in model.predicates}
+    ends = np.cumsum([int(np.prod(shape, dtype=np.int64)) for shape in shapes.values()])
+    orbit = np.concatenate([np.zeros(0, np.int32), *(group.orbit_grid(name).ravel() for name in shapes)])
+    count = len(group.sizes)
+
+    def statistics(state: np.ndarray) -> np.ndarray:
+        true = orbit[state]
+        counts = np.bincount(true[true >= 0], minlength=count)
+        seen: list[int] = []
+        if asked.counted:
+            parts = np.split(state, ends[:-1])
+            atoms = {name: part.reshape(shapes[name]) for name, part in zip(shapes, parts, strict=True)}
+            seen = [satisfied(query, lambda atom, at: atoms[atom.predicate][at]) for query in asked.counted]
+        return np.append(counts / group.sizes, asked.joint(np.array(seen, dtype=float)))
+
+    return statistics

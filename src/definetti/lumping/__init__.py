@@ -1,0 +1,1 @@
+"""Small models as Markov chains on listed states: transition matrices, quotients by symmetry, mixing times."""
