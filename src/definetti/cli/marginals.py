@@ -80,6 +80,7 @@ NOT_WITH_SAMPLES = ("sampler", "scan", "chains", "sweeps", "seconds", "until", "
 @answers
 @sampling
 @symmetry
+@click.option("--plot", is_flag=True, help="Draw the 95 % intervals in the terminal.")
 @prints
 @click.pass_context
 def command(
@@ -91,6 +92,7 @@ def command(
     kind: str,
     generators: Path | None,
     time_limit: float,
+    plot: bool,
     as_json: bool,
     quiet: bool,
     **settings: Any,
@@ -119,7 +121,7 @@ def command(
             **settings,
         )
     result = complete(result, source.path, source.closed_world, read_seconds)
-    return answer(result, as_json=as_json, output=output, footer=footer)
+    return answer(result, as_json=as_json, output=output, footer=footer, plot=plot)
 
 
 def check(context: click.Context, samples: Path | None, output: Path | None) -> None:

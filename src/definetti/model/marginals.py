@@ -17,6 +17,7 @@ import numpy as np
 
 from definetti import show
 from definetti.errors import Notice
+from definetti.model.verdict import Verdict, verdict
 
 if TYPE_CHECKING:
     from definetti.model.compare import Comparison
@@ -254,6 +255,14 @@ class Marginals(Mapping[str, Estimate]):
         if self.interrupted:
             out["interrupted"] = True
         return out
+
+    @property
+    def verdict(self) -> Verdict:
+        """Whether to trust the answer, its largest half-width, and what to do next: of the queries if any were asked,
+        else of every orbit."""
+        named = self.queries.items() if self.queries else ((row.representative, row) for row in self.orbits)
+        widths = ((name, width(answer)) for name, answer in named)
+        return verdict(widths, self.notices, self.method, self.run, self.interrupted)
 
     def compare(self, truth: Mapping[str, Estimate]) -> Comparison:
         """Differences, z-scores, KL and MSE against another answer (see `definetti.model.compare`)."""
