@@ -196,6 +196,8 @@ class Marginals(Mapping[str, Estimate]):
         The engine of an exact answer.
     interrupted : bool
         The run was ended early.
+    trace : Trace or None
+        Batch means of a sampled answer, of at most 200 orbits: what its convergence looks like.
 
     Examples
     --------
@@ -213,6 +215,7 @@ class Marginals(Mapping[str, Estimate]):
     log_z: float | None = None
     method: str | None = None
     interrupted: bool = False
+    trace: Any = field(default=None, repr=False)  # of a sampled answer: `definetti.inference.trace.Trace`
 
     def __getitem__(self, name: str) -> Estimate:
         if name in self.queries:
