@@ -26,6 +26,7 @@ _HOMES = {
     "quotient": "definetti.lumping.quotient",
     "save": "definetti.store",
     "load": "definetti.store",
+    "report": "definetti.pages.report",
     "ground": "definetti.model.logic.ground",
     "factor_graph": "definetti.model.graph.factors",
     "FactorGraph": "definetti.model.graph.factors",
@@ -76,6 +77,7 @@ if TYPE_CHECKING:
     from definetti.model.marginals import Estimate as Estimate
     from definetti.model.marginals import Marginals as Marginals
     from definetti.model.marginals import OrbitRow as OrbitRow
+    from definetti.pages.report import report as report
     from definetti.readers.reading import markov_logic as markov_logic
     from definetti.readers.reading import read as read
     from definetti.readers.writing import write as write

@@ -19,7 +19,7 @@ from definetti import __version__
 from definetti.cli.output import silence
 from definetti.errors import INTERRUPTED, DefinettiError, suggestion
 
-COMMANDS = ("info", "symmetries", "marginals", "exact", "sample", "quotient", "compare", "doctor")
+COMMANDS = ("info", "symmetries", "marginals", "exact", "sample", "quotient", "compare", "report", "doctor")
 
 
 class Commands(click.Group):

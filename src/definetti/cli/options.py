@@ -152,9 +152,11 @@ def reads_model(function: Callable[..., int]) -> Callable[..., int]:
     return options(call)
 
 
+quiet = click.option("--quiet", is_flag=True, help="No progress on stderr.")
+
 prints = together(
     click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else."),
-    click.option("--quiet", is_flag=True, help="No progress on stderr."),
+    quiet,
 )
 
 answers = together(

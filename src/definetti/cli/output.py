@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -63,7 +64,16 @@ def complete(result: Marginals, path: Path, closed: Sequence[str], read_seconds:
     run["seconds"] = dict.fromkeys(SECONDS) | dict(run["seconds"] or {}) | {"read": read_seconds}
     run["peak_memory_mb"] = run["peak_memory_mb"] or peak_memory_mb()
     run["version"] = __version__
+    run["command"] = command_line(run["seed"])
     return replace(result, run=run)
+
+
+def command_line(seed: int | None) -> str:
+    """What was typed, with the seed that a fresh run drew: it gives the same numbers again."""
+    words = ["definetti", *sys.argv[1:]]
+    if seed is not None and not any(word == "--seed" or word.startswith("--seed=") for word in words):
+        words += ["--seed", str(seed)]
+    return shlex.join(words)
 
 
 def peak_memory_mb() -> float | None:

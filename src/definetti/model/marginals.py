@@ -10,6 +10,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
+from os import PathLike
+from pathlib import Path
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -273,12 +276,23 @@ class Marginals(Mapping[str, Estimate]):
 
         return compare(self, truth)
 
+    def report(self, path: str | PathLike[str], *, exact: Any = None, others: Sequence[Any] = ()) -> Path:
+        """Write one self-contained HTML page about this answer, compared with a truth or with other runs where they are
+        given (see `definetti.report`)."""
+        return above("pages.report").report(self, path, exact=exact, others=others)
+
     def __repr__(self) -> str:
         head = f"Marginals({len(self.members)} variables in {len(self.orbits)} orbits"
         worst = max((w for row in self.orbits for w in _numbers(width(row))), default=0.0)
         tail = f", exact by {self.method}" if self.method else f", largest half-width {show.number(worst, 2)}"
         doubt = "" if self.trusted else ", NOT TRUSTED: " + ", ".join(sorted({n.kind for n in self.notices if n.fails}))
         return f"{head}{tail}{doubt})"
+
+
+def above(module: str) -> Any:
+    """A room above this one, for what an answer can be asked to become: a page, a chart, a table. It is loaded when it
+    is asked for; nothing here depends on it."""
+    return import_module(f"definetti.{module}")
 
 
 @dataclass(frozen=True, eq=False)
