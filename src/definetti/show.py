@@ -4,8 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
 
 Number = float | Sequence[float | None] | None
+
+
+def above(module: str) -> Any:
+    """A room above the caller's, for what a noun can be asked to become: a page, a chart, a table. It is loaded when it
+    is asked for; no noun depends on it."""
+    return import_module(f"definetti.{module}")
+
+
+class Shown:
+    """Nouns that notebooks show as HTML, from the same fragments as the page."""
+
+    def _repr_html_(self) -> str:
+        return above("pages.notebook").html(self)
 
 
 FEWEST = 12  # characters that a name keeps when a table has to fit

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib import import_module
 from os import PathLike
 from pathlib import Path
 from statistics import NormalDist
@@ -31,7 +30,7 @@ FIELDS = ("probability", "mcse", "half_width", "rhat", "ess")  # of an answer, i
 
 
 @dataclass(frozen=True)
-class Estimate:
+class Estimate(show.Shown):
     """One answer. Two values: numbers, probability = P(true) = P(value 1). More values: lists, one entry per value.
 
     Attributes
@@ -180,7 +179,7 @@ def known(value: int, card: int) -> Estimate:
 
 
 @dataclass(frozen=True, eq=False)
-class Marginals(Mapping[str, Estimate]):
+class Marginals(show.Shown, Mapping[str, Estimate]):
     """Name or query → `Estimate`. Iterates over the queries if any were asked, else over all variables.
 
     Attributes
@@ -279,7 +278,15 @@ class Marginals(Mapping[str, Estimate]):
     def report(self, path: str | PathLike[str], *, exact: Any = None, others: Sequence[Any] = ()) -> Path:
         """Write one self-contained HTML page about this answer, compared with a truth or with other runs where they are
         given (see `definetti.report`)."""
-        return above("pages.report").report(self, path, exact=exact, others=others)
+        return show.above("pages.report").report(self, path, exact=exact, others=others)
+
+    def plot(self, most: int = 60, scale: str = "auto") -> Any:
+        """An Altair chart of the intervals, on a linear or a logit axis (needs the extra `report`)."""
+        return show.above("pages.charts").marginals_chart(self, most, scale)
+
+    def plot_convergence(self, most: int = 20) -> Any:
+        """An Altair chart of running estimates and of R-hat over time (needs the extra `report`)."""
+        return show.above("pages.charts").convergence_chart(self, most)
 
     def __repr__(self) -> str:
         head = f"Marginals({len(self.members)} variables in {len(self.orbits)} orbits"
@@ -289,14 +296,8 @@ class Marginals(Mapping[str, Estimate]):
         return f"{head}{tail}{doubt})"
 
 
-def above(module: str) -> Any:
-    """A room above this one, for what an answer can be asked to become: a page, a chart, a table. It is loaded when it
-    is asked for; nothing here depends on it."""
-    return import_module(f"definetti.{module}")
-
-
-@dataclass(frozen=True, eq=False)
-class Saved(Mapping[str, Estimate]):
+@dataclass(frozen=True, eq=False, repr=False)
+class Saved(show.Shown, Mapping[str, Estimate]):
     """An answer read from a file: what it says of each name, and the doubts that it carries."""
 
     estimates: Mapping[str, Estimate]
@@ -311,6 +312,10 @@ class Saved(Mapping[str, Estimate]):
 
     def __len__(self) -> int:
         return len(self.estimates)
+
+    def __repr__(self) -> str:
+        doubt = ", ".join(sorted({n.kind for n in self.notices if n.fails}))
+        return f"Saved({len(self.estimates)} answers{', NOT TRUSTED: ' + doubt if doubt else ''})"
 
 
 def fields(answer: Estimate | OrbitRow) -> dict[str, Any]:

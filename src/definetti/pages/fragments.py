@@ -83,6 +83,9 @@ def interval_bar(low: float, p: float, high: float) -> str:
 
 def sentence(name: str, size: int, answer: Mapping[str, Any]) -> str:
     """`Orbit of X1: 8 variables, P = 0.5703 ± 0.0001`."""
+    orbit = f"Orbit of {name}: {show.count(size)} variable{'' if size == 1 else 's'}"
+    if answer["probability"] is None:
+        return orbit
     p, half = show.probability(answer["probability"], answer["half_width"]), show.half_width(answer["half_width"])
     error = "exactly" if half == "exact" else f"± {half}"
-    return f"Orbit of {name}: {show.count(size)} variable{'' if size == 1 else 's'}, P = {p} {error}"
+    return f"{orbit}, P = {p} {error}"

@@ -13,7 +13,7 @@ import numpy as np
 
 from definetti import show
 from definetti.model.logic.text import atom_text
-from definetti.model.marginals import Estimate, Marginals, Variables
+from definetti.model.marginals import Estimate, Marginals, OrbitRow, Variables
 from definetti.symmetry.logic.members import AtomMembers, GroundAtoms
 
 if TYPE_CHECKING:
@@ -48,6 +48,15 @@ def picture(answers: Marginals) -> dict[str, Any]:
     if isinstance(members, Variables):
         return _graph(model, members, places)
     return _logic(model, members, places)
+
+
+def group_answers(group: Any) -> Marginals:
+    """The rows of a group as an answer that says nothing of probabilities: what a picture needs."""
+    rows = [OrbitRow(orbit.representative, orbit.size, 0.0) for orbit in group.orbits]
+    if group.model.kind == "logic":
+        return Marginals(rows, AtomMembers(group))
+    model = group.model
+    return Marginals(rows, Variables(model.names, group.row_of, model.evidence, model.cards, model.index))
 
 
 def _none(why: str) -> dict[str, Any]:

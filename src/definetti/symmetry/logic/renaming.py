@@ -44,7 +44,7 @@ CHUNK = 1 << 16  #: atoms whose orbits are looked up at once when they are liste
 
 
 @dataclass(frozen=True, eq=False)
-class RenamingSymmetries:
+class RenamingSymmetries(show.Shown):
     """The group of renamings of a Markov logic network's constants; `symmetries` finds it.
 
     Orbits are numbered over all predicates; observed atoms have none (-1).
@@ -233,6 +233,11 @@ class RenamingSymmetries:
         from definetti.symmetry.logic.count_states import count_states
 
         return count_states(self, seed)
+
+    def plot(self) -> Any:
+        """An Altair chart, coloured by orbit: the factor graph, or the atoms by their constants (needs the extra
+        `report`)."""
+        return show.above("pages.charts").group_chart(self)
 
     def __repr__(self) -> str:
         order = "unknown" if self.order is None else show.large(self.order)
