@@ -27,6 +27,7 @@ _HOMES = {
     "save": "definetti.store",
     "load": "definetti.store",
     "report": "definetti.pages.report",
+    "from_arviz": "definetti.inference.arviz_exchange",
     "ground": "definetti.model.logic.ground",
     "factor_graph": "definetti.model.graph.factors",
     "FactorGraph": "definetti.model.graph.factors",
@@ -64,6 +65,7 @@ if TYPE_CHECKING:
     from definetti.errors import TooLarge as TooLarge
     from definetti.errors import UnknownName as UnknownName
     from definetti.errors import Unsatisfiable as Unsatisfiable
+    from definetti.inference.arviz_exchange import from_arviz as from_arviz
     from definetti.inference.marginals import marginals as marginals
     from definetti.inference.sample import Samples as Samples
     from definetti.inference.sample import sample as sample

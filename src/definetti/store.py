@@ -19,12 +19,11 @@ from typing import Any
 
 from definetti import __version__
 from definetti.errors import FAILURES, DefinettiError, ModelError, Notice, ParseError
-from definetti.files import read_text, write_atomically
-from definetti.model.marginals import FIELDS, Estimate, Marginals, Saved, fields
+from definetti.files import ANSWER_SUFFIXES, read_text, write_atomically
+from definetti.model.marginals import FIELDS, Estimate, Marginals, Saved, Variables, fields
 
 COLUMNS = ("kind", "variable", "value", "probability", "mcse", "half_width", "rhat", "ess", "orbit_size", "trusted")
 DOUBTFUL = (*COLUMNS, "warnings")  # where a diagnostic failed: numbers go nowhere without their warning
-SUFFIXES = (".json", ".csv", ".parquet")
 
 
 def save(marginals: Marginals, path: str | Path) -> Path:
@@ -35,7 +34,8 @@ def save(marginals: Marginals, path: str | Path) -> Path:
     marginals : Marginals
         The answer.
     path : path
-        A .json (every orbit and query), .csv or .parquet file (every variable and query).
+        A .json (every orbit and query), .csv or .parquet file (every variable and query); for other programs .result
+        (Alchemy: atoms with their probabilities) or .MAR (UAI: every variable of a factor graph).
 
     Returns
     -------
@@ -61,8 +61,10 @@ def save(marginals: Marginals, path: str | Path) -> Path:
         write_atomically(path, _json_text(document(marginals)))
     elif path.suffix == ".csv":
         write_csv(marginals, path)
-    else:
+    elif path.suffix == ".parquet":
         write_parquet(marginals, path)
+    else:
+        write_atomically(path, (mar_text if path.suffix in (".MAR", ".mar") else alchemy_text)(marginals))
     return path
 
 
@@ -102,8 +104,8 @@ def _json_text(content: dict[str, Any]) -> str:
 def check_suffix(path: str | Path) -> None:
     """Refuse before the work instead of after it."""
     path = Path(path)
-    if path.suffix not in SUFFIXES:
-        raise ModelError(f"cannot write {path.name}: the suffix must be one of {', '.join(SUFFIXES)}")
+    if path.suffix not in ANSWER_SUFFIXES:
+        raise ModelError(f"cannot write {path.name}: the suffix must be one of {', '.join(ANSWER_SUFFIXES)}")
     if path.suffix == ".parquet":
         _pyarrow()
 
@@ -129,6 +131,50 @@ def write_parquet(marginals: Marginals, path: str | Path) -> None:
     sink = io.BytesIO()
     parquet.write_table(table, sink)
     write_atomically(path, sink.getvalue())
+
+
+# --- formats of other programs: numbers without error bars -----------------------------------------------------------
+
+
+def alchemy_text(marginals: Marginals) -> str:
+    """Lines `Smokes(Anna) 0.066`: the queries if any were asked, else every atom."""
+    named = marginals.queries.items() if marginals.queries else marginals.variables()
+    return "".join(f"{_atom_only(name)} {_two_valued(name, answer):.10g}\n" for name, answer in named)
+
+
+def _atom_only(name: str) -> str:
+    if any(character.isspace() for character in name):
+        raise ModelError(f"Alchemy's result format has one atom in a line; {name!r} is a formula: write .json or .csv")
+    return name
+
+
+def _two_valued(name: str, answer: Estimate) -> float:
+    if isinstance(answer.probability, list):
+        values = len(answer.probability)
+        raise ModelError(f"Alchemy's result format has true and false only; {name} has {values} values: write .MAR")
+    return answer.probability
+
+
+def mar_text(marginals: Marginals) -> str:
+    """`MAR`, the number of variables, then each one's number of values and their probabilities, in the model's
+    order."""
+    if not isinstance(marginals.members, Variables):
+        raise ModelError("the format MAR numbers the variables of a factor graph; write .result, .json or .csv")
+    parts = [str(len(marginals.members))]
+    for (_, answer), card in zip(marginals.variables(), marginals.members.cards.tolist(), strict=True):
+        values = answer.array.tolist()[:card] if card > 1 else [1.0]
+        parts.append(" ".join([str(card), *(f"{p:.10g}" for p in values)]))
+    return "MAR\n" + " ".join(parts) + "\n"
+
+
+# --- tables ----------------------------------------------------------------------------------------------------------
+
+
+def table_columns(marginals: Marginals) -> dict[str, list[Any]]:
+    """The columns of the CSV, each as a list: one entry per query, then one per variable (and value)."""
+    heads = _columns(marginals)
+    columns = zip(*_rows(marginals), strict=True)
+    return {head: list(column) for head, column in zip(heads, columns, strict=True)} or {head: [] for head in heads}
 
 
 def _columns(marginals: Marginals) -> tuple[str, ...]:

@@ -15,8 +15,9 @@ from typing import Any
 
 import click
 
+from definetti.files import ANSWER_SUFFIXES
+
 FILE = click.Path(path_type=Path)
-SUFFIXES = (".json", ".csv", ".parquet")
 
 
 class Positive(click.ParamType):
@@ -84,7 +85,7 @@ def destination(suffixes: tuple[str, ...], extra: str, *libraries: str) -> Calla
             return None
         if value.suffix not in suffixes:
             raise click.BadParameter(f"'{value}' must end in one of {', '.join(suffixes)}", ctx, param)
-        plain = value.suffix in (".json", ".csv", ".npz")
+        plain = value.suffix in (".json", ".csv", ".npz", *ANSWER_SUFFIXES[3:])
         missing = [] if plain else [name.replace("_", "-") for name in libraries if find_spec(name) is None]
         if missing:
             what = "Parquet" if value.suffix == ".parquet" else value.suffix
@@ -165,8 +166,8 @@ answers = together(
         "-o",
         "output",
         type=FILE,
-        callback=destination(SUFFIXES, "parquet", "pyarrow"),
-        help="Also write the answer here: .json, .csv or .parquet.",
+        callback=destination(ANSWER_SUFFIXES, "parquet", "pyarrow"),
+        help="Also write the answer here: .json, .csv, .parquet, .result (Alchemy) or .MAR (UAI).",
     ),
 )
 

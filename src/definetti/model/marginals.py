@@ -280,6 +280,18 @@ class Marginals(show.Shown, Mapping[str, Estimate]):
         given (see `definetti.report`)."""
         return show.above("pages.report").report(self, path, exact=exact, others=others)
 
+    def to_dict(self) -> dict[str, Any]:
+        """The object of `--json`, with every orbit: dicts, lists, numbers and texts."""
+        return self.to_json(None)
+
+    def to_pandas(self) -> Any:
+        """A pandas DataFrame: a row per query and per variable, as in the .csv."""
+        return show.above("tables").to_pandas(self)
+
+    def to_polars(self) -> Any:
+        """A polars DataFrame: a row per query and per variable, as in the .csv."""
+        return show.above("tables").to_polars(self)
+
     def plot(self, most: int = 60, scale: str = "auto") -> Any:
         """An Altair chart of the intervals, on a linear or a logit axis (needs the extra `report`)."""
         return show.above("pages.charts").marginals_chart(self, most, scale)

@@ -49,7 +49,7 @@ def marginals_chart(answer: Marginals, most: int = MOST_ROWS, scale: str = "auto
         axis = alt.Axis(labelExpr=text)
     else:
         base = base.transform_calculate(l="datum.low", p="datum.probability", h="datum.high")
-        axis = alt.Axis(format=".4~g")
+        axis = alt.Axis(format=".4~g", tickCount=6)
     title = "probability, logit axis" if logit else "probability"
     x = alt.X("p:Q", title=title, axis=axis, scale=alt.Scale(zero=False, nice=False, padding=8))
     y = alt.Y("name:N", sort=None, title=None, axis=alt.Axis(labelLimit=220))
