@@ -23,6 +23,11 @@ def command(source: Source, queries: tuple[str, ...], output: Path | None, as_js
     """Exact marginals and log Z of a small model.
 
     A model that is too large is refused before memory is taken.
+
+    \b
+    Examples:
+      definetti exact examples/grid.uai --query "X0=1 ^ X1=1" -o truth.json
+      definetti exact examples/smokers.mln --domain person=1000
     """
     model, read_seconds = source.read()
     from definetti.solvers.exact import exact

@@ -13,7 +13,12 @@ from definetti.cli.output import say, say_json
 @reads_model
 @prints
 def command(source: Source, as_json: bool, quiet: bool) -> int:
-    """What a model is: variables, factors, states, memory."""
+    """What a model is: variables, factors, states, memory.
+
+    \b
+    Examples:
+      definetti info examples/smokers.mln --domain person=1000
+    """
     from definetti.model.facts import fact_rows, facts
 
     model, seconds = source.read()

@@ -11,7 +11,7 @@ import click
 from click.core import ParameterSource
 
 from definetti import show
-from definetti.cli.options import FILE, Positive, Source, answers, prints, reads_model, symmetry, together
+from definetti.cli.options import FILE, Positive, Source, Word, answers, prints, reads_model, symmetry, together
 from definetti.cli.output import answer, complete
 from definetti.estimators import ESTIMATORS
 from definetti.estimators import help_text as estimator_help
@@ -28,21 +28,21 @@ sampling = together(
     click.option("--samples", type=FILE, help="Use draws that another program made: CSV, a row per draw."),
     click.option(
         "--sampler",
-        type=click.Choice(registry.names()),
+        type=Word(registry.names()),
         default="auto",
         show_default=True,
         help=registry.help_text(),
     ),
     click.option(
         "--estimator",
-        type=click.Choice(list(ESTIMATORS)),
+        type=Word(list(ESTIMATORS)),
         default="auto",
         show_default=True,
         help=estimator_help(),
     ),
     click.option(
         "--scan",
-        type=click.Choice(SCANS),
+        type=Word(SCANS),
         default="symmetric",
         show_default=True,
         help="The order in which a sweep visits the variables.",
@@ -97,7 +97,14 @@ def command(
     quiet: bool,
     **settings: Any,
 ) -> int:
-    """Sampled marginals with error bars, averaged over symmetries."""
+    """Sampled marginals with error bars, averaged over symmetries.
+
+    \b
+    Examples:
+      definetti marginals examples/grid.uai --query X0 --plot
+      definetti marginals examples/smokers.mln --evidence examples/town.db --until 0.001
+      definetti marginals examples/grid.uai --sweeps 500 --seed 7 -o run.json
+    """
     check(context, samples, output)
     model, read_seconds = source.read()  # before the engine is loaded: a wrong file is reported at once
     from definetti.inference.marginals import marginals

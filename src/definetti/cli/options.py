@@ -15,6 +15,7 @@ from typing import Any
 
 import click
 
+from definetti.errors import suggestion
 from definetti.files import ANSWER_SUFFIXES
 
 FILE = click.Path(path_type=Path)
@@ -33,6 +34,13 @@ class Positive(click.ParamType):
         if not (math.isfinite(number) and number > 0):
             self.fail(f"{value!r} is not a positive number", param, ctx)
         return number
+
+
+class Word(click.Choice[str]):
+    """One of a few words; a misspelt one is answered with the nearest."""
+
+    def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:
+        return f"{value!r} is not one of {', '.join(self.choices)}{suggestion(str(value), self.choices, '')}"
 
 
 @dataclass(frozen=True)
@@ -144,7 +152,7 @@ def reads_model(function: Callable[..., int]) -> Callable[..., int]:
         ),
         click.option(
             "--weights",
-            type=click.Choice(["formula", "alchemy"]),
+            type=Word(["formula", "alchemy"]),
             default="formula",
             show_default=True,
             help="A weight counts per formula, or is split over its clauses.",
@@ -175,7 +183,7 @@ symmetry = together(
     click.option(
         "--symmetries",
         "kind",
-        type=click.Choice(["auto", "none", "variables", "literals", "renaming"]),
+        type=Word(["auto", "none", "variables", "literals", "renaming"]),
         default="auto",
         show_default=True,
         help="Which symmetries to look for.",
