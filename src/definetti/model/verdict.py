@@ -20,6 +20,15 @@ CURES = {
     "few-samples": "try more sweeps",
 }
 
+WORDS = {
+    "divided": "the chains see different parts of what is possible",
+    "frozen": "some variables could never move",
+    "biased": "the draws fail a test of the sampler",
+    "not-mixed": "the chains have not mixed",
+    "approximate": "the sampler is not exact on this model",
+    "few-samples": "there are too few draws",
+}
+
 
 @dataclass(frozen=True)
 class Verdict:
@@ -58,8 +67,8 @@ def verdict(
         kinds = list(dict.fromkeys(notice.kind for notice in failing))
         first = min(failing, key=lambda notice: _rank(notice.kind))
         cure = _more_sweeps(first.kind, run or {}) or CURES.get(first.kind, "the warnings say why")
-        reason = f"{', '.join(kinds)}" + ("" if largest is None else f" ({error})")
-        return Verdict(False, reason, cure, largest, place)
+        reason = "; ".join(f"{WORDS[kind]} ({kind})" if kind in WORDS else kind for kind in sorted(kinds, key=_rank))
+        return Verdict(False, reason if largest is None else f"{reason}, {error}", cure, largest, place)
     early = "interrupted, " if interrupted else ""
     if method is not None:
         return Verdict(True, f"exact by {method}", None, 0.0)

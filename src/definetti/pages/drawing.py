@@ -86,7 +86,7 @@ def _grid(one: Mapping[str, Any], by_class: bool, orbits: Sequence[Mapping[str, 
     size = 40 if len(cells) <= 4 and by_class else size
     first = labels[0] if labels else [""]
     second = labels[1] if len(labels) > 1 else []
-    left = 8 + 6.8 * max(len(show.shortened(label, 16)) for label in first)
+    left = 10 + 7.6 * max(len(show.shortened(label, 16)) for label in first)
     top = (8 + 6.2 * max(len(show.shortened(label, 16)) for label in second)) * 0.72 + 6 if second else 4.0
     parts = []
     for i, line in enumerate(cells):

@@ -62,9 +62,10 @@
     const all = kind === "linear" ? ticks(low, high, 4) : LOGIT_TICKS.filter((p) => logit(p) >= low && logit(p) <= high);
     axis.replaceChildren();
     let last = -100;
+    const gap = Math.max(14, 3600 / (axis.clientWidth || 300));
     for (const p of all) {
       const x = at(p);
-      if (x - last < 17) continue;
+      if (x - last < gap) continue;
       last = x;
       axis.append(node("text", { x: `${x}%`, y: 12, "text-anchor": x < 8 ? "start" : x > 92 ? "end" : "middle" }, String(p)));
     }
@@ -215,6 +216,8 @@
     const cut = (list) => known(trace.sweeps, list).map(([t, v]) => [X(t), Y(Math.min(Math.max(v, 0.995), high))]);
     for (const one of trace.series.slice(0, 60)) svg.append(node("path", { class: "thin", d: path(cut(one.rhat)) }));
     svg.append(node("path", { class: "line", d: path(cut(worst)) }));
+    const end = cut(worst).pop();
+    if (end) svg.append(node("circle", { class: "dot", cx: end[0], cy: end[1], r: 3.5 }));
     svg.append(node("path", { class: "line second", d: path(cut(trace.series[picked].rhat)) }));
   }
   function estimators() {

@@ -109,7 +109,7 @@ def page(content: Mapping[str, Any], comparisons: Sequence[tuple[str, Comparison
     kept = content.get("page") or {}
     script = files("definetti.pages").joinpath("page.js").read_text(encoding="utf-8")
     style = files("definetti.pages").joinpath("page.css").read_text(encoding="utf-8")
-    title = Path(str(content["run"].get("model") or "an answer")).name
+    title = _title(content, kept)
     data = {
         "convergence": kept.get("convergence"),
         "comparisons": [{"rows": _differences(found)} for _, found in comparisons],
@@ -143,6 +143,13 @@ def page(content: Mapping[str, Any], comparisons: Sequence[tuple[str, Comparison
         f'<script type="application/json" id="data">{_embedded(data)}</script>'
         f"<script>{script}</script></body></html>\n"
     )
+
+
+def _title(content: Mapping[str, Any], kept: Mapping[str, Any]) -> str:
+    if content["run"].get("model"):
+        return Path(str(content["run"]["model"])).name
+    facts = kept.get("model")
+    return f"{facts['kind']}, {show.large(facts['variables'])} variables" if facts else "An answer"
 
 
 def _hash(source: str) -> str:
@@ -404,12 +411,24 @@ def _reproduce(content: Mapping[str, Any], kept: Mapping[str, Any]) -> str:
     rows = [(key.replace("_", " "), str(value) if key == "seed" else _plain(value)) for key, value in run.items() if key not in skipped and value is not None]
     rows += [(f"seconds: {key}", show.seconds(value)) for key, value in (run.get("seconds") or {}).items() if value is not None]
     rows += [(f"version of {key}", str(value)) for key, value in (kept.get("versions") or {}).items()]
-    command = run.get("command")
+    command = run.get("command") or _call(content)
     body = ""
     if command:
         body += tag("pre", tag("code", text(command)), id="command") + tag("button", "copy", type="button", class_="copy", data_of="#command")
     body += facts_table(rows) if rows else _missing("this file does not say how it was made")
     return _section("reproduce", "How to reproduce it", "The same seed and the same version give the same numbers.", body)
+
+
+def _call(content: Mapping[str, Any]) -> str | None:
+    """What makes the answer again in Python."""
+    run = content["run"]
+    if content.get("method"):
+        return "dft.exact(model)"
+    if not run.get("sampler") or run["sampler"] == "samples":
+        return None
+    keys = ("sampler", "scan", "symmetries", "chains", "sweeps", "burn_in", "seed")
+    words = [f"{key}={run[key]!r}" for key in keys if run.get(key) is not None]
+    return f"dft.marginals(model, {', '.join(words)})"
 
 
 def _plain(value: Any) -> str:
