@@ -24,7 +24,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     options: dict[str, Any] = {"sampler": "gibbs", "seed": 1}
     sampled = dft.marginals(grid, ["X0", "X0=1 ^ X1=1"], sweeps=300, **options)
     evil = dft.markov_logic(
-        'Smokes(person)\nFriends(person,person)\n1 Smokes(x)\n0.5 Friends(x,y) ^ Smokes(x) => Smokes(y)',
+        "Smokes(person)\nFriends(person,person)\n1 Smokes(x)\n0.5 Friends(x,y) ^ Smokes(x) => Smokes(y)",
         evidence=f'Smokes("{EVIL}")\nSmokes("\\"><img src=x onerror=alert(1)>")',
         domain={"person": 5},
     )
@@ -45,6 +45,20 @@ def load(browser: Any, page: Path) -> None:
     browser.get_log("browser"), browser.get_log("performance")  # what was before is not ours
     browser.get(page.as_uri())
     assert browser.execute_script("return document.documentElement.dataset.ready") == "yes"
+
+
+def hover(browser: Any, element: Any, lit: str) -> list[Any]:
+    """Points at an element until something is lit; a scrolled page takes a moment to notice where the pointer is."""
+    from selenium.webdriver import ActionChains
+    from selenium.webdriver.support.wait import WebDriverWait
+
+    browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", element)
+
+    def pointed(_: Any) -> list[Any]:
+        ActionChains(browser).move_by_offset(1, 0).move_to_element(element).perform()
+        return browser.find_elements("css selector", lit)
+
+    return WebDriverWait(browser, 10).until(pointed)
 
 
 def column(browser: Any, key: str) -> list[str]:
@@ -94,12 +108,9 @@ def test_search_leaves_the_rows_that_match(browser: Any, pages: dict[str, Path])
 
 
 def test_hovering_an_orbit_lights_its_members(browser: Any, pages: dict[str, Path]) -> None:
-    from selenium.webdriver import ActionChains
-
     load(browser, pages["grid"])
     row = browser.find_element("css selector", "#orbits tbody tr[data-name=X1]")
-    ActionChains(browser).move_to_element(row).perform()
-    lit = browser.find_elements("css selector", ".picture .member.on")
+    lit = hover(browser, row, ".picture .member.on")
     assert len(lit) == 8
     names = {e.find_element("css selector", "title").get_attribute("textContent").split(".")[0] for e in lit}
     assert names == {"X1", "X10", "X12", "X23", "X120", "X131", "X133", "X142"}  # the square's eight images
@@ -108,17 +119,14 @@ def test_hovering_an_orbit_lights_its_members(browser: Any, pages: dict[str, Pat
     assert float(dim.value_of_css_property("opacity")) < 0.3
     assert "Orbit of X1: 8 variables" in browser.find_element("id", "said").text
     member = browser.find_element("css selector", ".picture .member")
-    ActionChains(browser).move_to_element(member).perform()
-    assert browser.find_element("css selector", "#orbits tr.on").get_attribute("data-name") == "X0"
+    (lit_row,) = hover(browser, member, "#orbits tr[data-name=X0].on")
+    assert lit_row.get_attribute("data-size") == "4"
 
 
 def test_members_of_an_atom_orbit_light_up(browser: Any, pages: dict[str, Path]) -> None:
-    from selenium.webdriver import ActionChains
-
     load(browser, pages["town"])
     row = browser.find_element("css selector", "#orbits tbody tr")
-    ActionChains(browser).move_to_element(row).perform()
-    assert len(browser.find_elements("css selector", ".picture rect.member.on")) == int(row.get_attribute("data-size"))
+    assert len(hover(browser, row, ".picture rect.member.on")) == int(row.get_attribute("data-size"))
 
 
 def test_the_axis_switches(browser: Any, pages: dict[str, Path]) -> None:
@@ -140,7 +148,9 @@ def test_the_keyboard_reaches_every_control(browser: Any, pages: dict[str, Path]
 
     load(browser, pages["grid"])
     seen = []
-    script = "const e = document.activeElement; return [e.tagName, e.id || e.name || e.dataset.key || e.dataset.name || '']"
+    script = (
+        "const e = document.activeElement; return [e.tagName, e.id || e.name || e.dataset.key || e.dataset.name || '']"
+    )
     for _ in range(60):
         ActionChains(browser).send_keys(Keys.TAB).perform()
         seen.append(tuple(browser.execute_script(script)))

@@ -17,13 +17,28 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 SCHEMA = json.loads((Path(__file__).parents[2] / "docs" / "result.schema.json").read_text())
 GRID, TOWN = str(EXAMPLES / "grid.uai"), [str(EXAMPLES / "smokers.mln"), "--evidence", str(EXAMPLES / "town.db")]
 RING = dft.factor_graph([2] * 4, [([i, (i + 1) % 4], [[3, 1], [1, 2]]) for i in range(4)])
-MIXED = dft.factor_graph({"a": 2, "b": 3, "c": 2}, [(["a", "b"], [[1, 2, 3], [3, 1, 1]]), (["b", "c"], np.ones((3, 2)))])
+MIXED = dft.factor_graph(
+    {"a": 2, "b": 3, "c": 2}, [(["a", "b"], [[1, 2, 3], [3, 1, 1]]), (["b", "c"], np.ones((3, 2)))]
+)
 
 
 @pytest.mark.parametrize(
     "words",
     [
-        ["marginals", GRID, "--sampler", "gibbs", "--sweeps", "60", "--seed", "1", "--query", "X0", "--query", "X0=1 ^ X1=1"],
+        [
+            "marginals",
+            GRID,
+            "--sampler",
+            "gibbs",
+            "--sweeps",
+            "60",
+            "--seed",
+            "1",
+            "--query",
+            "X0",
+            "--query",
+            "X0=1 ^ X1=1",
+        ],
         ["marginals", GRID, "--sampler", "gibbs", "--sweeps", "1", "--seed", "1", "--chains", "1"],
         ["exact", GRID, "--query", "X3"],
         ["exact", *TOWN, "--query", "Cancer(Carl)"],

@@ -19,7 +19,18 @@ from definetti import __version__
 from definetti.cli.output import silence
 from definetti.errors import INTERRUPTED, DefinettiError, suggestion
 
-COMMANDS = ("info", "symmetries", "marginals", "exact", "sample", "quotient", "compare", "report", "doctor", "completion")
+COMMANDS = (
+    "info",
+    "symmetries",
+    "marginals",
+    "exact",
+    "sample",
+    "quotient",
+    "compare",
+    "report",
+    "doctor",
+    "completion",
+)
 
 
 class Commands(click.Group):

@@ -97,7 +97,9 @@ def destination(suffixes: tuple[str, ...], extra: str, *libraries: str) -> Calla
         missing = [] if plain else [name.replace("_", "-") for name in libraries if find_spec(name) is None]
         if missing:
             what = "Parquet" if value.suffix == ".parquet" else value.suffix
-            raise click.BadParameter(f"{what} needs {' and '.join(missing)}: pip install 'definetti[{extra}]'", ctx, param)
+            raise click.BadParameter(
+                f"{what} needs {' and '.join(missing)}: pip install 'definetti[{extra}]'", ctx, param
+            )
         if value.is_dir() or (value.exists() and not os.access(value, os.W_OK)):
             raise click.BadParameter(f"'{value}' cannot be written", ctx, param)
         try:

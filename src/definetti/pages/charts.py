@@ -38,7 +38,9 @@ def marginals_chart(answer: Marginals, most: int = MOST_ROWS, scale: str = "auto
     rare = any(0 < row["probability"] < RARE or 1 - RARE < row["probability"] < 1 for row in rows)
     logit = scale == "logit" or (scale == "auto" and rare)
     if logit:
-        rows = [row | {key: min(max(row[key], 1e-9), 1 - 1e-9) for key in ("low", "probability", "high")} for row in rows]
+        rows = [
+            row | {key: min(max(row[key], 1e-9), 1 - 1e-9) for key in ("low", "probability", "high")} for row in rows
+        ]
     base = alt.Chart(_values(alt, rows))
     if logit:
         base = base.transform_calculate(
@@ -112,11 +114,15 @@ def convergence_chart(answer: Marginals, most: int = MOST_SERIES) -> Any:
     band = base.mark_area(opacity=0.18).encode(y=alt.Y("low:Q", title="running estimate"), y2="high:Q", color=hue)
     line = base.mark_line(strokeWidth=1.8).encode(y=y, color=hue, tooltip=["orbit:N", "sweeps:Q", "value:Q"])
     left = (band + line).properties(width=420, height=260, title=alt.Title("Running estimates, 95 % bands"))
-    rhat = alt.Chart(_values(alt, mixing)).mark_line(color=PALETTE[0], strokeWidth=2).encode(
-        x=x, y=alt.Y("rhat:Q", title="R-hat of the worst orbit", scale=alt.Scale(zero=False))
+    rhat = (
+        alt.Chart(_values(alt, mixing))
+        .mark_line(color=PALETTE[0], strokeWidth=2)
+        .encode(x=x, y=alt.Y("rhat:Q", title="R-hat of the worst orbit", scale=alt.Scale(zero=False)))
     )
     level = alt.Chart(_values(alt, [{"y": 1.05}])).mark_rule(color=PALETTE[3], strokeDash=[4, 4]).encode(y="y:Q")
-    right = (rhat + level).properties(width=300, height=260, title=alt.Title("Mixing", subtitle="not trusted above 1.05"))
+    right = (rhat + level).properties(
+        width=300, height=260, title=alt.Title("Mixing", subtitle="not trusted above 1.05")
+    )
     return configured(alt.hconcat(left, right, spacing=30))
 
 

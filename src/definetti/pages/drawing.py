@@ -10,7 +10,11 @@ from definetti.pages.fragments import colour, sentence, tag, text
 
 CELL = 17  # pixels of a cell, fewer where there are many
 WIDTH = 720  # of a graph
-KNOWN = {-1: ("known-true", "true by the evidence"), -2: ("known-false", "false by the evidence"), -3: ("apart", "no orbit")}
+KNOWN = {
+    -1: ("known-true", "true by the evidence"),
+    -2: ("known-false", "false by the evidence"),
+    -3: ("apart", "no orbit"),
+}
 
 
 def drawing(found: Mapping[str, Any] | None, orbits: Sequence[Mapping[str, Any]]) -> str:
@@ -55,14 +59,18 @@ def _node(
     where: dict[str, Any] = {"cx": f"{x:.1f}", "cy": f"{y:.1f}", "r": radius}
     if place < 0:
         kind = "known-true" if node.get("value") else "known-false"
-        return tag("circle", tag("title", text(f"{node['name']} is {node.get('value')} by the evidence")), class_=kind, **where)
+        return tag(
+            "circle", tag("title", text(f"{node['name']} is {node.get('value')} by the evidence")), class_=kind, **where
+        )
     orbit = orbits[place]
     title = tag("title", text(f"{node['name']}. {sentence(orbit['representative'], orbit['size'], orbit)}"))
     mark = tag("circle", title, class_="member", data_o=place, fill=colour(place, orbit["size"]), **where)
     if not named:
         return mark
     label = show.shortened(node["name"], 14)
-    return mark + tag("text", text(label), class_="label", x=f"{x:.1f}", y=f"{y + radius + 11:.1f}", text_anchor="middle")
+    return mark + tag(
+        "text", text(label), class_="label", x=f"{x:.1f}", y=f"{y + radius + 11:.1f}", text_anchor="middle"
+    )
 
 
 def _logic(found: Mapping[str, Any], orbits: Sequence[Mapping[str, Any]]) -> str:
@@ -75,7 +83,9 @@ def _logic(found: Mapping[str, Any], orbits: Sequence[Mapping[str, Any]]) -> str
     legend = tag("li", f"one row and column per {by}, one colour per orbit of atoms") + marks
     left = ""
     if found["left_out"]:
-        left = tag("p", f"Not drawn, with three arguments or more: {text(', '.join(found['left_out']))}.", class_="soft")
+        left = tag(
+            "p", f"Not drawn, with three arguments or more: {text(', '.join(found['left_out']))}.", class_="soft"
+        )
     pictures = tag("div", tag("div", grids, class_="grids"), class_="picture")
     return pictures + tag("ul", legend, class_="legend") + left + _classes(found["sorts"])
 
@@ -92,12 +102,22 @@ def _grid(one: Mapping[str, Any], by_class: bool, orbits: Sequence[Mapping[str, 
     for i, line in enumerate(cells):
         y = top + i * size
         if labels:
-            parts.append(tag("text", text(show.shortened(first[i], 16)), x=f"{left - 6:.0f}", y=f"{y + size / 2 + 4:.0f}", text_anchor="end"))
+            parts.append(
+                tag(
+                    "text",
+                    text(show.shortened(first[i], 16)),
+                    x=f"{left - 6:.0f}",
+                    y=f"{y + size / 2 + 4:.0f}",
+                    text_anchor="end",
+                )
+            )
         for j, place in enumerate(line):
             parts.append(_cell(place, left + j * size, y, size, orbits))
             if by_class and one["diagonal"] and i == j:
                 inner = size * 0.42
-                parts.append(_cell(one["diagonal"][i], left + j * size + size - inner - 2, y + size - inner - 2, inner, orbits))
+                parts.append(
+                    _cell(one["diagonal"][i], left + j * size + size - inner - 2, y + size - inner - 2, inner, orbits)
+                )
     for j, label in enumerate(second):
         x, y = left + (j + 0.55) * size, top - 5
         parts.append(tag("text", text(show.shortened(label, 16)), transform=f"translate({x:.0f} {y:.0f}) rotate(-46)"))
@@ -129,9 +149,15 @@ def _classes(sorts: Sequence[Mapping[str, Any]]) -> str:
     cards = []
     for sort in sorts:
         for part in sort["classes"][:60]:
-            more = f" and {show.count(part['size'] - len(part['members']))} more" if part["size"] > len(part["members"]) else ""
+            more = (
+                f" and {show.count(part['size'] - len(part['members']))} more"
+                if part["size"] > len(part["members"])
+                else ""
+            )
             known = f"evidence: {', '.join(part['evidence'])}" if part["evidence"] else "no evidence"
             head = f"{show.count(part['size'])} {sort['name']}{'' if part['size'] == 1 else ', interchangeable'}"
-            body = tag("strong", text(head)) + "<br>" + tag("span", text(", ".join(part["members"]) + more), class_="name")
+            body = (
+                tag("strong", text(head)) + "<br>" + tag("span", text(", ".join(part["members"]) + more), class_="name")
+            )
             cards.append(tag("div", body + "<br>" + tag("span", text(known), class_="soft")))
     return tag("div", "".join(cards), class_="classes") if cards else ""

@@ -15,13 +15,17 @@ MOST_ROWS = 1000  # of a table on a page
 
 def text(value: object) -> str:
     """Shown, never run: <script> becomes &lt;script&gt;. Characters that turn or hide others are spelled out."""
-    return html.escape("".join(c if c.isprintable() or c == " " else f"\\u{ord(c):04x}" for c in str(value)), quote=True)
+    return html.escape(
+        "".join(c if c.isprintable() or c == " " else f"\\u{ord(c):04x}" for c in str(value)), quote=True
+    )
 
 
 def tag(name: str, content: str = "", **attributes: object) -> str:
     """An element; `class_` and `data_o` become `class` and `data-o`. Attributes are escaped, the content is HTML."""
     pairs = "".join(
-        f' {key.rstrip("_").replace("_", "-")}="{text(value)}"' for key, value in attributes.items() if value is not None
+        f' {key.rstrip("_").replace("_", "-")}="{text(value)}"'
+        for key, value in attributes.items()
+        if value is not None
     )
     return f"<{name}{pairs}>{content}</{name}>"
 
@@ -78,7 +82,9 @@ def interval_bar(low: float, p: float, high: float) -> str:
     """A line and a dot, placed on a linear axis from 0 to 1 until the page's script knows better."""
     place = {"data_l": f"{low:.12g}", "data_p": f"{p:.12g}", "data_h": f"{high:.12g}"}
     line = f'<line x1="{100 * low:.2f}%" x2="{100 * high:.2f}%" y1="50%" y2="50%"></line>'
-    return tag("svg", f'{line}<circle cx="{100 * p:.2f}%" cy="50%" r="4"></circle>', class_="ci", aria_hidden="true", **place)
+    return tag(
+        "svg", f'{line}<circle cx="{100 * p:.2f}%" cy="50%" r="4"></circle>', class_="ci", aria_hidden="true", **place
+    )
 
 
 def sentence(name: str, size: int, answer: Mapping[str, Any]) -> str:

@@ -108,7 +108,8 @@ def _line(place: int, name: str, size: int, answer: Estimate | OrbitRow) -> str:
 def _comparison(noun: Any) -> Iterator[str]:
     yield tag("div", tag("strong", text(noun.verdict)), class_="good" if noun.agrees else "bad")
     rows = [
-        [r.name, show.number(r.a, 6), show.number(r.b, 6), show.number(r.difference, 3), show.number(r.z, 3)] for r in noun.worst
+        [r.name, show.number(r.a, 6), show.number(r.b, 6), show.number(r.difference, 3), show.number(r.z, 3)]
+        for r in noun.worst
     ]
     yield plain_table(["name", "a", "b", "difference", "z"], rows)
 

@@ -42,7 +42,9 @@ from definetti.store import document, load_document, saved
 
 RARE = 0.02  # closer to 0 or 1 than this, and the axis is logit at first
 MOST_COMPARED = 30  # rows of a comparison that are drawn
-POLICY = "default-src 'none'; base-uri 'none'; form-action 'none'; img-src data:; script-src {script}; style-src {style}"
+POLICY = (
+    "default-src 'none'; base-uri 'none'; form-action 'none'; img-src data:; script-src {script}; style-src {style}"
+)
 
 Answer = Marginals | Mapping[str, Any] | str | PathLike[str]
 
@@ -89,7 +91,9 @@ def report(
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         if isinstance(answer, Marginals):
             raise
-        raise ModelError(f"{_name(answer) or 'the document'} was changed by hand: {error!r} in what pages need") from None
+        raise ModelError(
+            f"{_name(answer) or 'the document'} was changed by hand: {error!r} in what pages need"
+        ) from None
     write_atomically(path, made)
     return path
 
@@ -211,7 +215,9 @@ def _figures(content: Mapping[str, Any], found: Verdict) -> str:
         ("log Z", None if content.get("log_z") is None else f"{content['log_z']:.8g}"),
         ("time", show.seconds(sum(seconds)) if seconds else None),
     ]  # fmt: skip
-    cells = "".join(tag("div", tag("dt", name) + tag("dd", text(value))) for name, value in figures if value is not None)
+    cells = "".join(
+        tag("div", tag("dt", name) + tag("dd", text(value))) for name, value in figures if value is not None
+    )
     return tag("dl", cells, class_="figures")
 
 
@@ -222,14 +228,21 @@ def _marginals(content: Mapping[str, Any]) -> str:
     orbits, run = content["orbits"], content["run"]
     draws = (run.get("chains") or 0) * (run.get("sweeps") or 0)
     shown = orbits[:MOST_ROWS]
-    rare = any(p is not None and (0 < p < RARE or 1 - RARE < p < 1) for row in shown for p in listed(row["probability"]))
+    rare = any(
+        p is not None and (0 < p < RARE or 1 - RARE < p < 1) for row in shown for p in listed(row["probability"])
+    )
     heads = "".join(
         tag("th", tag("button", name, type="button", data_key=key), scope="col", class_=kind)
         for name, key, kind in (
-            ("orbit of", "name", None), ("size", "size", None), ("probability", "p", None), ("± 95 %", "e", None),
+            ("orbit of", "name", None),
+            ("size", "size", None),
+            ("probability", "p", None),
+            ("± 95 %", "e", None),
         )  # fmt: skip
     )
-    heads += tag("th", '<svg id="axis" role="img" aria-label="axis of probabilities"></svg>', scope="col", class_="wide")
+    heads += tag(
+        "th", '<svg id="axis" role="img" aria-label="axis of probabilities"></svg>', scope="col", class_="wide"
+    )
     heads += "".join(
         tag("th", tag("button", name, type="button", data_key=key), scope="col", class_="less")
         for name, key in (("R-hat", "r"), ("eff. draws", "n"), ("gain", "g"))
@@ -237,7 +250,10 @@ def _marginals(content: Mapping[str, Any]) -> str:
     lines = "".join(_row(place, row, draws) for place, row in enumerate(shown))
     table = tag("table", tag("thead", tag("tr", heads)) + tag("tbody", lines), id="orbits")
     options = "".join(
-        tag("label", f'<input type="radio" name="axis" value="{kind}"{" checked" if (kind == "logit") == rare else ""}>{kind}')
+        tag(
+            "label",
+            f'<input type="radio" name="axis" value="{kind}"{" checked" if (kind == "logit") == rare else ""}>{kind}',
+        )
         for kind in ("linear", "logit")
     )
     controls = (
@@ -249,7 +265,12 @@ def _marginals(content: Mapping[str, Any]) -> str:
     rest = tag("p", f"The {show.count(more)} smallest of {show.count(content['orbit_count'])} orbits are not on this page; "
                "-o FILE.csv has every variable.", class_="soft") if more > 0 else ""  # fmt: skip
     lead = "One row for all variables with equal marginals, largest orbit first, with 95 % intervals. Gain ×9: the error is as small as that of 9 times as many independent draws."
-    body = _queries(content) + tag("div", controls, class_="controls") + tag("div", table, class_="scroll", tabindex="0", role="region", aria_label="marginals by orbit") + rest
+    body = (
+        _queries(content)
+        + tag("div", controls, class_="controls")
+        + tag("div", table, class_="scroll", tabindex="0", role="region", aria_label="marginals by orbit")
+        + rest
+    )
     return _section("marginals", "Marginals by orbit", lead, body)
 
 
@@ -285,7 +306,12 @@ def _queries(content: Mapping[str, Any]) -> str:
     if not content["queries"]:
         return ""
     rows = [
-        [name, show.count(q["orbit_size"]), show.probability(q["probability"], q["half_width"]), show.half_width(q["half_width"])]
+        [
+            name,
+            show.count(q["orbit_size"]),
+            show.probability(q["probability"], q["half_width"]),
+            show.half_width(q["half_width"]),
+        ]
         for name, q in list(content["queries"].items())[:200]
     ]
     more = len(content["queries"]) - len(rows)
@@ -302,7 +328,9 @@ def _symmetry(content: Mapping[str, Any], kept: Mapping[str, Any]) -> str:
     rest = "Point at a variable or a row to see its orbit: variables that the model's symmetries map to each other."
     said = tag("p", rest, class_="said", id="said", aria_live="polite", data_rest=rest)
     found = kept.get("symmetry")
-    body = said + drawing(found, content["orbits"]) if found else _missing("the symmetry was not saved with this answer")
+    body = (
+        said + drawing(found, content["orbits"]) if found else _missing("the symmetry was not saved with this answer")
+    )
     lead = f"Symmetries: {text(kind)}." if kind else "Which variables are interchangeable."
     return _section("symmetry", "The symmetry itself", lead, body)
 
@@ -313,7 +341,9 @@ def _convergence(content: Mapping[str, Any], kept: Mapping[str, Any]) -> str:
     if content.get("method") or content["run"].get("sampler") == "exact":
         return _section("convergence", title, "An exact answer: there is nothing to converge.", "")
     if not found or not found["series"] or not found["sweeps"]:
-        return _section("convergence", title, "How the estimates came about.", _missing("no batches were saved with this answer"))
+        return _section(
+            "convergence", title, "How the estimates came about.", _missing("no batches were saved with this answer")
+        )
     widths = [one["final"][0] or 0.0 for one in found["series"]]
     first = max(range(len(widths)), key=widths.__getitem__)
     options = "".join(
@@ -327,7 +357,11 @@ def _convergence(content: Mapping[str, Any], kept: Mapping[str, Any]) -> str:
         + tag("figure", tag("h3", "Half-widths by estimator") + '<div id="estimators"></div>' + tag("ul", _estimator_legend(), class_="legend"))
     )  # fmt: skip
     count, total = len(found["series"]), content["orbit_count"]
-    lead = f"From the batches of the run itself, for {show.count(count)} of {show.count(total)} orbits and the queries." if count < total else "From the batches of the run itself."
+    lead = (
+        f"From the batches of the run itself, for {show.count(count)} of {show.count(total)} orbits and the queries."
+        if count < total
+        else "From the batches of the run itself."
+    )
     return _section("convergence", title, lead, controls + tag("div", figures, class_="charts"))
 
 
@@ -402,21 +436,35 @@ def _weight(weight: Any) -> str:
 def _evidence(rows: Sequence[Mapping[str, Any]]) -> str:
     if "value" in rows[0]:
         return plain_table(["variable", "value"], [[row["of"], str(row["value"])] for row in rows])
-    return plain_table(["predicate", "true", "false"], [[r["of"], show.count(r["true"]), show.count(r["false"])] for r in rows])
+    return plain_table(
+        ["predicate", "true", "false"], [[r["of"], show.count(r["true"]), show.count(r["false"])] for r in rows]
+    )
 
 
 def _reproduce(content: Mapping[str, Any], kept: Mapping[str, Any]) -> str:
     run = content["run"]
     skipped = {"command", "seconds", "gain", "choices", "regions"}
-    rows = [(key.replace("_", " "), str(value) if key == "seed" else _plain(value)) for key, value in run.items() if key not in skipped and value is not None]
-    rows += [(f"seconds: {key}", show.seconds(value)) for key, value in (run.get("seconds") or {}).items() if value is not None]
+    rows = [
+        (key.replace("_", " "), str(value) if key == "seed" else _plain(value))
+        for key, value in run.items()
+        if key not in skipped and value is not None
+    ]
+    rows += [
+        (f"seconds: {key}", show.seconds(value))
+        for key, value in (run.get("seconds") or {}).items()
+        if value is not None
+    ]
     rows += [(f"version of {key}", str(value)) for key, value in (kept.get("versions") or {}).items()]
     command = run.get("command") or _call(content)
     body = ""
     if command:
-        body += tag("pre", tag("code", text(command)), id="command") + tag("button", "copy", type="button", class_="copy", data_of="#command")
+        body += tag("pre", tag("code", text(command)), id="command") + tag(
+            "button", "copy", type="button", class_="copy", data_of="#command"
+        )
     body += facts_table(rows) if rows else _missing("this file does not say how it was made")
-    return _section("reproduce", "How to reproduce it", "The same seed and the same version give the same numbers.", body)
+    return _section(
+        "reproduce", "How to reproduce it", "The same seed and the same version give the same numbers.", body
+    )
 
 
 def _call(content: Mapping[str, Any]) -> str | None:
@@ -437,4 +485,3 @@ def _plain(value: Any) -> str:
     if isinstance(value, float):
         return show.number(value, 6)
     return value if isinstance(value, str) else show.shortened(json.dumps(value, default=str), 200)
-
