@@ -16,7 +16,7 @@ PYTHONS = $(shell for p in python3.11 python3.12 python3.13 python3.14 $(HOME)/.
 	$$p -c 'import sys; v = sys.version_info; v >= (3, 11) and print("%d.%d:%s" % (*v[:2], sys.executable))' 2>/dev/null; \
 	done | sort -t: -k1,1 -u -V)
 
-.PHONY: help demo test suite test-all lint bench coverage check-slow clean
+.PHONY: help demo test suite test-all lint bench coverage check-slow check-site browser clean
 help:
 	@echo "make demo        the main job on a bundled model"
 	@echo "make test        the gate: lint, then build the wheel, install it, run the suite against it"
@@ -25,6 +25,7 @@ help:
 	@echo "make bench       speed, as JSON; exits 1 below a target"
 	@echo "make coverage    whether 95 % intervals hold, 2,000 repetitions on each model (about an hour; rare events first)"
 	@echo "make check-slow  fresh seeds and long runs"
+	@echo "make check-site  pages in a real browser"
 	@echo "make clean       remove everything that was made"
 
 demo: $(VENV)/demo.stamp
@@ -44,6 +45,16 @@ test-all:
 
 check-slow: $(VENV)/dev.stamp
 	DEFINETTI_INSTALLED=1 DEFINETTI_SEED=$${DEFINETTI_SEED:-fresh} $(BIN)/python -P -m pytest -q -n 2 --dist worksteal -m "slow or timed" -s
+
+# SHOTS=folder keeps the screenshots. Without a browser the tests are skipped, and say so.
+check-site: $(VENV)/site.stamp browser
+	DEFINETTI_INSTALLED=1 DEFINETTI_SCREENSHOTS=$(SHOTS) $(BIN)/python -P -m pytest -q -rs -m browser tests/browser
+
+# Debian's Chromium, where it is missing and may be installed.
+browser:
+	@command -v chromium >/dev/null && command -v chromedriver >/dev/null || \
+	{ test "$$(id -u)" = 0 && command -v apt-get >/dev/null && apt-get install -y -qq chromium chromium-driver >/dev/null; } || \
+	echo "no browser: chromium and chromedriver are missing and cannot be installed here; its tests are skipped" >&2
 
 lint: $(VENV)/dev.stamp
 	$(BIN)/ruff check .
@@ -81,6 +92,10 @@ $(VENV)/demo.stamp: $(VENV)/base.stamp $(PACKAGE)
 
 $(VENV)/dev.stamp: $(VENV)/demo.stamp
 	wheel=$$(echo dist/*.whl) && $(INSTALL) "$$wheel[dev]"
+	@touch $@
+
+$(VENV)/site.stamp: $(VENV)/dev.stamp
+	wheel=$$(echo dist/*.whl) && $(INSTALL) "$$wheel[site]"
 	@touch $@
 
 # A peer that cannot be installed is missing from the figures, which say so; it does not stop them.

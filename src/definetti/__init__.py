@@ -26,6 +26,8 @@ _HOMES = {
     "quotient": "definetti.lumping.quotient",
     "save": "definetti.store",
     "load": "definetti.store",
+    "report": "definetti.pages.report",
+    "from_arviz": "definetti.inference.arviz_exchange",
     "ground": "definetti.model.logic.ground",
     "factor_graph": "definetti.model.graph.factors",
     "FactorGraph": "definetti.model.graph.factors",
@@ -63,6 +65,7 @@ if TYPE_CHECKING:
     from definetti.errors import TooLarge as TooLarge
     from definetti.errors import UnknownName as UnknownName
     from definetti.errors import Unsatisfiable as Unsatisfiable
+    from definetti.inference.arviz_exchange import from_arviz as from_arviz
     from definetti.inference.marginals import marginals as marginals
     from definetti.inference.sample import Samples as Samples
     from definetti.inference.sample import sample as sample
@@ -76,6 +79,7 @@ if TYPE_CHECKING:
     from definetti.model.marginals import Estimate as Estimate
     from definetti.model.marginals import Marginals as Marginals
     from definetti.model.marginals import OrbitRow as OrbitRow
+    from definetti.pages.report import report as report
     from definetti.readers.reading import markov_logic as markov_logic
     from definetti.readers.reading import read as read
     from definetti.readers.writing import write as write

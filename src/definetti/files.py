@@ -10,6 +10,9 @@ from pathlib import Path
 
 from definetti.errors import ModelError, ParseError, suggestion
 
+#: Of answers: our own formats, then Alchemy's result files and the UAI competition's marginals.
+ANSWER_SUFFIXES = (".json", ".csv", ".parquet", ".result", ".results", ".MAR", ".mar")
+
 
 def require_file(path: str | PathLike[str]) -> None:
     """`ParseError` unless there is a file that can be opened."""

@@ -4,20 +4,74 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
 
 Number = float | Sequence[float | None] | None
 
 
-def table(head: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> str:
-    """Aligned columns, the first `left` of them to the left and the others to the right."""
-    widths = [max(len(row[k]) for row in [head, *rows]) for k in range(len(head))]
+def above(module: str) -> Any:
+    """A room above the caller's, for what a noun can be asked to become: a page, a chart, a table. It is loaded when it
+    is asked for; no noun depends on it."""
+    return import_module(f"definetti.{module}")
+
+
+class Shown:
+    """Nouns that notebooks show as HTML, from the same fragments as the page."""
+
+    def _repr_html_(self) -> str:
+        return above("pages.notebook").html(self)
+
+
+FEWEST = 12  # characters that a name keeps when a table has to fit
+GAP = 2  # between columns
+
+
+def table(
+    head: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1, width: int | None = None, needed: int = 4
+) -> str:
+    """Aligned columns, the first `left` of them to the left and the others to the right.
+
+    With a `width` no line is longer: names (the first column) are shortened, then columns beyond the first `needed` are
+    left out, from the right.
+    """
+    if width is not None:
+        head, rows = _fitting(head, rows, width, needed)
+    widths = _widths(head, rows)
     lines = [_line(row, widths, left) for row in [head, ["─" * w for w in widths], *rows]]
-    return "\n".join(lines)
+    return "\n".join(line if width is None else shortened(line, width) for line in lines)
+
+
+def _widths(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[int]:
+    return [max(len(row[k]) for row in [head, *rows]) for k in range(len(head))]
+
+
+def _fitting(
+    head: Sequence[str], rows: Sequence[Sequence[str]], width: int, needed: int
+) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
+    while True:
+        widths = _widths(head, rows)
+        others = sum(w + GAP for w in widths[1:])
+        if widths[0] + others <= width:
+            return head, rows
+        if FEWEST + others <= width or len(head) <= needed:
+            room = max(width - others, FEWEST)
+            return head, [[shortened(row[0], room), *row[1:]] for row in rows]
+        head, rows = head[:-1], [row[:-1] for row in rows]
+
+
+def shortened(text: str, width: int) -> str:
+    """Of at most so many characters, with … in the place of what is left out: the end of a name says as much as its
+    beginning."""
+    if len(text) <= width:
+        return text
+    tail = width // 3
+    return text[: max(width - tail - 1, 0)] + "…" + (text[-tail:] if tail else "")
 
 
 def _line(row: Sequence[str], widths: Sequence[int], left: int) -> str:
     cells = [cell.ljust(w) if k < left else cell.rjust(w) for k, (cell, w) in enumerate(zip(row, widths, strict=True))]
-    return "  ".join(cells).rstrip()
+    return (" " * GAP).join(cells).rstrip()
 
 
 def pairs(rows: Sequence[tuple[str, str]]) -> str:
@@ -47,6 +101,32 @@ def probability(value: Number, error: Number = None) -> str:
     if not isinstance(error, (int, float)) or not 0 < error < 1:
         return f"{value:.6f}"
     return f"{value:.{min(1 - math.floor(math.log10(error)), 12)}f}"
+
+
+def half_width(value: Number, sampled: bool = True) -> str:
+    """Two digits; an answer without error among sampled ones says so."""
+    if sampled and isinstance(value, (int, float)) and value == 0:
+        return "exact"
+    return number(value, 2)
+
+
+def effective(ess: Number, draws: float) -> str:
+    """The effective number of draws, never more than there are: what is more is a gain."""
+    if isinstance(ess, Sequence):
+        return "[" + " ".join(effective(e, draws) for e in ess) + "]"
+    if ess is None or not math.isfinite(ess):
+        return "–"
+    return count(round(min(ess, draws))) if draws else number(ess, 3)
+
+
+def gain(ess: Number, draws: float) -> str:
+    """×92: the error is that of 92 times as many independent draws; empty where it is not smaller."""
+    if isinstance(ess, Sequence):
+        ess = min((e for e in ess if e is not None), default=None)
+    if ess is None or not draws or not math.isfinite(ess) or ess <= draws:
+        return ""
+    factor = ess / draws
+    return f"×{factor:.2g}" if factor < 10 else f"×{count(round(factor))}"
 
 
 def count(value: float) -> str:

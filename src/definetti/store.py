@@ -17,13 +17,13 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from definetti import __version__
 from definetti.errors import FAILURES, DefinettiError, ModelError, Notice, ParseError
-from definetti.files import read_text, write_atomically
-from definetti.model.marginals import FIELDS, Estimate, Marginals, Saved, fields
+from definetti.files import ANSWER_SUFFIXES, read_text, write_atomically
+from definetti.model.marginals import FIELDS, Estimate, Marginals, Saved, Variables, fields
 
 COLUMNS = ("kind", "variable", "value", "probability", "mcse", "half_width", "rhat", "ess", "orbit_size", "trusted")
 DOUBTFUL = (*COLUMNS, "warnings")  # where a diagnostic failed: numbers go nowhere without their warning
-SUFFIXES = (".json", ".csv", ".parquet")
 
 
 def save(marginals: Marginals, path: str | Path) -> Path:
@@ -34,7 +34,8 @@ def save(marginals: Marginals, path: str | Path) -> Path:
     marginals : Marginals
         The answer.
     path : path
-        A .json (every orbit and query), .csv or .parquet file (every variable and query).
+        A .json (every orbit and query), .csv or .parquet file (every variable and query); for other programs .result
+        (Alchemy: atoms with their probabilities) or .MAR (UAI: every variable of a factor graph).
 
     Returns
     -------
@@ -57,19 +58,54 @@ def save(marginals: Marginals, path: str | Path) -> Path:
     path = Path(path)
     check_suffix(path)
     if path.suffix == ".json":
-        write_atomically(path, json.dumps(marginals.to_json(None), allow_nan=False, indent=1) + "\n")
+        write_atomically(path, _json_text(document(marginals)))
     elif path.suffix == ".csv":
         write_csv(marginals, path)
-    else:
+    elif path.suffix == ".parquet":
         write_parquet(marginals, path)
+    else:
+        write_atomically(path, (mar_text if path.suffix in (".MAR", ".mar") else alchemy_text)(marginals))
     return path
+
+
+def document(marginals: Marginals) -> dict[str, Any]:
+    """The object of the JSON contract with every orbit, and under the key `page` what a page shows beside it: the
+    model, its symmetry as a picture, and how the run converged."""
+    from definetti.model.facts import evidence, facts, formulas
+    from definetti.symmetry.picture import model_of, picture
+
+    model = model_of(marginals.members)
+    page = {
+        "model": None if model is None else facts(model),
+        "formulas": [] if model is None else formulas(model),
+        "evidence": [] if model is None else evidence(model),
+        "symmetry": picture(marginals),
+        "versions": _versions(),
+        "convergence": None if marginals.trace is None else marginals.trace.to_json(),
+    }
+    return marginals.to_json(None) | {"page": page}
+
+
+def _versions() -> dict[str, str]:
+    import platform
+
+    import numpy
+
+    return {"definetti": __version__, "python": platform.python_version(), "numpy": numpy.__version__}
+
+
+def _json_text(content: dict[str, Any]) -> str:
+    """Lines that can be read, but for the page's numbers: those are on one line."""
+    page = content.pop("page")
+    text = json.dumps(content, allow_nan=False, indent=1)
+    return text[:-2] + ',\n "page": ' + json.dumps(page, allow_nan=False, separators=(",", ":")) + "\n}\n"
 
 
 def check_suffix(path: str | Path) -> None:
     """Refuse before the work instead of after it."""
     path = Path(path)
-    if path.suffix not in SUFFIXES:
-        raise ModelError(f"cannot write {path.name}: the suffix must be one of {', '.join(SUFFIXES)}")
+    if path.suffix not in ANSWER_SUFFIXES:
+        raise ModelError(f"cannot write {path.name}: the suffix must be one of {', '.join(ANSWER_SUFFIXES)}")
     if path.suffix == ".parquet":
         _pyarrow()
 
@@ -95,6 +131,50 @@ def write_parquet(marginals: Marginals, path: str | Path) -> None:
     sink = io.BytesIO()
     parquet.write_table(table, sink)
     write_atomically(path, sink.getvalue())
+
+
+# --- formats of other programs: numbers without error bars -----------------------------------------------------------
+
+
+def alchemy_text(marginals: Marginals) -> str:
+    """Lines `Smokes(Anna) 0.066`: the queries if any were asked, else every atom."""
+    named = marginals.queries.items() if marginals.queries else marginals.variables()
+    return "".join(f"{_atom_only(name)} {_two_valued(name, answer):.10g}\n" for name, answer in named)
+
+
+def _atom_only(name: str) -> str:
+    if any(character.isspace() for character in name):
+        raise ModelError(f"Alchemy's result format has one atom in a line; {name!r} is a formula: write .json or .csv")
+    return name
+
+
+def _two_valued(name: str, answer: Estimate) -> float:
+    if isinstance(answer.probability, list):
+        values = len(answer.probability)
+        raise ModelError(f"Alchemy's result format has true and false only; {name} has {values} values: write .MAR")
+    return answer.probability
+
+
+def mar_text(marginals: Marginals) -> str:
+    """`MAR`, the number of variables, then each one's number of values and their probabilities, in the model's
+    order."""
+    if not isinstance(marginals.members, Variables):
+        raise ModelError("the format MAR numbers the variables of a factor graph; write .result, .json or .csv")
+    parts = [str(len(marginals.members))]
+    for (_, answer), card in zip(marginals.variables(), marginals.members.cards.tolist(), strict=True):
+        values = answer.array.tolist()[:card] if card > 1 else [1.0]
+        parts.append(" ".join([str(card), *(f"{p:.10g}" for p in values)]))
+    return "MAR\n" + " ".join(parts) + "\n"
+
+
+# --- tables ----------------------------------------------------------------------------------------------------------
+
+
+def table_columns(marginals: Marginals) -> dict[str, list[Any]]:
+    """The columns of the CSV, each as a list: one entry per query, then one per variable (and value)."""
+    heads = _columns(marginals)
+    columns = zip(*_rows(marginals), strict=True)
+    return {head: list(column) for head, column in zip(heads, columns, strict=True)} or {head: [] for head in heads}
 
 
 def _columns(marginals: Marginals) -> tuple[str, ...]:
@@ -162,12 +242,12 @@ def load(path: str | Path) -> Saved:
     True
     """
     path = Path(path)
+    if path.suffix == ".json":
+        return saved(load_document(path))
     if path.suffix == ".parquet":
         return _from_parquet(path)
     text = read_text(path)
-    if path.suffix == ".json":
-        found = _from_json(text, path)
-    elif path.suffix == ".csv":
+    if path.suffix == ".csv":
         found = _from_csv(text, path)
     else:
         read = _from_mar if text.lstrip()[:3] == "MAR" else _from_alchemy
@@ -177,22 +257,52 @@ def load(path: str | Path) -> Saved:
     return found
 
 
-def _from_json(text: str, path: Path) -> Saved:
+def load_document(path: str | Path) -> dict[str, Any]:
+    """The object of the JSON contract from any file that `load` reads, with what pages need under the key `page` where
+    the file has it. Every command that takes a RUN reads it here."""
+    path = Path(path)
+    if path.suffix != ".json":
+        return _as_document(load(path), path)
+    content = _parsed(read_text(path), path)
     try:
-        content = json.loads(text)
+        if not saved(content):
+            raise ParseError("no results in this file", path=path)
+        counts = {"orbit_count": len(content["orbits"]), "run": {}, "warnings": []}
+        return counts | content
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
+        raise ParseError("not a result written by definetti: expected its keys queries and orbits", path=path) from None
+
+
+def _as_document(found: Saved, path: Path) -> dict[str, Any]:
+    """A table of variables as a document: each of them is a row."""
+    rows = [{"representative": name, "size": 1} | fields(estimate) for name, estimate in found.items()]
+    return {
+        "queries": {},
+        "orbits": rows,
+        "orbit_count": len(rows),
+        "trusted": not any(notice.fails for notice in found.notices),
+        "run": {"model": path.name},
+        "warnings": [{"kind": notice.kind, "message": notice.message} for notice in found.notices],
+    }
+
+
+def _parsed(text: str, path: Path) -> Any:
+    try:
+        return json.loads(text)
     except json.JSONDecodeError as error:
         lines = text.splitlines()
         source = lines[error.lineno - 1] if error.lineno <= len(lines) else None
         raise ParseError(error.msg, path=path, line=error.lineno, column=error.colno, source=source) from None
     except RecursionError:
         raise ParseError("nested too deeply", path=path) from None
-    try:
-        orbits = {row["representative"]: _estimate(row, row["size"]) for row in content["orbits"]}
-        asked = {name: _estimate(row, row["orbit_size"]) for name, row in content["queries"].items()}
-        notices = tuple(Notice(str(row["kind"]), str(row["message"])) for row in content.get("warnings") or ())
-        return Saved(orbits | asked, _covered(orbits, asked), notices)
-    except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
-        raise ParseError("not a result written by definetti: expected its keys queries and orbits", path=path) from None
+
+
+def saved(content: Mapping[str, Any]) -> Saved:
+    """The answers of a document, by name."""
+    orbits = {row["representative"]: _estimate(row, row["size"]) for row in content["orbits"]}
+    asked = {name: _estimate(row, row["orbit_size"]) for name, row in content["queries"].items()}
+    notices = tuple(Notice(str(row["kind"]), str(row["message"])) for row in content.get("warnings") or ())
+    return Saved(orbits | asked, _covered(orbits, asked), notices)
 
 
 def _covered(orbits: Mapping[str, Estimate], asked: Mapping[str, Estimate]) -> dict[str, int]:

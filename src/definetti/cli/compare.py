@@ -27,6 +27,10 @@ def command(first: Path, second: Path, as_json: bool, quiet: bool) -> int:
 
     RUN and REFERENCE are files that -o wrote, or result files of Alchemy or in the UAI's MAR format. Exit code 1 if
     they disagree beyond their error bars, or if one of them carries a warning that it is not to be trusted.
+
+    \b
+    Examples:
+      definetti compare run.json truth.json
     """
     from definetti.model.compare import compare
     from definetti.store import load

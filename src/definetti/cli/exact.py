@@ -35,6 +35,11 @@ def command(
     """Exact marginals and log Z of a small model.
 
     A model that needs more memory than is available is refused before it is taken.
+
+    \b
+    Examples:
+      definetti exact examples/grid.uai --query "X0=1 ^ X1=1" -o truth.json
+      definetti exact examples/smokers.mln --domain person=1000
     """
     model, read_seconds = source.read()
     from definetti.solvers.exact import exact

@@ -19,7 +19,18 @@ from definetti import __version__
 from definetti.cli.output import silence
 from definetti.errors import INTERRUPTED, DefinettiError, suggestion
 
-COMMANDS = ("info", "symmetries", "marginals", "exact", "sample", "quotient", "compare", "doctor")
+COMMANDS = (
+    "info",
+    "symmetries",
+    "marginals",
+    "exact",
+    "sample",
+    "quotient",
+    "compare",
+    "report",
+    "doctor",
+    "completion",
+)
 
 
 class Commands(click.Group):
@@ -40,6 +51,12 @@ def definetti() -> None:
     """Marginals of discrete probabilistic models, sharpened by their symmetries.
 
     Exit codes: 0 fine; 1 the answer is printed, but a diagnostic failed; 2 no answer; 130 interrupted.
+
+    \b
+    Examples:
+      definetti marginals examples/grid.uai --query X0 --plot
+      definetti marginals examples/smokers.mln --evidence examples/town.db -o run.json
+      definetti report run.json -o page.html
     """
 
 

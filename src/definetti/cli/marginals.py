@@ -12,7 +12,7 @@ import click
 from click.core import ParameterSource
 
 from definetti import show
-from definetti.cli.options import FILE, Positive, Source, answers, prints, reads_model, symmetry, together
+from definetti.cli.options import FILE, Positive, Source, Word, answers, prints, reads_model, symmetry, together
 from definetti.cli.output import answer, complete
 from definetti.estimators import ESTIMATORS
 from definetti.estimators import help_text as estimator_help
@@ -29,21 +29,21 @@ sampling = together(
     click.option("--samples", type=FILE, help="Use draws that another program made: CSV, a row per draw."),
     click.option(
         "--sampler",
-        type=click.Choice(registry.names()),
+        type=Word(registry.names()),
         default="auto",
         show_default=True,
         help=registry.help_text(),
     ),
     click.option(
         "--estimator",
-        type=click.Choice(list(ESTIMATORS)),
+        type=Word(list(ESTIMATORS)),
         default="auto",
         show_default=True,
         help=estimator_help(),
     ),
     click.option(
         "--scan",
-        type=click.Choice(SCANS),
+        type=Word(SCANS),
         default="symmetric",
         show_default=True,
         help="The order in which a sweep visits the variables.",
@@ -81,6 +81,7 @@ NOT_WITH_SAMPLES = ("sampler", "scan", "chains", "sweeps", "seconds", "until", "
 @answers
 @sampling
 @symmetry
+@click.option("--plot", is_flag=True, help="Draw the 95 % intervals in the terminal.")
 @prints
 @click.pass_context
 def command(
@@ -92,6 +93,7 @@ def command(
     kind: str,
     generators: Path | None,
     time_limit: float,
+    plot: bool,
     as_json: bool,
     quiet: bool,
     **settings: Any,
@@ -100,6 +102,12 @@ def command(
 
     Exact where that is about a second's work, by a count of operations. Naming a sampler, --estimator, --scan,
     --chains, --sweeps, --burn-in or --samples asks for sampling.
+
+    \b
+    Examples:
+      definetti marginals examples/grid.uai --query X0 --plot
+      definetti marginals examples/smokers.mln --evidence examples/town.db --until 0.001
+      definetti marginals examples/grid.uai --sweeps 500 --seed 7 -o run.json
     """
     check(context, samples, output)
     began = time.perf_counter()
@@ -130,7 +138,7 @@ def command(
             **settings,
         )
     result = complete(result, source.path, source.closed_world, read_seconds)
-    return answer(result, as_json=as_json, output=output, footer=footer)
+    return answer(result, as_json=as_json, output=output, footer=footer, plot=plot)
 
 
 def check(context: click.Context, samples: Path | None, output: Path | None) -> None:

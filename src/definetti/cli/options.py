@@ -15,8 +15,10 @@ from typing import Any
 
 import click
 
+from definetti.errors import suggestion
+from definetti.files import ANSWER_SUFFIXES
+
 FILE = click.Path(path_type=Path)
-SUFFIXES = (".json", ".csv", ".parquet")
 
 
 class Positive(click.ParamType):
@@ -32,6 +34,13 @@ class Positive(click.ParamType):
         if not (math.isfinite(number) and number > 0):
             self.fail(f"{value!r} is not a positive number", param, ctx)
         return number
+
+
+class Word(click.Choice[str]):
+    """One of a few words; a misspelt one is answered with the nearest."""
+
+    def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:
+        return f"{value!r} is not one of {', '.join(self.choices)}{suggestion(str(value), self.choices, '')}"
 
 
 @dataclass(frozen=True)
@@ -84,7 +93,7 @@ def destination(suffixes: tuple[str, ...], extra: str, *libraries: str) -> Calla
             return None
         if value.suffix not in suffixes:
             raise click.BadParameter(f"'{value}' must end in one of {', '.join(suffixes)}", ctx, param)
-        plain = value.suffix in (".json", ".csv", ".npz")
+        plain = value.suffix in (".json", ".csv", ".npz", *ANSWER_SUFFIXES[3:])
         missing = [] if plain else [name.replace("_", "-") for name in libraries if find_spec(name) is None]
         if missing:
             what = "Parquet" if value.suffix == ".parquet" else value.suffix
@@ -145,7 +154,7 @@ def reads_model(function: Callable[..., int]) -> Callable[..., int]:
         ),
         click.option(
             "--weights",
-            type=click.Choice(["formula", "alchemy"]),
+            type=Word(["formula", "alchemy"]),
             default="formula",
             show_default=True,
             help="A weight counts per formula, or is split over its clauses.",
@@ -154,9 +163,11 @@ def reads_model(function: Callable[..., int]) -> Callable[..., int]:
     return options(call)
 
 
+quiet = click.option("--quiet", is_flag=True, help="No progress on stderr.")
+
 prints = together(
     click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else."),
-    click.option("--quiet", is_flag=True, help="No progress on stderr."),
+    quiet,
 )
 
 answers = together(
@@ -165,8 +176,8 @@ answers = together(
         "-o",
         "output",
         type=FILE,
-        callback=destination(SUFFIXES, "parquet", "pyarrow"),
-        help="Also write the answer here: .json, .csv or .parquet.",
+        callback=destination(ANSWER_SUFFIXES, "parquet", "pyarrow"),
+        help="Also write the answer here: .json, .csv, .parquet, .result (Alchemy) or .MAR (UAI).",
     ),
 )
 
@@ -174,7 +185,7 @@ symmetry = together(
     click.option(
         "--symmetries",
         "kind",
-        type=click.Choice(["auto", "none", "variables", "literals", "theory", "renaming"]),
+        type=Word(["auto", "none", "variables", "literals", "theory", "renaming"]),
         default="auto",
         show_default=True,
         help="Which symmetries to look for.",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
+import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -14,7 +16,7 @@ from definetti import __version__, show
 
 if TYPE_CHECKING:
     from definetti.errors import Notice
-    from definetti.model.marginals import Marginals
+    from definetti.model.marginals import Estimate, Marginals, OrbitRow
 
 ROWS = 20  # of a table in a terminal; JSON and `-o` have the others
 RUN = (
@@ -62,7 +64,16 @@ def complete(result: Marginals, path: Path, closed: Sequence[str], read_seconds:
     run["seconds"] = dict.fromkeys(SECONDS) | dict(run["seconds"] or {}) | {"read": read_seconds}
     run["peak_memory_mb"] = run["peak_memory_mb"] or peak_memory_mb()
     run["version"] = __version__
+    run["command"] = command_line(run["seed"])
     return replace(result, run=run)
+
+
+def command_line(seed: int | None) -> str:
+    """What was typed, with the seed that a fresh run drew: it gives the same numbers again."""
+    words = ["definetti", *sys.argv[1:]]
+    if seed is not None and not any(word == "--seed" or word.startswith("--seed=") for word in words):
+        words += ["--seed", str(seed)]
+    return shlex.join(words)
 
 
 def peak_memory_mb() -> float | None:
@@ -74,14 +85,16 @@ def peak_memory_mb() -> float | None:
     return round(peak / (1e6 if sys.platform == "darwin" else 1e3), 1)
 
 
-def answer(result: Marginals, *, as_json: bool, output: Path | None, footer: Callable[[Marginals], str]) -> int:
+def answer(
+    result: Marginals, *, as_json: bool, output: Path | None, footer: Callable[[Marginals], str], plot: bool = False
+) -> int:
     """Print the answer, write it where `-o` says, and give the exit code."""
     try:
         if as_json:
             say_json(result.to_json())
         else:
             warn(result.notices)
-            say("\n".join([marginals_table(result), footer(result), *world(result.run)]))
+            say_answer(result, footer, plot)
     finally:  # a broken terminal does not cost the file
         if output is not None:
             from definetti.store import save
@@ -92,6 +105,32 @@ def answer(result: Marginals, *, as_json: bool, output: Path | None, footer: Cal
     return 0 if result.trusted else 1
 
 
+def say_answer(result: Marginals, footer: Callable[[Marginals], str], plot: bool) -> None:
+    """The table, how it came about, and last, where the eye rests, whether to trust it."""
+    say(marginals_table(result, terminal_width()))
+    if plot:
+        from definetti.cli.interval_plot import draw
+
+        draw(shown_answers(result)[1])
+    verdict = result.verdict
+    say("\n".join([footer(result), *world(result.run)]))
+    say(styled(verdict.line, "green" if verdict.trusted else "red"))
+
+
+def terminal_width() -> int | None:
+    """Columns of the terminal that stdout is; None where it is a file or a pipe, which have room for everything."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
+def styled(text: str, colour: str) -> str:
+    """Bold and coloured on a terminal, plain in a pipe or where NO_COLOR is set."""
+    if not sys.stdout.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        return text
+    import click
+
+    return click.style(text, fg=colour, bold=True)
+
+
 def world(run: Mapping[str, Any]) -> list[str]:
     """What became of atoms that the evidence does not name; of Markov logic alone."""
     if not str(run["model"]).endswith(".mln"):
@@ -100,22 +139,31 @@ def world(run: Mapping[str, Any]) -> list[str]:
     return [f"{kind} world: {closed.replace(',', ', ')} false where the evidence is silent" if closed else "open world"]
 
 
-def marginals_table(result: Marginals) -> str:
-    """The queries if any were asked, else the orbits, largest first."""
-    mark = "INTERRUPTED: this is what there is so far\n\n" if result.interrupted else ""
+def shown_answers(result: Marginals) -> tuple[str, list[tuple[str, int, Estimate | OrbitRow]]]:
+    """The queries if any were asked, else the orbits, largest first; with the head of their column."""
     if result.queries:
-        head, answers = "query", [(text, e.orbit_size, e) for text, e in result.queries.items()]
-    else:
-        ordered = sorted(result.orbits, key=lambda row: -row.size)
-        head, answers = "orbit of", [(row.representative, row.size, row) for row in ordered]
+        return "query", [(text, e.orbit_size, e) for text, e in result.queries.items()]
+    return "orbit of", [(row.representative, row.size, row) for row in sorted(result.orbits, key=lambda row: -row.size)]
+
+
+def marginals_table(result: Marginals, columns: int | None = None) -> str:
+    """Names, sizes, probabilities and half-widths; of sampled ones R-hat, the effective number of draws, and the gain:
+    by how much the error is smaller than that of as many independent draws, as a factor on their number."""
     from definetti.model.marginals import width
 
+    mark = "INTERRUPTED: this is what there is so far\n\n" if result.interrupted else ""
+    head, answers = shown_answers(result)
+    exact, draws = result.method is not None, (result.run.get("chains") or 0) * (result.run.get("sweeps") or 0)
     rows = [
-        [name, show.count(size), show.probability(a.probability, width(a)), show.number(width(a), 2)]
-        + ([] if result.method else [show.number(a.rhat), show.number(a.ess, 3)])
+        [name, show.count(size), show.probability(a.probability, width(a)), show.half_width(width(a), not exact)]
+        + ([] if exact else [show.number(a.rhat), show.effective(a.ess, draws), show.gain(a.ess, draws)])
         for name, size, a in answers[:ROWS]
     ]
-    heads = [head, "size", "probability", "± 95 %"] + ([] if result.method else ["R-hat", "ess"])
+    heads = [head, "size", "probability", "± 95 %"] + ([] if exact else ["R-hat", "eff. draws", "gain"])
     more = len(answers) - ROWS
     rest = f"\n… and {show.count(more)} more; --json and -o show them" if more > 0 else ""
-    return mark + show.table(heads, rows) + rest + "\n"
+    if not exact and any(row[-1] for row in rows):
+        rest += f"\ngain ×9: the error is as small as that of 9 times {show.count(draws)} independent draws"
+    elif not exact:
+        heads, rows = heads[:-1], [row[:-1] for row in rows]
+    return mark + show.table(heads, rows, width=columns) + rest + "\n"

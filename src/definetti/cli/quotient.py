@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from definetti import show
-from definetti.cli.options import Positive, Source, destination, prints, reads_model, symmetry
+from definetti.cli.options import Positive, Source, Word, destination, prints, reads_model, symmetry
 from definetti.cli.output import ROWS, say, say_json, warn
 from definetti.samplers import registry
 from definetti.samplers.gibbs import SCANS
@@ -25,14 +25,14 @@ FIGURES = (".svg", ".png", ".html", ".json")
 @click.option("--epsilon", type=Positive(), default=0.01, show_default=True, help="Distance of the mixing times.")
 @click.option(
     "--sampler",
-    type=click.Choice(registry.names()),
+    type=Word(registry.names()),
     default="gibbs",
     show_default=True,
     help="gibbs, blocks or swendsen-wang; the branches of others cannot be listed.",
 )
 @click.option(
     "--scan",
-    type=click.Choice(SCANS),
+    type=Word(SCANS),
     default="random",
     show_default=True,
     help="random: a step is one update; symmetric, fixed: a sweep.",

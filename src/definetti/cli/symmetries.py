@@ -25,7 +25,13 @@ MOST_ORBITS = 10_000
 def command(
     source: Source, kind: str, generators: Path | None, time_limit: float, states: bool, as_json: bool, quiet: bool
 ) -> int:
-    """Order, generators and orbits of a model's symmetries."""
+    """Order, generators and orbits of a model's symmetries.
+
+    \b
+    Examples:
+      definetti symmetries examples/grid.uai
+      definetti symmetries examples/smokers-transitive.mln --domain person=1000
+    """
     model, _ = source.read()
     group = find_symmetries(model, kind, generators, time_limit)
     orbits = sorted(group.orbits, key=lambda row: -row.size)

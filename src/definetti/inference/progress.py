@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from definetti import show
 from definetti.errors import ModelError
+
+REDRAW = 0.2  # seconds between two pictures of the bar in a notebook
 
 if TYPE_CHECKING:
     from definetti.samplers.protocol import Progress
@@ -35,6 +39,10 @@ def progress_line(shown: bool) -> Iterator[Callable[[Progress], None] | None]:
     if not shown:
         yield None
         return
+    if in_notebook():
+        with notebook_line() as draw:
+            yield draw
+        return
     from rich.console import Console
     from rich.progress import BarColumn, TextColumn
     from rich.progress import Progress as Bar
@@ -48,6 +56,33 @@ def progress_line(shown: bool) -> Iterator[Callable[[Progress], None] | None]:
             bar.update(task, description=report.phase, completed=report.done, total=report.total, note=note(report))
 
         yield draw
+
+
+def in_notebook() -> bool:
+    """Whether the code runs in Jupyter, where cells show HTML and nothing is a terminal."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return type(shell).__name__ == "ZMQInteractiveShell"
+
+
+@contextmanager
+def notebook_line() -> Iterator[Callable[[Progress], None]]:
+    """A bar below the cell that is drawn anew a few times in a second, and goes away at the end."""
+    from IPython.display import HTML, display  # pyright: ignore[reportMissingImports]
+
+    handle, last = display(HTML("starting"), display_id=True), 0.0
+
+    def draw(report: Progress) -> None:
+        nonlocal last
+        if time.monotonic() - last < REDRAW:
+            return
+        last = time.monotonic()
+        size = f' value="{report.done}" max="{report.total}"' if report.total else ""
+        handle.update(HTML(f"{report.phase} <progress{size}></progress> {note(report)}"))
+
+    try:
+        yield draw
+    finally:
+        handle.update(HTML(""))
 
 
 def note(report: Progress) -> str:

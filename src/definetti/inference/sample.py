@@ -17,6 +17,7 @@ from definetti.inference.marginals import available_cores, check, whole
 from definetti.memory import available_memory
 from definetti.samplers.protocol import Plan
 from definetti.samplers.registry import named
+from definetti.show import Shown
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -31,7 +32,7 @@ BATCH_BYTES = 1 << 24  # values of one batch
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Samples:
+class Samples(Shown):
     """Draws of all chains, made while they are iterated over; `sample` makes it.
 
     Iterating runs the chains from their seed, so every pass gives the same draws, and none of them is kept.
@@ -73,7 +74,7 @@ class Samples:
     def names(self) -> tuple[str, ...]:
         if self.model.kind == "graph":
             return self.model.names
-        from definetti.model.logic.atom_names import atom_text
+        from definetti.model.logic.text import atom_text
 
         found = [np.ndindex(self.model.shape(name)) for name in self.model.predicates]
         pairs = zip(self.model.predicates, found, strict=True)
@@ -119,6 +120,12 @@ class Samples:
             out[:, at : at + len(batch)] = batch.transpose(1, 0, 2)
             at += len(batch)
         return out
+
+    def to_arviz(self) -> Any:
+        """An ArviZ object (DataTree, or InferenceData on Python 3.11) with all draws in the group `posterior`."""
+        from definetti.inference.arviz_exchange import to_arviz
+
+        return to_arviz(self)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Writes .npz, .csv or .parquet while the chains run."""

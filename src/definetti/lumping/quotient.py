@@ -72,7 +72,7 @@ class Curve:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class QuotientChain:
+class QuotientChain(show.Shown):
     """A chain on the states of a model, and its quotient on the orbits of states; `quotient` makes it.
 
     Attributes
@@ -251,6 +251,11 @@ class QuotientChain:
             },
             "warnings": [{"kind": n.kind, "message": n.message} for n in self.notices],
         }
+
+    def plot(self) -> Any:
+        """An Altair chart: the state graph, the lumped graph and their distances to stationarity (needs the extra
+        `report`)."""
+        return show.above("pages.quotient_figure").quotient_figure(self)
 
     def __repr__(self) -> str:
         sizes = f"{show.count(self.states)} states, {show.count(self.orbits)} orbits"

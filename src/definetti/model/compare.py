@@ -37,7 +37,7 @@ class Row:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Comparison:
+class Comparison(show.Shown):
     """How far two answers are apart. Averages are over variables (and queries), largest values over rows.
 
     Attributes

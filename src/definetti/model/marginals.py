@@ -10,6 +10,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from os import PathLike
+from pathlib import Path
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -17,6 +19,7 @@ import numpy as np
 
 from definetti import show
 from definetti.errors import Notice
+from definetti.model.verdict import Verdict, verdict
 
 if TYPE_CHECKING:
     from definetti.model.compare import Comparison
@@ -27,7 +30,7 @@ FIELDS = ("probability", "mcse", "half_width", "rhat", "ess")  # of an answer, i
 
 
 @dataclass(frozen=True)
-class Estimate:
+class Estimate(show.Shown):
     """One answer. Two values: numbers, probability = P(true) = P(value 1). More values: lists, one entry per value.
 
     Attributes
@@ -189,7 +192,7 @@ def known(value: int, card: int) -> Estimate:
 
 
 @dataclass(frozen=True, eq=False)
-class Marginals(Mapping[str, Estimate]):
+class Marginals(show.Shown, Mapping[str, Estimate]):
     """Name or query → `Estimate`. Iterates over the queries if any were asked, else over all variables.
 
     Attributes
@@ -208,6 +211,8 @@ class Marginals(Mapping[str, Estimate]):
         The engine of an exact answer.
     interrupted : bool
         The run was ended early.
+    trace : Trace or None
+        Batch means of a sampled answer, of at most 200 orbits: what its convergence looks like.
 
     Examples
     --------
@@ -225,6 +230,7 @@ class Marginals(Mapping[str, Estimate]):
     log_z: float | None = None
     method: str | None = None
     interrupted: bool = False
+    trace: Any = field(default=None, repr=False)  # of a sampled answer: `definetti.inference.trace.Trace`
 
     def __getitem__(self, name: str) -> Estimate:
         if name in self.queries:
@@ -268,11 +274,44 @@ class Marginals(Mapping[str, Estimate]):
             out["interrupted"] = True
         return out
 
+    @property
+    def verdict(self) -> Verdict:
+        """Whether to trust the answer, its largest half-width, and what to do next: of the queries if any were asked,
+        else of every orbit."""
+        named = self.queries.items() if self.queries else ((row.representative, row) for row in self.orbits)
+        widths = ((name, width(answer)) for name, answer in named)
+        return verdict(widths, self.notices, self.method, self.run, self.interrupted)
+
     def compare(self, truth: Mapping[str, Estimate]) -> Comparison:
         """Differences, z-scores, KL and MSE against another answer (see `definetti.model.compare`)."""
         from definetti.model.compare import compare
 
         return compare(self, truth)
+
+    def report(self, path: str | PathLike[str], *, exact: Any = None, others: Sequence[Any] = ()) -> Path:
+        """Write one self-contained HTML page about this answer, compared with a truth or with other runs where they are
+        given (see `definetti.report`)."""
+        return show.above("pages.report").report(self, path, exact=exact, others=others)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The object of `--json`, with every orbit: dicts, lists, numbers and texts."""
+        return self.to_json(None)
+
+    def to_pandas(self) -> Any:
+        """A pandas DataFrame: a row per query and per variable, as in the .csv."""
+        return show.above("tables").to_pandas(self)
+
+    def to_polars(self) -> Any:
+        """A polars DataFrame: a row per query and per variable, as in the .csv."""
+        return show.above("tables").to_polars(self)
+
+    def plot(self, most: int = 60, scale: str = "auto") -> Any:
+        """An Altair chart of the intervals, on a linear or a logit axis (needs the extra `report`)."""
+        return show.above("pages.charts").marginals_chart(self, most, scale)
+
+    def plot_convergence(self, most: int = 20) -> Any:
+        """An Altair chart of running estimates and of R-hat over time (needs the extra `report`)."""
+        return show.above("pages.charts").convergence_chart(self, most)
 
     def __repr__(self) -> str:
         head = f"Marginals({len(self.members)} variables in {len(self.orbits)} orbits"
@@ -282,8 +321,8 @@ class Marginals(Mapping[str, Estimate]):
         return f"{head}{tail}{doubt})"
 
 
-@dataclass(frozen=True, eq=False)
-class Saved(Mapping[str, Estimate]):
+@dataclass(frozen=True, eq=False, repr=False)
+class Saved(show.Shown, Mapping[str, Estimate]):
     """An answer read from a file: what it says of each name, and the doubts that it carries."""
 
     estimates: Mapping[str, Estimate]
@@ -298,6 +337,10 @@ class Saved(Mapping[str, Estimate]):
 
     def __len__(self) -> int:
         return len(self.estimates)
+
+    def __repr__(self) -> str:
+        doubt = ", ".join(sorted({n.kind for n in self.notices if n.fails}))
+        return f"Saved({len(self.estimates)} answers{', NOT TRUSTED: ' + doubt if doubt else ''})"
 
 
 def fields(answer: Estimate | OrbitRow) -> dict[str, Any]:

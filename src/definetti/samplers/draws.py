@@ -34,6 +34,7 @@ class Draws:
     groups: np.ndarray | None = None  # int64[K]: statistics of the values of one variable have one number
     tracked: Tracked | None = None  # single members, in a few batches
     burn_in: int = 0
+    warm: tuple[np.ndarray, np.ndarray] | None = None  # windows of the warm-up: int64[W] sweeps, float64[W, K] means
     frozen: np.ndarray | None = None  # int64: variables that could not move at any update of any chain
     forced: np.ndarray | None = None  # int64[2, m]: variables that no chain could move because they have one value
     balance: Balance | None = None  # draws against full conditionals at the states that were emitted

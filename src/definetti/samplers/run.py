@@ -205,7 +205,7 @@ class Run:
             return unfinished
         made = draws_of(self._batches, self._sizes, self.plan.chains, self._warm_up.done)
         members = tracked(self._member_of, [m for _, m in self._tracked], [n for n, _ in self._tracked])
-        return self._completed(replace(made, tracked=members))
+        return self._completed(replace(made, tracked=members, warm=self._warm_up.windows))
 
     # --- saving ------------------------------------------------------------------------------------------------------
 

@@ -31,6 +31,7 @@ class WarmUp:
     done: int = 0
     _before: np.ndarray | None = field(default=None, repr=False)
     _settled: bool = False
+    _windows: list[tuple[int, np.ndarray]] = field(default_factory=list, repr=False)  # sweeps, F averaged over chains
 
     @property
     def looks(self) -> bool:
@@ -49,10 +50,14 @@ class WarmUp:
         return min(self.done, most - self.done)
 
     def state(self) -> dict[str, Any]:
-        return {"done": self.done, "before": self._before, "settled": self._settled}
+        lengths, means = (None, None) if self.windows is None else self.windows
+        past = {"lengths": lengths, "means": means}
+        return {"done": self.done, "before": self._before, "settled": self._settled, **past}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         self.done, self._before, self._settled = int(state["done"]), state["before"], bool(state["settled"])
+        past = state["lengths"] is not None
+        self._windows = list(zip(state["lengths"].tolist(), state["means"], strict=True)) if past else []
 
     def _bounds(self) -> tuple[int, int]:
         if self.kept is None:
@@ -67,6 +72,14 @@ class WarmUp:
         if self._before is not None:
             self._settled = has_settled(self._before, means)
         self._before = means
+        self._windows = [*self._windows, (sweeps, means.mean(axis=0))]
+
+    @property
+    def windows(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """int64[W] sweeps and float64[W, K] means of the windows so far; None where nobody looked."""
+        if not self._windows:
+            return None
+        return np.array([n for n, _ in self._windows], dtype=np.int64), np.stack([m for _, m in self._windows])
 
 
 def has_settled(before: np.ndarray, now: np.ndarray) -> bool:

@@ -73,6 +73,7 @@ def with_events(draws: Draws, events: Sequence[Event], singles: int) -> Draws:
         drawn=None if draws.drawn is None else join(draws.drawn, np.nan),
         sizes=np.array(sizes, dtype=np.int64),
         groups=groups,
+        warm=None if draws.warm is None else (draws.warm[0], draws.warm[1][:, :singles]),
     )
 
 

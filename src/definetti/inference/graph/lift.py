@@ -57,6 +57,7 @@ class Lift:
             drawn=None if draws.drawn is None else self.columns(draws.drawn),
             groups=None,  # of the core
             tracked=None,
+            warm=None if draws.warm is None else (draws.warm[0], self.columns(draws.warm[1][:, : self.core_singles])),
             sizes=np.concatenate([sizes, draws.sizes[self.core_singles :]]),
         )
 

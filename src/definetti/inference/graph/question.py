@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from definetti.constraints.graph.contract import Contracted
-from definetti.diagnose import weighted_mean
+from definetti.diagnose import Diagnosis, weighted_mean
 from definetti.errors import Notice
 from definetti.estimators import ESTIMATORS
 from definetti.estimators.gain import report, within_orbits
+from definetti.estimators.values import Estimates
 from definetti.groups import components
 from definetti.inference.assemble import Estimated, concentrated, cut_notices, fallback_notices, judge
 from definetti.inference.graph.assemble import Columns, alarms, assemble, once, with_events, with_forced
@@ -20,6 +21,7 @@ from definetti.inference.graph.certain import certain_statistics
 from definetti.inference.graph.events import Event, build_event, observer, possible_events
 from definetti.inference.graph.rare_neighbours import least_variance
 from definetti.inference.stopping import Look, worst
+from definetti.inference.trace import Trace, trace
 from definetti.model.graph.factors import FREE, FactorGraph
 from definetti.model.marginals import Marginals
 from definetti.model.queries import Query, parse_query
@@ -129,7 +131,23 @@ class GraphQuestion:
         run = dict(run) | report(draws, estimates, found, method)
         shown = (self.shown, self._shown_columns)
         answer = assemble(*shown, estimates, found, self.queries, self.events, run, notices, interrupted)
-        return once(answer, "frozen")
+        return replace(once(answer, "frozen"), trace=self._trace(draws, estimates, found))
+
+    def _trace(self, draws: Draws, estimates: Estimates, found: Diagnosis) -> Trace | None:
+        """Of every row: value 1 of two, all values of more; joint events under their text."""
+        model, columns = self.shown, self._shown_columns
+        names: dict[int, str] = {}
+        sizes = np.zeros(len(found.mcse), dtype=np.int64)
+        for i, size in zip(columns.row_representative.tolist(), columns.row_size.tolist(), strict=True):
+            values = columns.statistic_of[model.literal_start[i] : model.literal_start[i + 1]].tolist()
+            several = len(values) > 2
+            for v, k in enumerate(values if several else values[1:]):
+                names.setdefault(k, f"{model.names[i]}={v}" if several else model.names[i])
+                sizes[k] = max(sizes[k], size)
+        asked = np.array([k for k in self._asked().tolist() if k >= columns.singles or k in names], dtype=np.int64)
+        names |= {columns.singles + k: event.query.text for k, event in enumerate(self.events)}
+        rows = np.array([k for k in names if k < columns.singles], dtype=np.int64)
+        return trace(draws, estimates, found, asked if self.queries else rows[:0], rows, sizes, names.__getitem__)
 
     def rows(self, means: np.ndarray) -> dict[str, Any]:
         """What the means of the statistics say of each row: P(value 1), or of all values."""

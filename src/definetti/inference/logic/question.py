@@ -18,6 +18,7 @@ from definetti.estimators.values import Estimates
 from definetti.inference.assemble import Estimated, answer, concentrated, cut_notices, doubts, fallback_notices, judge
 from definetti.inference.logic.certain import Certain, block_orbits
 from definetti.inference.stopping import Look, worst
+from definetti.inference.trace import trace
 from definetti.model.logic.formulas import atoms, replace_constants, terms
 from definetti.model.logic.text import atom_text
 from definetti.model.logic.theory import Atom, Constant, Formula
@@ -79,7 +80,13 @@ class LogicQuestion:
                 asked[text] = shown[atom_text(self.group.model, formula.predicate, _numbers(formula))]
         said = [*fallback_notices(estimates.fallback, method), *cut_notices(estimates.value), *more]
         notices = [*self.notices, *said, *doubts(tuple(rows), asked), *self._frozen(found)]
-        return replace(shown, queries=asked, notices=tuple(notices), interrupted=interrupted)
+        texts = list(self.cells)
+        kept = trace(
+            draws, estimates, found, np.array(self._columns() if self.queries else [], dtype=np.int64),
+            np.arange(len(self.group.sizes)), np.append(self.group.sizes, [c.size for c in self.cells.values()]),
+            lambda k: texts[k - len(self.group.sizes)] if k >= len(self.group.sizes) else rows[k].representative,
+        )  # fmt: skip
+        return replace(shown, queries=asked, notices=tuple(notices), interrupted=interrupted, trace=kept)
 
     def _frozen(self, found: Diagnosis) -> list[Notice]:
         """Orbits whose conditionals were 0 or 1 in all draws, though nothing proves that they are so in all states."""
@@ -126,6 +133,10 @@ class LogicQuestion:
         return Certain(self.group, [self.queries[text] for text in self.cells])
 
     def measure(self, draws: Draws, method: str) -> Look:
+        return worst(self.estimated(draws, method).found, np.array(self._columns(), dtype=np.int64))
+
+    def _columns(self) -> list[int]:
+        """The statistics that the queries, or all rows, are made of."""
         orbits = len(self.group.sizes)
         places = {text: orbits + k for k, text in enumerate(self.cells)}
         columns = [] if self.queries else [*range(orbits)]
@@ -135,7 +146,7 @@ class LogicQuestion:
             elif isinstance(formula, Atom):
                 number = self.group.orbit_number(formula.predicate, _numbers(formula))
                 columns += [number] if number >= 0 else []
-        return worst(self.estimated(draws, method).found, np.array(columns, dtype=np.int64))
+        return columns
 
 
 def tied_orbits(group: RenamingSymmetries, count: int) -> np.ndarray:

@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from definetti.errors import ModelError, TooLarge, UnknownName, suggestion
 from definetti.integer_rows import distinct
+from definetti.show import Shown
 
 FREE = -1  # in `evidence`: the variable is not observed
 LARGEST_LOG = 1e100  # of a weight: sums of them must stay finite
@@ -65,7 +66,7 @@ class SameShape:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class FactorGraph:
+class FactorGraph(Shown):
     """A discrete factor graph. Make one with `factor_graph` (lists) or `FactorGraph.from_arrays` (large models).
 
     Attributes

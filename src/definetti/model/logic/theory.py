@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from definetti.errors import UnknownName, suggestion
+from definetti.show import Shown
 
 if TYPE_CHECKING:
     from definetti.model.logic.evidence import Knowledge
@@ -160,7 +161,7 @@ class Evidence:
 
 
 @dataclass(frozen=True, eq=False)
-class MarkovLogic:
+class MarkovLogic(Shown):
     """A Markov logic network. `read` and `markov_logic` make one.
 
     Attributes

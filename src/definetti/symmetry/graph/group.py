@@ -32,7 +32,7 @@ TUPLE_CAP = 2_000_000  # members of a tuple's orbit
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class GraphSymmetries:
+class GraphSymmetries(show.Shown):
     """A group of symmetries of a factor graph, acting on literals; `symmetries` finds it.
 
     Attributes
@@ -141,6 +141,11 @@ class GraphSymmetries:
         from definetti.symmetry.graph.count_states import count_states
 
         return count_states(self, seed)
+
+    def plot(self) -> Any:
+        """An Altair chart, coloured by orbit: the factor graph, or the atoms by their constants (needs the extra
+        `report`)."""
+        return show.above("pages.charts").group_chart(self)
 
     def __repr__(self) -> str:
         order = "unknown" if self.order is None else show.large(self.order)

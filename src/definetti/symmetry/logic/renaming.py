@@ -46,7 +46,7 @@ CHUNK = 1 << 16  #: atoms whose orbits are looked up at once when they are liste
 
 
 @dataclass(frozen=True, eq=False)
-class RenamingSymmetries:
+class RenamingSymmetries(show.Shown):
     """The group of renamings of a Markov logic network's constants, and of exchanges and negations of its predicates
     where the theory has such symmetries; `symmetries` finds it.
 
@@ -261,6 +261,11 @@ class RenamingSymmetries:
         from definetti.symmetry.logic.count_states import count_states
 
         return count_states(self, seed)
+
+    def plot(self) -> Any:
+        """An Altair chart, coloured by orbit: the factor graph, or the atoms by their constants (needs the extra
+        `report`)."""
+        return show.above("pages.charts").group_chart(self)
 
     def __repr__(self) -> str:
         order = "unknown" if self.order is None else show.large(self.order)
