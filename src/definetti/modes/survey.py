@@ -1,8 +1,8 @@
 """Which regions of the states chains from dispersed starts have found: arithmetic on traces, no model.
 
 A trace is [sweeps, chains, statistics]. Each chain is cut into *segments*, where neighbouring windows of it are apart;
-its last segment, as far as it lies in the late half, says where it stays, an earlier one without drift is a plateau that
-it left. Two segments are *apart* if some statistic's means differ beyond their errors (multiplicity corrected) and its
+its last segment, as far as it lies in the late half, says where it stays, an earlier one without drift is a plateau
+that it left. Two segments are *apart* if some statistic's means differ beyond their errors (multiplicity corrected) and its
 ranges leave a gap of half their widths: errors alone would split slow chains of one mode, ranges alone short ones. A
 further statistic is made for each pair: the projection on the difference of their means, found on one half of the
 segments and looked at on the other; it sees modes that no single statistic separates. Regions are the components of

@@ -274,8 +274,8 @@ class GraphWalkers:
         soft, log_q, broken = np.zeros(chains), np.zeros(chains), np.zeros(chains, np.int64)
         counts, entry = np.zeros((self._counts, chains)), np.zeros(chains, np.int64)
         self._kernels.read_states(
-            self._parts, states, self._count_of, tilt, self.model.literal_start, self.model.free, entry, soft, broken, log_q,
-            counts,
+            self._parts, states, self._count_of, tilt, self.model.literal_start, self.model.free, entry, soft, broken,
+            log_q, counts,
         )  # fmt: skip
         return soft, broken, log_q, counts
 
