@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from definetti.errors import INTERRUPTED
 from definetti.modes.annealing import Annealed, anneal, log_weights
 from definetti.modes.brackets import Bracket, bracket
 from definetti.modes.looking import Budget, Looked
@@ -88,6 +89,8 @@ def confined(
     likely, the restricted distribution is left alone)."""
     walks, stayed, count = [], [], walkers.count(states)
     for b in range(blocks):
+        if INTERRUPTED.is_set():
+            raise KeyboardInterrupt
         walk = walkers.walk(states, length, (*key, b), product)
         ok = inside(walk.features[-1])
         chosen = np.where(ok, count, 0) + np.arange(count)
