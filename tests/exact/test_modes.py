@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,10 +13,12 @@ import definetti as dft
 from definetti.diagnose import Diagnosis
 from definetti.estimators.values import Estimates
 from definetti.inference.graph.question import ask
+from definetti.inference.logic.question import logic_question
 from definetti.model.graph.factors import FactorGraph, factor_graph
 from definetti.modes.annealing import bennett, both_ways, log_weights
 from definetti.modes.brackets import bracket
 from definetti.modes.graph.walkers import GraphWalkers
+from definetti.modes.logic.walkers import logic_walkers, patterns
 from definetti.modes.mixture import mixed
 from definetti.modes.partition import partition
 from definetti.modes.survey import Segment, crossings, cut_chains, take_stock
@@ -238,3 +241,47 @@ def test_two_modes_are_weighed() -> None:
 def test_a_sampler_by_name_is_told_and_not_helped() -> None:
     found = dft.marginals(COEXISTING, ["X0"], sampler="gibbs", chains=4, sweeps=100, seed=3)
     assert not found.trusted and any(n.kind == "divided" and "auto" in n.message for n in found.notices)
+
+
+# --- Markov logic -----------------------------------------------------------------------------------------------------
+
+THEORY = """thing = {A, B, C}
+P(thing)
+Q(thing)
+0.5 P(x) ^ P(y)
+-1.1 P(x)
+0.4 P(x) <=> Q(x)
+"""
+
+
+@pytest.mark.parametrize("hard", ["", "P(x) v !Q(x).\n"])
+def test_upward_paths_are_unbiased_on_markov_logic(hard: str, tmp_path: Path) -> None:
+    path = tmp_path / "model.mln"
+    path.write_text(THEORY + hard)
+    model = dft.read(path)
+    group = symmetries(model)
+    walkers = logic_walkers(logic_question(group, (), "auto")._asked)
+    assert walkers is not None
+    walk = walkers.walk(walkers.starts((1,), 6), 30, (2,))
+    product = walkers.product([(walk, np.ones(walk.f.shape[1], dtype=bool))])
+    levels, paths = np.array([0.0, 0.5, 1.0]), 1500
+    up = walkers.paths(walkers.draw(product, paths, (3,)), product, levels, True, (4,))
+    weights = np.exp(log_weights(up, levels))
+    ground = dft.ground(model)
+    states = np.array(list(itertools.product((0, 1), repeat=ground.n)))
+    density = np.exp(ground.log_density(states))
+    assert abs(weights.mean() - density.sum()) < 4.5 * weights.std() / np.sqrt(paths)
+    many = states[:, [name.startswith("P") for name in ground.names]].sum(axis=1) >= 2
+    part = np.where(up.features[:, 0] > 0.5, weights, 0.0)  # P comes first
+    assert abs(part.mean() - density[many].sum()) < 4.5 * part.std() / np.sqrt(paths)
+
+
+def test_starts_follow_the_formulas(tmp_path: Path) -> None:
+    path = tmp_path / "model.mln"
+    path.write_text(
+        "thing = {A, B, C}\nP(thing)\nQ(thing)\nR(thing)\nS(thing)\n9 FORALL x (P(x) ^ !Q(x) ^ R(x) ^ !S(x))\n"
+    )
+    model = dft.read(path)
+    found = patterns(model, list(model.predicates))
+    assert {"P": True, "Q": False, "R": True, "S": False} in found
+    assert {"P": False, "Q": True, "R": False, "S": True} in found

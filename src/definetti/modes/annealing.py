@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from definetti.errors import INTERRUPTED
 from definetti.modes.walkers import STEEPNESS, Key, Paths, Product, States, Walkers
 
 PATHS = 16  # in each direction
@@ -118,6 +119,8 @@ def anneal(
     best, worse, steps, used = NOTHING, 0, FEWEST_STEPS, 0
     levels = np.linspace(0.0, 1.0, steps + 1)
     while True:
+        if INTERRUPTED.is_set():
+            raise KeyboardInterrupt
         from_product = walkers.draw(product, PATHS, (*key, 21, steps))
         chosen = np.arange(PATHS) % walkers.count(pool)
         if walkers.count(pool) > PATHS:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from definetti.errors import INTERRUPTED
 from definetti.modes.survey import WINDOW, Survey, take_stock
 from definetti.modes.walkers import Key, States, Walk, Walkers
 
@@ -52,6 +53,8 @@ def look(walkers: Walkers, budget: Budget, key: Key, longest: int | None = None)
     kept: dict[int, States] = {}
     done = 0
     while True:
+        if INTERRUPTED.is_set():
+            raise KeyboardInterrupt
         marks = [s for s in range(WINDOW, sweeps - done + 1) if (done + s) % WINDOW == 0]
         walk = walkers.walk(states, sweeps - done, (*key, 2, done), keep=marks)
         walks.append(walk)

@@ -18,6 +18,7 @@ from definetti.samplers.draws import Batch, Draws
 WARM_UP = 2  # batches
 FEWEST_CHAINS = 4
 RELEVANT = 1e-3  # share: what is said of mixing in lighter regions does not matter
+HARMLESS = 0.1  # of the mixture's error: chains that differ by less than this do no harm
 WEIGHT_DEGREES = 15.0  # of freedom of an annealed weight
 
 
@@ -57,7 +58,7 @@ def mixed(
         dof = variance**2 / ((terms**2 / degrees).sum(axis=0) + (moved**2).sum(axis=0) / WEIGHT_DEGREES)
     dof = np.where(np.isfinite(dof), np.maximum(dof, 1.0), WEIGHT_DEGREES)
     mcse = np.minimum(np.sqrt(variance + left_out**2), 1.0)
-    rhat, ess = _agreement(parts, shares)
+    rhat, ess = _agreement(parts, shares, mcse)
     heaviest = int(shares.argmax())
     estimates, found, _ = parts[heaviest]
     constant = np.stack([f.constant for _, f, _ in parts]).all(axis=0) & (np.ptp(values, axis=0) == 0)
@@ -71,15 +72,18 @@ def _errors(found: Diagnosis, draws: Draws) -> np.ndarray:
 
 
 def _agreement(
-    parts: Sequence[tuple[Estimates, Diagnosis, Draws]], shares: np.ndarray
+    parts: Sequence[tuple[Estimates, Diagnosis, Draws]], shares: np.ndarray, mcse: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The worst R-hat, and the effective size of the mixture; regions that hardly matter are not asked. What never
-    moved in a region has mixed there as far as anybody can tell."""
+    """The worst R-hat, and the effective size of the mixture; regions that hardly matter are not asked, nor numbers
+    whose chains differ in a region by much less than the mixture's error. What never moved in a region has mixed there
+    as far as anybody can tell."""
     rhat, inverse = np.full_like(parts[0][1].rhat, np.nan), np.zeros_like(parts[0][1].ess)
     known = np.zeros_like(parts[0][1].constant)
     for (_, found, draws), share in zip(parts, shares.tolist(), strict=True):
         if share >= RELEVANT:
-            rhat = np.fmax(rhat, np.where(found.constant, 1.0, found.rhat))
+            spread = draws.f.mean(axis=0).std(axis=0) if draws.f.shape[2] == len(mcse) else np.full_like(mcse, np.inf)
+            agreed = found.constant | (share * spread < HARMLESS * mcse)
+            rhat = np.fmax(rhat, np.where(agreed, 1.0, found.rhat))
             ess = np.where(np.isnan(found.ess), draws.sweeps * draws.chains, found.ess)
             inverse += share**2 / np.maximum(ess, 1e-9)
             known |= ~np.isnan(found.ess)

@@ -2,12 +2,12 @@
 
 A trace is [sweeps, chains, statistics]. Each chain is cut into *segments*, where neighbouring windows of it are apart;
 its last segment, as far as it lies in the late half, says where it stays, an earlier one without drift is a plateau
-that it left. Two segments are *apart* if some statistic's means differ beyond their errors (multiplicity corrected)
-and its ranges leave a gap of half their widths: errors alone would split slow chains of one mode, ranges alone short
-ones. A further statistic is made for each pair: the projection on the difference of their means, found on one half of
-the segments and looked at on the other; it sees modes that no single statistic separates. Regions are the components
-of "alike", joined where no two segments are apart. A segment that reaches from one region to another without crossing
-six times is a transition, and links nothing; so is one that may belong to two regions.
+that it left. Two segments are *apart* if some statistic's means differ beyond their errors (multiplicity corrected) and
+its ranges leave a gap of half their widths: errors alone would split slow chains of one mode, ranges alone short ones.
+A further statistic is made for each pair: the projection on the difference of their means, found on one half of the
+segments and looked at on the other; it sees modes that no single statistic separates. Regions are the components of
+"alike", joined where no two segments are apart. A segment that reaches from one region to another without crossing six
+times is a transition, and links nothing; so is one that may belong to two regions.
 """
 
 from __future__ import annotations

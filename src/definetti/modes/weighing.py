@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from definetti.errors import INTERRUPTED
 from definetti.modes.annealing import Annealed, anneal, log_weights
 from definetti.modes.brackets import Bracket, bracket
 from definetti.modes.looking import Budget, Looked
@@ -88,6 +89,8 @@ def confined(
     likely, the restricted distribution is left alone)."""
     walks, stayed, count = [], [], walkers.count(states)
     for b in range(blocks):
+        if INTERRUPTED.is_set():
+            raise KeyboardInterrupt
         walk = walkers.walk(states, length, (*key, b), product)
         ok = inside(walk.features[-1])
         chosen = np.where(ok, count, 0) + np.arange(count)
@@ -207,19 +210,20 @@ def _spread_over_chains(places: Sequence[tuple[int, int]], most: int = 2 * CONFI
     return out
 
 
-def _effort(sweeps: int) -> tuple[int, int]:
-    """Chains and blocks of a look at one region that may take so many sweeps."""
+def _effort(sweeps: int) -> tuple[int, int, int]:
+    """Chains, blocks and their length, of a look at one region that may take so many sweeps."""
     chains = int(np.clip(sweeps // (6 * BLOCK), 2, CONFINED))
-    return chains, int(np.clip(sweeps // (2 * chains * BLOCK), 1, FITTED))
+    blocks = int(np.clip(sweeps // (2 * chains * BLOCK), 1, FITTED))
+    return chains, blocks, int(np.clip(sweeps // (5 * chains * blocks), 8, BLOCK))
 
 
 def _bracketed(
-    walkers: Walkers, weighed: Weighed, where: Partition, m: int, effort: tuple[int, int], key: Key
+    walkers: Walkers, weighed: Weighed, where: Partition, m: int, effort: tuple[int, int, int], key: Key
 ) -> tuple[Weighed, int]:
     """The product of the region's own mean conditionals, and the bracket it gives; chains that last stay longer."""
-    inside, (count, blocks) = _inside(where, m), effort
+    inside, (count, blocks, length) = _inside(where, m), effort
     chains = walkers.take(weighed.pool, np.arange(count) % weighed.pool_size)
-    length, spent = BLOCK, 0
+    spent = 0
     first = confined(walkers, chains, inside, blocks, (*key, 1), length=length)
     spent += blocks * length * count
     if first.share < 0.5:
@@ -359,6 +363,8 @@ def _decided(said: Weighing, kept: list[int]) -> Weighing:
             return replace(said, regions=tuple(found), doubt=text)
     for m in kept:
         w, a = found[m], found[m].annealed
+        if a is not None and w.bracket is not None and max(a.upper, w.bracket.lower) < top - NEAR:
+            continue  # light by all accounts
         if w.bracket is not None and a is not None and not (
             w.bracket.lower - 4 * a.error - 1.0 <= a.log_z <= w.bracket.upper + 4 * a.error + 1.0
         ):  # fmt: skip

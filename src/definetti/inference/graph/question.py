@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from definetti.inference.graph.lift import Lift
     from definetti.modes.graph.walkers import GraphWalkers
 
+MOST_ROWS = 100  # of a region that are shown
 CONDITIONALS_MEMORY = 1 << 30  # bytes: conditionals that nobody asked for may take so much
 
 
@@ -155,7 +156,7 @@ class GraphQuestion:
         if self.lift is not None:
             means = self.lift.columns(means)
         model, columns, out = self.shown, self._shown_columns, {}
-        for i in columns.row_representative.tolist():
+        for i in columns.row_representative[:MOST_ROWS].tolist():
             values = means[columns.statistic_of[model.literal_start[i] : model.literal_start[i + 1]]]
             out[model.names[i]] = float(values[1]) if len(values) == 2 else [float(v) for v in values]
         return out
