@@ -10,7 +10,6 @@ from pathlib import Path
 
 from definetti.errors import ModelError, ParseError, suggestion
 
-
 #: Of answers: our own formats, then Alchemy's result files and the UAI competition's marginals.
 ANSWER_SUFFIXES = (".json", ".csv", ".parquet", ".result", ".results", ".MAR", ".mar")
 

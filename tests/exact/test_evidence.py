@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from definetti.model.facts import markov_logic_facts
 from definetti.constraints.logic.legal_states import legal
 from definetti.errors import ModelError, TooLarge, Unsatisfiable
 from definetti.inference.logic.question import logic_question
+from definetti.model.facts import markov_logic_facts
 from definetti.model.graph.factors import FREE
 from definetti.model.logic.atom_literals import layout
 from definetti.model.logic.evidence import UNKNOWN, row_keys

@@ -9,7 +9,6 @@ from itertools import combinations
 import logic_worlds as lw
 import numpy as np
 import pytest
-from definetti.symmetry.logic.atom_generators import atom_generators
 from hypothesis import given, reject, settings
 from logic_worlds import at
 from small_theories import evidence_theories
@@ -18,6 +17,7 @@ from definetti.errors import Unsatisfiable
 from definetti.model.logic.ground import ground
 from definetti.model.logic.theory import And, Iff, Implies, Or, Predicate
 from definetti.symmetry.find import symmetries
+from definetti.symmetry.logic.atom_generators import atom_generators
 from definetti.symmetry.logic.renaming import renaming
 
 
