@@ -62,8 +62,8 @@ def hover(browser: Any, element: Any, lit: str) -> list[Any]:
 
 
 def column(browser: Any, key: str) -> list[str]:
-    script = "return [...document.querySelectorAll('#orbits tbody tr')].filter(r => !r.hidden).map(r => r.dataset[arguments[0]])"
-    return browser.execute_script(script, key)
+    rows = "[...document.querySelectorAll('#orbits tbody tr')].filter(r => !r.hidden)"
+    return browser.execute_script(f"return {rows}.map(r => r.dataset[arguments[0]])", key)
 
 
 @pytest.mark.parametrize("name", ["grid", "town", "evil", "doubtful", "table"])
@@ -177,13 +177,15 @@ def test_curves_follow_the_choice(browser: Any, pages: dict[str, Path]) -> None:
 
 
 CONTRAST = """
-const lum = (c) => { const [r, g, b] = c.map(v => { v /= 255; return v <= .03928 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4; });
+const linear = (v) => v <= .03928 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4;
+const lum = (c) => { const [r, g, b] = c.map(v => linear(v / 255));
   return .2126 * r + .7152 * g + .0722 * b; };
 const parse = (t) => (t.match(/[\\d.]+/g) || []).map(Number);
 const behind = (e) => { for (; e; e = e.parentElement) { const c = parse(getComputedStyle(e).backgroundColor);
   if (c.length === 3 || c[3] > 0.99) return c.slice(0, 3); } return [255, 255, 255]; };
 const bad = [];
-for (const e of document.querySelectorAll('p, td, th, button, label, legend, h1, h2, h3, li, dt, dd, a, select, input, figcaption, text')) {
+const kinds = 'p, td, th, button, label, legend, h1, h2, h3, li, dt, dd, a, select, input, figcaption, text';
+for (const e of document.querySelectorAll(kinds)) {
   if (!e.textContent.trim() || !e.getClientRects().length) continue;
   const style = getComputedStyle(e), of = parse(e.tagName === 'text' ? style.fill : style.color).slice(0, 3);
   const [a, b] = [lum(of), lum(behind(e))].sort((x, y) => y - x), ratio = (a + .05) / (b + .05);

@@ -73,7 +73,7 @@ def _kernel(problems: list[str]) -> str:
         from definetti.model.graph.factors import factor_graph
 
         pair = factor_graph([2, 2], [([0, 1], [[3.0, 1.0], [1.0, 2.0]])])
-        found = marginals(pair, sampler="gibbs", estimator="orbit", sweeps=200, seed=1)["X0"].probability
+        found = marginals(pair, sampler="gibbs", estimator="orbit", sweeps=200, seed=1)["X0"].array[1]
     except Exception as error:  # whatever it is, the reader wants to know
         problems.append(f"a kernel could not be compiled and run: {type(error).__name__}: {error}")
         problems.append("try an empty cache folder, and the versions of numba and numpy that definetti was made with")

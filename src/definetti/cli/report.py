@@ -19,8 +19,8 @@ from definetti.cli.output import say
 def command(runs: tuple[Path, ...], truth: Path | None, output: Path, quiet: bool) -> int:
     """One HTML page about a saved answer: verdict, marginals, symmetry, convergence.
 
-    RUN is a file that -o wrote: .json has everything, .csv and .parquet have the numbers alone. Further RUNs are compared
-    with the first. The page works from a file, without a network.
+    RUN is a file that -o wrote: .json has everything, .csv and .parquet have the numbers alone. Further RUNs are
+    compared with the first. The page works from a file, without a network.
 
     \b
     Examples:

@@ -17,7 +17,7 @@ NAME = "x"  # of the array in the group `posterior`
 
 
 def to_arviz(samples: Samples) -> Any:
-    """A DataTree (ArviZ 1, Python 3.12 and newer) or InferenceData (ArviZ 0, Python 3.11) with the group `posterior`."""
+    """A DataTree (ArviZ 1, from Python 3.12 on) or InferenceData (ArviZ 0, Python 3.11) with the group `posterior`."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", FutureWarning)  # ArviZ 0 announces ArviZ 1 when it is loaded

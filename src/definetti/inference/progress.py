@@ -40,8 +40,8 @@ def progress_line(shown: bool) -> Iterator[Callable[[Progress], None] | None]:
         yield None
         return
     if in_notebook():
-        with notebook_line() as draw:
-            yield draw
+        with notebook_line() as drawn:
+            yield drawn
         return
     from rich.console import Console
     from rich.progress import BarColumn, TextColumn
@@ -65,7 +65,7 @@ def in_notebook() -> bool:
 
 
 @contextmanager
-def notebook_line() -> Iterator[Callable[[Progress], None]]:
+def notebook_line() -> Iterator[Callable[[Progress], None] | None]:
     """A bar below the cell that is drawn anew a few times in a second, and goes away at the end."""
     from IPython.display import HTML, display  # pyright: ignore[reportMissingImports]
 

@@ -76,7 +76,7 @@ def _intervals(answer: Marginals) -> list[dict[str, Any]]:
         several = isinstance(one.probability, list)
         ps, halves = (v if isinstance(v, list) else [v] for v in (one.probability, width(one)))
         for v, p in enumerate(ps):
-            half = halves[v] if v < len(halves) else None
+            p, half = 0.5 if p is None else p, halves[v] if v < len(halves) else None
             reach = 1.0 if half is None else half
             out.append({"name": f"{name}={v}" if several else name, "size": size, "probability": p, "half_width": half,
                         "low": max(p - reach, 0.0), "high": min(p + reach, 1.0)})  # fmt: skip

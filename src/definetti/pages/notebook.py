@@ -31,7 +31,8 @@ STYLE = """
 .definetti td:first-child,.definetti th:first-child,.definetti .facts td{text-align:left}
 .definetti .ci{width:180px;height:14px;overflow:visible;display:block}
 .definetti .ci line{stroke:#0072B2;stroke-width:3;opacity:.55}.definetti .ci circle{fill:#0072B2}
-.definetti .swatch{width:10px;height:10px;display:inline-block;margin-right:6px}.definetti .swatch rect{width:10px;height:10px;rx:3px}
+.definetti .swatch{width:10px;height:10px;display:inline-block;margin-right:6px}
+.definetti .swatch rect{width:10px;height:10px;rx:3px}
 .definetti .good{color:#0b6b4a}.definetti .bad{color:#b3261e}.definetti .soft{opacity:.7}
 @media (prefers-color-scheme:dark){.definetti .good{color:#6fd3a5}.definetti .bad{color:#ff9a92}}
 """
@@ -100,8 +101,13 @@ def _table(head: str, answers: list[tuple[str, int, Any]]) -> str:
 
 def _line(place: int, name: str, size: int, answer: Estimate | OrbitRow) -> str:
     half = fields(answer)["half_width"]
-    cells = (swatch(colour(place, size)) + text(show.shortened(name, 60)), show.count(size),
-             text(show.probability(answer.probability, half)), text(show.half_width(half)), _bars(answer.probability, half))  # fmt: skip
+    cells = (
+        swatch(colour(place, size)) + text(show.shortened(name, 60)),
+        show.count(size),
+        text(show.probability(answer.probability, half)),
+        text(show.half_width(half)),
+        _bars(answer.probability, half),
+    )
     return tag("tr", "".join(tag("td", cell) for cell in cells))
 
 

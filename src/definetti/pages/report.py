@@ -101,7 +101,7 @@ def report(
 def _document(answer: Answer) -> Mapping[str, Any]:
     if isinstance(answer, Marginals):
         return document(answer)
-    return answer if isinstance(answer, Mapping) else load_document(answer)
+    return answer if isinstance(answer, Mapping) else load_document(Path(answer))
 
 
 def _name(answer: Answer) -> str | None:
@@ -210,45 +210,62 @@ def _figures(content: Mapping[str, Any], found: Verdict) -> str:
         ("orbits", show.count(content["orbit_count"])),
         ("free variables", show.count(sum(row["size"] for row in content["orbits"]))),
         ("sampler", run.get("sampler") or content.get("method")),
-        ("draws", f"{show.count(run['chains'])} × {show.count(run['sweeps'])}" if run.get("chains") and run.get("sweeps") else None),
+        ("draws", _draws(run)),
         ("gain over standard", f"×{show.number(gain, 3)}" if gain else None),
         ("log Z", None if content.get("log_z") is None else f"{content['log_z']:.8g}"),
         ("time", show.seconds(sum(seconds)) if seconds else None),
-    ]  # fmt: skip
+    ]
     cells = "".join(
         tag("div", tag("dt", name) + tag("dd", text(value))) for name, value in figures if value is not None
     )
     return tag("dl", cells, class_="figures")
 
 
+def _draws(run: Mapping[str, Any]) -> str | None:
+    if not run.get("chains") or not run.get("sweeps"):
+        return None
+    return f"{show.count(run['chains'])} × {show.count(run['sweeps'])}"
+
+
 # --- marginals -------------------------------------------------------------------------------------------------------
 
 
+LEAD = (
+    "One row for all variables with equal marginals, largest orbit first, with 95 % intervals. "
+    "Gain ×9: the error is as small as that of 9 times as many independent draws."
+)
+HEADS = (("orbit of", "name"), ("size", "size"), ("probability", "p"), ("± 95 %", "e"))
+LESS = (("R-hat", "r"), ("eff. draws", "n"), ("gain", "g"))  # not on a phone
+
+
 def _marginals(content: Mapping[str, Any]) -> str:
-    orbits, run = content["orbits"], content["run"]
+    run, shown = content["run"], content["orbits"][:MOST_ROWS]
     draws = (run.get("chains") or 0) * (run.get("sweeps") or 0)
-    shown = orbits[:MOST_ROWS]
-    rare = any(
-        p is not None and (0 < p < RARE or 1 - RARE < p < 1) for row in shown for p in listed(row["probability"])
-    )
-    heads = "".join(
-        tag("th", tag("button", name, type="button", data_key=key), scope="col", class_=kind)
-        for name, key, kind in (
-            ("orbit of", "name", None),
-            ("size", "size", None),
-            ("probability", "p", None),
-            ("± 95 %", "e", None),
-        )  # fmt: skip
-    )
-    heads += tag(
-        "th", '<svg id="axis" role="img" aria-label="axis of probabilities"></svg>', scope="col", class_="wide"
-    )
-    heads += "".join(
-        tag("th", tag("button", name, type="button", data_key=key), scope="col", class_="less")
-        for name, key in (("R-hat", "r"), ("eff. draws", "n"), ("gain", "g"))
-    )
+    axis = tag("th", '<svg id="axis" role="img" aria-label="axis"></svg>', scope="col", class_="wide")
+    heads = _buttons(HEADS) + axis + _buttons(LESS, "less")
     lines = "".join(_row(place, row, draws) for place, row in enumerate(shown))
     table = tag("table", tag("thead", tag("tr", heads)) + tag("tbody", lines), id="orbits")
+    more, total = content["orbit_count"] - len(shown), show.count(content["orbit_count"])
+    rest = f"The {show.count(more)} smallest of {total} orbits are not on this page; -o FILE.csv has every variable."
+    body = (
+        _queries(content)
+        + tag("div", _controls(shown), class_="controls")
+        + tag("div", table, class_="scroll", tabindex="0", role="region", aria_label="marginals by orbit")
+        + (tag("p", rest, class_="soft") if more > 0 else "")
+    )
+    return _section("marginals", "Marginals by orbit", LEAD, body)
+
+
+def _buttons(heads: Sequence[tuple[str, str]], kind: str | None = None) -> str:
+    return "".join(
+        tag("th", tag("button", name, type="button", data_key=key), scope="col", class_=kind) for name, key in heads
+    )
+
+
+def _controls(shown: Sequence[Mapping[str, Any]]) -> str:
+    """Search, and the axis: logit at first where there are rare events."""
+    numbers = [p for row in shown for p in listed(row["probability"]) if p is not None]
+    rare = any(0 < p < RARE or 1 - RARE < p < 1 for p in numbers)
     options = "".join(
         tag(
             "label",
@@ -256,22 +273,11 @@ def _marginals(content: Mapping[str, Any]) -> str:
         )
         for kind in ("linear", "logit")
     )
-    controls = (
+    return (
         tag("label", 'Search <input type="search" id="search" autocomplete="off" spellcheck="false">')
         + tag("fieldset", tag("legend", "Axis") + options)
         + tag("span", "", id="found", class_="soft", role="status")
     )
-    more = content["orbit_count"] - len(shown)
-    rest = tag("p", f"The {show.count(more)} smallest of {show.count(content['orbit_count'])} orbits are not on this page; "
-               "-o FILE.csv has every variable.", class_="soft") if more > 0 else ""  # fmt: skip
-    lead = "One row for all variables with equal marginals, largest orbit first, with 95 % intervals. Gain ×9: the error is as small as that of 9 times as many independent draws."
-    body = (
-        _queries(content)
-        + tag("div", controls, class_="controls")
-        + tag("div", table, class_="scroll", tabindex="0", role="region", aria_label="marginals by orbit")
-        + rest
-    )
-    return _section("marginals", "Marginals by orbit", lead, body)
 
 
 def _row(place: int, row: Mapping[str, Any], draws: int) -> str:
@@ -351,11 +357,12 @@ def _convergence(content: Mapping[str, Any], kept: Mapping[str, Any]) -> str:
         for k, one in enumerate(found["series"])
     )
     controls = tag("div", tag("label", "Orbit of " + tag("select", options, id="series")), class_="controls")
+    lines = tag("figcaption", "Full line: the worst orbit; dashed: the chosen one; thin: others.")
     figures = (
-        tag("figure", tag("h3", "Running estimate with 95 % band") + '<div id="running"></div>' + tag("figcaption", "", id="picked", aria_live="polite"))
-        + tag("figure", tag("h3", "R-hat over time") + '<div id="mixing"></div>' + tag("figcaption", "Full line: the worst orbit; dashed: the chosen one; thin: others."))
-        + tag("figure", tag("h3", "Half-widths by estimator") + '<div id="estimators"></div>' + tag("ul", _estimator_legend(), class_="legend"))
-    )  # fmt: skip
+        _figure("Running estimate with 95 % band", "running", tag("figcaption", "", id="picked", aria_live="polite"))
+        + _figure("R-hat over time", "mixing", lines)
+        + _figure("Half-widths by estimator", "estimators", tag("ul", _estimator_legend(), class_="legend"))
+    )
     count, total = len(found["series"]), content["orbit_count"]
     lead = (
         f"From the batches of the run itself, for {show.count(count)} of {show.count(total)} orbits and the queries."
@@ -363,6 +370,11 @@ def _convergence(content: Mapping[str, Any], kept: Mapping[str, Any]) -> str:
         else "From the batches of the run itself."
     )
     return _section("convergence", title, lead, controls + tag("div", figures, class_="charts"))
+
+
+def _figure(title: str, key: str, below: str) -> str:
+    """A place that the page's script draws in."""
+    return tag("figure", tag("h3", title) + tag("div", "", id=key) + below)
 
 
 def _estimator_legend() -> str:
@@ -382,6 +394,8 @@ def _comparison(comparisons: Sequence[tuple[str, Comparison]]) -> str:
         body = tag("p", "Nothing to compare with: --exact TRUTH or a second RUN adds it.", class_="soft missing")
         return _section("comparison", "Comparison", "Against the truth, or against another run.", body)
     parts = []
+    caption = tag("figcaption", "The rows that are furthest apart, in standard errors.")
+    drawn = tag("div", "", class_="against") + caption
     for name, found in comparisons:
         facts = [
             ("names compared", show.count(len(found.names))),
@@ -392,9 +406,8 @@ def _comparison(comparisons: Sequence[tuple[str, Comparison]]) -> str:
         parts.append(
             tag("h3", f"Against {text(name)}")
             + tag("p", text(found.verdict) + ".", class_="reason")
-            + tag("div", tag("figure", '<div class="against"></div>' + tag("figcaption", "The rows that are furthest apart, in standard errors."))
-                  + tag("figure", facts_table(facts)), class_="charts")
-        )  # fmt: skip
+            + tag("div", tag("figure", drawn) + tag("figure", facts_table(facts)), class_="charts")
+        )
     return _section("comparison", "Comparison", "Whether the error bars explain the differences.", "".join(parts))
 
 
