@@ -18,6 +18,8 @@ FEWEST_CHAINS = 4  # to compare windows by the spread of chains
 SHARE = 0.25  # of the kept sweeps, where chains are too few
 LEAST_SHARE, MOST_SHARE = 0.1, 1.0  # of the kept sweeps
 OPEN_LEAST, OPEN_MOST = 64, 1 << 14  # sweeps, where the end is not known
+OPEN_FIRST, OPEN_LEAST_OF_DEAR = 4, 16  # the first window; the least where sweeps are expensive:
+DEAR = 1 << 22  # where one sweep of all chains makes more updates than this
 FALSE_ALARM = 0.01  # chance that a warm-up which has done its work goes on, per window
 
 
@@ -29,6 +31,7 @@ class WarmUp:
     kept: int | None
     fixed: int | None  # the caller's choice
     done: int = 0
+    dear: bool = False  # a sweep makes more than DEAR updates
     _before: np.ndarray | None = field(default=None, repr=False)
     _settled: bool = False
 
@@ -43,20 +46,21 @@ class WarmUp:
             return (short if self.fixed is None else self.fixed) - self.done
         least, most = self._bounds()
         if self.done == 0:
-            return max(1, least // 4)
+            return OPEN_FIRST if self.kept is None else max(1, least // 4)
         if self.done >= most or (self.done >= least and self._settled):
             return 0
         return min(self.done, most - self.done)
 
     def state(self) -> dict[str, Any]:
-        return {"done": self.done, "before": self._before, "settled": self._settled}
+        return {"done": self.done, "dear": self.dear, "before": self._before, "settled": self._settled}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         self.done, self._before, self._settled = int(state["done"]), state["before"], bool(state["settled"])
+        self.dear = bool(state["dear"])
 
     def _bounds(self) -> tuple[int, int]:
         if self.kept is None:
-            return OPEN_LEAST, OPEN_MOST
+            return OPEN_LEAST_OF_DEAR if self.dear else OPEN_LEAST, OPEN_MOST
         return max(4, int(LEAST_SHARE * self.kept)), max(4, int(MOST_SHARE * self.kept))
 
     def look(self, sweeps: int, means: np.ndarray | None) -> None:
