@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+COUNTED = 4  # times as large as their number keys may be to be counted, not sorted
+
 
 def packed(rows: np.ndarray) -> np.ndarray | None:
     """int64 keys that order rows as their columns do, or None if 62 bits do not hold them."""
@@ -26,8 +28,25 @@ def distinct(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     if key is None:
         values, inverse, counts = np.unique(rows, axis=0, return_inverse=True, return_counts=True)
         return values, inverse.reshape(-1), counts
-    _, first, inverse, counts = np.unique(key, return_index=True, return_inverse=True, return_counts=True)
-    return rows[first], inverse, counts
+    first, inverse = first_and_number(key)
+    return rows[first], inverse, np.bincount(inverse, minlength=len(first))
+
+
+def first_and_number(key: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(where each different key occurs first, in order of keys; for each key the number of its like).
+
+    Keys are nonnegative. Where they are small they are counted, which is much quicker than `np.unique`, which sorts.
+    """
+    span = int(key.max(initial=0)) + 1
+    if span > COUNTED * len(key):
+        _, first, number = np.unique(key, return_index=True, return_inverse=True)
+        return first, number.reshape(-1)
+    if span == 1:
+        return np.arange(min(len(key), 1)), np.zeros(len(key), dtype=np.int64)
+    first = np.full(span, -1, dtype=np.int64)
+    first[key[::-1]] = np.arange(len(key) - 1, -1, -1)  # of several the last assignment stays, the first occurrence
+    present = first >= 0
+    return first[present], (np.cumsum(present) - 1)[key]
 
 
 def mix(x: np.ndarray) -> np.ndarray:

@@ -12,6 +12,7 @@ from definetti.diagnose import Diagnosis
 from definetti.inference.stopping import LEAST_GROWTH, MOST_GROWTH, Look, Stopping, worst
 from definetti.samplers.draws import Draws
 from definetti.samplers.protocol import Progress
+from definetti.samplers.warmup import WarmUp
 
 
 @dataclass
@@ -69,6 +70,28 @@ def test_as_many_batches_are_waited_for_as_are_kept(kept: int, end: int) -> None
     """With very many statistics a run never has twenty."""
     stopping = Stopping(Course(0.5), "orbit", None, 10.0, watched=False)
     assert follow(stopping, Run(most_batches=kept), 100) == end and stopping.reached
+
+
+@pytest.mark.parametrize(("chains", "updates", "end"), [(8, 1e7, 5), (2, 1e7, 20), (4, 1e7, 10), (8, 1e6, 20)])
+def test_expensive_sweeps_are_looked_at_earlier(chains: int, updates: float, end: int) -> None:
+    """By counts: updates of a sweep, and batch means of all chains. Here a sweep takes a second."""
+    stopping = Stopping(Course(0.5), "orbit", None, 10.0, watched=False, chains=chains)
+    run = Run()
+    while not stopping.reached:
+        run.sweeps += 1
+        stopping.step(run, Progress("sampling", run.sweeps, None, updates, None, float(run.sweeps)))
+    assert run.sweeps == end
+
+
+def test_the_warm_up_of_expensive_sweeps_may_end_earlier() -> None:
+    means = np.random.default_rng(1).normal(size=(8, 3))
+    lengths = {}
+    for dear in (False, True):
+        warm = WarmUp(8, None, None, dear=dear)
+        while warm.length():
+            warm.look(warm.length(), means)
+        lengths[dear] = warm.done
+    assert lengths == {False: 64, True: 16}
 
 
 def test_chains_that_disagree_do_not_stop() -> None:

@@ -245,7 +245,8 @@ def _take(
     def stuck() -> bool:
         return is_stuck([*question.conclude(sampling.draws(), method, {}, False).notices, *sampling.notices()])
 
-    stopping = Stopping(question, method, seconds, until, progress is not None, stuck if watched else None, began=start)
+    look = stuck if watched else None
+    stopping = Stopping(question, method, seconds, until, progress is not None, look, start, plan.chains)
     interrupted = _follow(sampling, stopping, progress)
     draws = sampling.draws()
     if draws.sweeps == 0:

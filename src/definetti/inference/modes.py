@@ -134,7 +134,7 @@ def _line(w: Weighed, question: Any, trusted: bool) -> str:
 
 
 def _text(p: float | Sequence[float]) -> str:
-    return f"{p:.3g}" if isinstance(p, float) else "/".join(f"{v:.2g}" for v in p)
+    return f"{p:.3g}" if isinstance(p, (int, float)) else "/".join(f"{v:.2g}" for v in p)
 
 
 def _finite(x: float) -> float | None:

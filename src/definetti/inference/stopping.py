@@ -22,8 +22,11 @@ from definetti.diagnose import Diagnosis
 from definetti.errors import Notice
 from definetti.samplers.draws import Draws
 from definetti.samplers.protocol import Progress, Sampling
+from definetti.samplers.warmup import DEAR
 
-FEWEST_BATCHES = 20  # or as many as are kept where statistics are very many
+FEWEST_BATCHES = 20  # or as many as are kept where statistics are very many,
+FEWEST_OF_DEAR = 5  # or so many where sweeps are expensive (`warmup.DEAR`)
+FEWEST_MEANS = 40  # and the chains together have this many batch means
 MOST_RHAT = 1.01
 MARGIN = 0.9  # the half-width must be below this share of the one asked for
 LEAST_GROWTH, MOST_GROWTH = 1.2, 2.0  # of the sweeps between two looks
@@ -69,6 +72,7 @@ class Stopping:
     watched: bool  # somebody sees the progress line
     is_stuck: Callable[[], bool] | None = None  # asked once, on the way: whether it is in vain to go on
     began: float = field(default_factory=time.perf_counter)  # of the whole call: setting up and compiling count
+    chains: int = 1
     look: Look = Look(None, None)
     reached: bool = False
     left: float | None = None
@@ -77,6 +81,7 @@ class Stopping:
     _looks: int = 0
     _looked: float = field(default_factory=time.perf_counter)
     _warm: float = 0.0
+    _warm_sweeps: int = 0
     _set_up: float | None = None  # seconds before the first sweep
     _fewest: int = FEWEST_BATCHES
 
@@ -102,7 +107,7 @@ class Stopping:
             self._set_up = time.perf_counter() - report.seconds - self.began
             self._fewest = min(FEWEST_BATCHES, sampling.most_batches)
         if report.phase == "warm-up":
-            self._warm = report.seconds
+            self._warm, self._warm_sweeps = report.seconds, report.done
         elif (self.until is not None or self.watched) and self._due(report.done):
             self._measure(sampling, report)
         self.left = self._left(report)
@@ -134,6 +139,7 @@ class Stopping:
         return sweeps >= self._next and (quick or waited * share >= self._cost)
 
     def _measure(self, sampling: Sampling, report: Progress) -> None:
+        self._fewest = self._enough(sampling, report)
         if sampling.batch_count < (2 if self.until is None else self._fewest):
             return
         began = time.perf_counter()
@@ -145,6 +151,13 @@ class Stopping:
             0.0 if self._looks == 0 else took if self._looks == 1 else min(took, self._cost)
         )  # 0: it loads modules
         self._looks += 1
+
+    def _enough(self, sampling: Sampling, report: Progress) -> int:
+        """Batches that a look needs, by counts alone, so that the same seed gives the same run."""
+        fewest, updates = min(FEWEST_BATCHES, sampling.most_batches), report.rate * report.seconds
+        if updates > DEAR * (self._warm_sweeps + report.done):
+            return min(fewest, max(FEWEST_OF_DEAR, -(-FEWEST_MEANS // self.chains)))
+        return fewest
 
     def _judge(self, draws: Draws, share: float) -> None:
         """Whether the half-width is below this share of the one asked for."""

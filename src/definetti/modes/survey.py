@@ -110,7 +110,7 @@ def differ(a: Summary, b: Summary, scale: np.ndarray, most: float) -> tuple[np.n
     gap = np.maximum(a.low[:, None] - b.high[None], b.low[None] - a.high[:, None])
     wide = (a.high - a.low)[:, None] + (b.high - b.low)[None]
     disjoint = gap > GAP * wide + floor
-    return (beyond & disjoint).any(axis=2), ~(beyond | disjoint).any(axis=2)
+    return np.asarray(np.any(beyond & disjoint, axis=2)), np.asarray(~np.any(beyond | disjoint, axis=2))
 
 
 def cut_chains(trace: np.ndarray, scale: np.ndarray) -> list[list[Segment]]:
@@ -143,7 +143,7 @@ def _apart(a: Summary, b: Summary, scale: np.ndarray) -> np.ndarray:
     floor = RELATIVE * scale + TINY
     beyond = np.abs(a.mean - b.mean) > CUT * np.sqrt(a.error**2 + b.error**2 + floor**2)
     gap = np.maximum(a.low - b.high, b.low - a.high)
-    return (beyond & (gap > GAP * (a.high - a.low + b.high - b.low) + floor)).any(axis=-1)
+    return np.asarray(np.any(beyond & (gap > GAP * (a.high - a.low + b.high - b.low) + floor), axis=-1))
 
 
 def drifts(trace: np.ndarray, segment: Segment) -> bool:

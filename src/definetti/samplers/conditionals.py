@@ -136,7 +136,8 @@ def _sources(untied: Contracted) -> Any:
             variable.append(i)
             first.append(offset[number])
         start.append(len(variable))
-    return kernels.Sources(*(np.array(part, np.int64) for part in (start, variable, first)), np.array(masks, np.uint64))
+    places = [np.array(part, np.int64) for part in (start, variable, first)]
+    return kernels.Sources(places[0], places[1], places[2], np.array(masks, np.uint64))
 
 
 def _is_same(function: np.ndarray) -> bool:

@@ -19,7 +19,7 @@ import numpy as np
 from definetti.errors import DefinettiError, Notice
 from definetti.samplers.draws import BATCHES, Batch, Draws, draws_of, is_tracked, merge_pairs, tracked
 from definetti.samplers.protocol import Plan, Progress, State, copied, put_back
-from definetti.samplers.warmup import WarmUp
+from definetti.samplers.warmup import DEAR, WarmUp
 
 CHUNK_SECONDS = 0.1  # how long one chunk should take: progress, Ctrl-C and time limits wait for it
 
@@ -161,6 +161,7 @@ class Run:
             whole = self._done == self._length
             window = self._window(self._done, whole)
             warm.look(self._done, window if warm.looks else None)
+            warm.dear = self.updates > DEAR * warm.done
             self._length = 0
             if not whole:
                 return

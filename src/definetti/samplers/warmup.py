@@ -18,6 +18,8 @@ FEWEST_CHAINS = 4  # to compare windows by the spread of chains
 SHARE = 0.25  # of the kept sweeps, where chains are too few
 LEAST_SHARE, MOST_SHARE = 0.1, 1.0  # of the kept sweeps
 OPEN_LEAST, OPEN_MOST = 64, 1 << 14  # sweeps, where the end is not known
+OPEN_FIRST, OPEN_LEAST_OF_DEAR = 4, 16  # the first window; the least where sweeps are expensive:
+DEAR = 1 << 22  # where one sweep of all chains makes more updates than this
 FALSE_ALARM = 0.01  # chance that a warm-up which has done its work goes on, per window
 
 
@@ -29,6 +31,7 @@ class WarmUp:
     kept: int | None
     fixed: int | None  # the caller's choice
     done: int = 0
+    dear: bool = False  # a sweep makes more than DEAR updates
     _before: np.ndarray | None = field(default=None, repr=False)
     _settled: bool = False
     _windows: list[tuple[int, np.ndarray]] = field(default_factory=list, repr=False)  # sweeps, F averaged over chains
@@ -44,7 +47,7 @@ class WarmUp:
             return (short if self.fixed is None else self.fixed) - self.done
         least, most = self._bounds()
         if self.done == 0:
-            return max(1, least // 4)
+            return OPEN_FIRST if self.kept is None else max(1, least // 4)
         if self.done >= most or (self.done >= least and self._settled):
             return 0
         return min(self.done, most - self.done)
@@ -52,16 +55,17 @@ class WarmUp:
     def state(self) -> dict[str, Any]:
         lengths, means = (None, None) if self.windows is None else self.windows
         past = {"lengths": lengths, "means": means}
-        return {"done": self.done, "before": self._before, "settled": self._settled, **past}
+        return {"done": self.done, "dear": self.dear, "before": self._before, "settled": self._settled, **past}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         self.done, self._before, self._settled = int(state["done"]), state["before"], bool(state["settled"])
+        self.dear = bool(state["dear"])
         past = state["lengths"] is not None
         self._windows = list(zip(state["lengths"].tolist(), state["means"], strict=True)) if past else []
 
     def _bounds(self) -> tuple[int, int]:
         if self.kept is None:
-            return OPEN_LEAST, OPEN_MOST
+            return OPEN_LEAST_OF_DEAR if self.dear else OPEN_LEAST, OPEN_MOST
         return max(4, int(LEAST_SHARE * self.kept)), max(4, int(MOST_SHARE * self.kept))
 
     def look(self, sweeps: int, means: np.ndarray | None) -> None:

@@ -245,11 +245,18 @@ class FactorGraph(Shown):
     def by_shape(self) -> tuple[SameShape, ...]:
         """The factors grouped by the shape of their tables; groups ordered by arity, then by shape."""
         out = []
-        for k in np.unique(self.arity).tolist():
+        for k in np.flatnonzero(np.bincount(self.arity)).tolist():
             factors = np.flatnonzero(self.arity == k)
-            scopes = self.scope[self.scope_start[factors][:, None] + np.arange(k)].astype(np.int64)
+            first, last = self.scope_start[factors[0]], self.scope_start[factors[-1] + 1]
+            if last - first == k * len(factors):  # one after the other
+                scopes = self.scope[first:last].reshape(len(factors), k).astype(np.int64)
+            else:
+                scopes = self.scope[self.scope_start[factors][:, None] + np.arange(k)].astype(np.int64)
             tables = self.table_of[factors].astype(np.int64)
-            shapes, number, _ = distinct(self.cards[scopes])
+            if k == 0 or (self.cards == self.cards[0]).all():
+                shapes, number = self.cards[scopes[:1]], np.empty(0)
+            else:
+                shapes, number, _ = distinct(self.cards[scopes])
             whole = SameShape(tuple(shapes[0].tolist()), factors, scopes, tables)
             if len(shapes) == 1:
                 out.append(whole)

@@ -14,6 +14,7 @@ import numpy as np
 
 from definetti import show
 from definetti.errors import ModelError, Unsatisfiable
+from definetti.integer_rows import first_and_number, packed
 from definetti.model.graph.factors import FREE, FactorGraph, SameShape, frozen
 
 MOVED = 1e-8  # by how much grouping may change the factors of one variable together: more is no rounding
@@ -89,6 +90,9 @@ def _sliced(model: FactorGraph) -> list[Block]:
     for alike in model.by_shape:
         scope = alike.scopes
         seen = model.evidence[scope]
+        if (seen == FREE).all() and (scope[:, 1:] > scope[:, :-1]).all():  # as after an earlier call
+            blocks.append(_slice(model, alike, np.arange(alike.arity)))
+            continue
         order = np.argsort(np.where(seen == FREE, scope, -1), axis=1, kind="stable")
         for rows in _alike([*(seen - FREE).T, *order.T], len(scope)):
             blocks.append(_slice(model, alike.take(rows), order[rows[0]]))
@@ -98,7 +102,7 @@ def _sliced(model: FactorGraph) -> list[Block]:
 def _slice(model: FactorGraph, alike: SameShape, order: np.ndarray) -> Block:
     """Factors of one shape, one pattern of evidence and one order of axes (observed ones first)."""
     scope, seen = alike.scopes, model.evidence[alike.scopes[0]]
-    _, first, which = np.unique(alike.tables, return_index=True, return_inverse=True)
+    first, which = first_and_number(alike.tables)
     tables = model.entries(alike.take(first))
     observed = int((seen != FREE).sum())
     tables = tables.transpose(0, *(order + 1))[(slice(None), *seen[order[:observed]])]
@@ -131,8 +135,7 @@ def _numbered(columns: Iterable[np.ndarray], rows: int) -> tuple[np.ndarray, np.
             kinds, code = np.unique(code, return_inverse=True)
             span = len(kinds)
         code, span = code * width + column, span * width
-    _, first, number = np.unique(code, return_index=True, return_inverse=True)
-    return first, number
+    return first_and_number(code)
 
 
 # --- large log weights ---------------------------------------------------------------------------------------
@@ -410,11 +413,12 @@ def _assembled(model: FactorGraph, constant: float, blocks: list[Block]) -> Fact
     for k in sorted({b.arity for b in parts}):
         mine = [(b, offset) for b, offset in zip(parts, offsets[:-1], strict=True) if b.arity == k]
         scope = np.concatenate([b.scope for b, _ in mine])
-        order = np.lexsort(scope.T[::-1])
+        order = _lexicographic(scope)
         scopes.append(scope[order])
         which.append(np.concatenate([b.which + offset for b, offset in mine])[order])
     table_of = np.concatenate(which)
-    used, first, number = np.unique(table_of, return_index=True, return_inverse=True)
+    first, number = first_and_number(table_of)
+    used = table_of[first]
     by_use = np.argsort(first)
     rank = np.empty_like(by_use)
     rank[by_use] = np.arange(len(by_use))
@@ -430,6 +434,14 @@ def _assembled(model: FactorGraph, constant: float, blocks: list[Block]) -> Fact
         tables=frozen(values[np.repeat(begin - table_start[:-1], sizes) + np.arange(table_start[-1])], np.float64),
         log_constant=float(constant),
     )
+
+
+def _lexicographic(rows: np.ndarray) -> np.ndarray | slice:
+    """The order of rows; where they are in order already, as many are, all of them as they stand."""
+    key = packed(rows)
+    if key is None:
+        return np.lexsort(rows.T[::-1])
+    return slice(None) if (key[1:] >= key[:-1]).all() else np.argsort(key, kind="stable")
 
 
 def _stored_once(block: Block) -> Block:

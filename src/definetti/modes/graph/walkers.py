@@ -246,9 +246,10 @@ class GraphWalkers:
         hits = np.zeros((len(statistics.event_sizes), chains), np.int64)
         if statistics.events is None:
             block.run(orders, 2)
-        for s in range(sweeps if statistics.events is not None else 0):
-            block.run(orders[s : s + 1], 2)
-            statistics.events(block, hits)
+        else:
+            for s in range(sweeps):
+                block.run(orders[s : s + 1], 2)
+                statistics.events(block, hits)
         harvest = block.harvest()
         visits = np.bincount(statistics.of_slot, weights=harvest.visits, minlength=len(statistics.sizes))
         assert harvest.conditional is not None

@@ -14,7 +14,7 @@ import numpy as np
 
 from definetti.errors import ModelError
 from definetti.groups import Generator, PermutationGroup, ranges
-from definetti.integer_rows import mix, packed
+from definetti.integer_rows import distinct, first_and_number, mix, packed
 from definetti.model.graph.factors import FREE, FactorGraph, SameShape
 
 MOVES = 1_000_000  # moved points looked at together
@@ -60,7 +60,8 @@ def scope_index(model: FactorGraph) -> ScopeIndex:
         name = factor_name(model, int(model.owner_of[observed.argmax()]))
         raise ModelError(f"{name} is over an observed variable; simplify the model first")
     order = np.flatnonzero(model.arity)  # without constants
-    order = order[np.argsort(keys[order], kind="stable")]
+    if (keys[order][1:] < keys[order][:-1]).any():
+        order = order[np.argsort(keys[order], kind="stable")]
     same = keys[order][1:] == keys[order][:-1]
     if same.any():
         name = factor_name(model, int(order[same.argmax()]))
@@ -73,10 +74,17 @@ def _scope_key(scopes: np.ndarray, n: int) -> np.ndarray:
     together, else a hash."""
     if (n + 1) ** scopes.shape[1] < 1 << 62:
         key = np.zeros(len(scopes), dtype=np.uint64)
-        for column in np.sort(scopes, axis=1).T:
+        for column in _sorted_columns(scopes):
             key = key * np.uint64(n + 1) + (column + 1).astype(np.uint64)
         return key
     return mix(scopes).sum(axis=1, dtype=np.uint64) | np.uint64(1 << 63)
+
+
+def _sorted_columns(rows: np.ndarray) -> list[np.ndarray]:
+    """The columns of the rows, each sorted; two need no sorting."""
+    if rows.shape[1] == 2:
+        return [np.minimum(rows[:, 0], rows[:, 1]), np.maximum(rows[:, 0], rows[:, 1])]
+    return list(np.sort(rows, axis=1).T)
 
 
 def factor_name(model: FactorGraph, factor: int) -> str:
@@ -152,20 +160,45 @@ def _renaming(model: FactorGraph, group: PermutationGroup, image: Image) -> Viol
 
 
 def _factors(index: ScopeIndex, group: PermutationGroup, image: Image) -> Violation | None:
-    which, points, images = group.moves
+    which, points, _ = group.moves
     n = index.model.n
     moved = _ascending(which * n + index.model.variable_of[points])
     generators, variables = np.divmod(moved, n)
-    value = np.arange(group.degree) - index.model.literal_start[index.model.variable_of]
-    renames = bool((value[points] == value[images]).all())
+    single = np.zeros(n, dtype=bool)
+    single[variables] = len(group.generators) == 1
+    changes = _value_changes(index.model, group)
     for alike in index.model.by_shape:
-        pairs = _moved_rows(alike, generators, variables)
+        if len(group.generators) == 1:  # a dense one moves most factors: no need to sort them
+            rows = np.flatnonzero(single[alike.scopes].any(axis=1))
+            pairs = (np.zeros_like(rows), rows)
+        else:
+            pairs = _moved_rows(alike, generators, variables)
         step = max(1, ENTRIES // alike.size)
         for first in range(0, len(pairs[0]), step):
-            wrong = _rows(index, alike, pairs[0][first : first + step], pairs[1][first : first + step], image, renames)
+            wrong = _rows(index, alike, pairs[0][first : first + step], pairs[1][first : first + step], image, changes)
             if wrong is not None:
                 return wrong
     return None
+
+
+def _value_changes(model: FactorGraph, group: PermutationGroup) -> np.ndarray | None:
+    """int64[n]: a number for what happens to the values of each variable, 0 where no generator changes any.
+
+    None if there are several generators, and one of them does.
+    """
+    _, points, images = group.moves
+    value = np.arange(group.degree) - model.literal_start[model.variable_of]
+    changes = np.zeros(model.n, dtype=np.int64)
+    if (value[points] == value[images]).all():
+        return changes
+    if len(group.generators) > 1:
+        return None
+    becomes = value.copy()
+    becomes[points] = value[images]
+    for card in np.unique(model.cards).tolist():
+        variables = np.flatnonzero(model.cards == card)
+        changes[variables] = distinct(becomes[model.literal_start[variables][:, None] + np.arange(card)])[1]
+    return changes
 
 
 def _moved_rows(alike: SameShape, generators: np.ndarray, variables: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -184,16 +217,17 @@ def _ascending(numbers: np.ndarray) -> np.ndarray:
 
 
 def _rows(
-    index: ScopeIndex, alike: SameShape, which: np.ndarray, rows: np.ndarray, image: Image, renames: bool
+    index: ScopeIndex, alike: SameShape, which: np.ndarray, rows: np.ndarray, image: Image, changes: np.ndarray | None
 ) -> Violation | None:
     """Check the factors alike.factors[rows] against their images under the generators `which`.
 
-    `renames`: they change no value.
+    `changes`: numbers for what happens to the values of each variable; None if they are not known.
     """
     model = index.model
     to = model.variable_of[image(which[:, None], model.literal_start[alike.scopes[rows]])]
     other, found = index.factors_over(to)
-    lost = (np.sort(found, axis=1) != np.sort(to, axis=1)).any(axis=1)
+    same = zip(_sorted_columns(found), _sorted_columns(to), strict=True)
+    lost = np.logical_or.reduce([a != b for a, b in same])
     if lost.any():
         r = int(lost.argmax())
         name = factor_name(model, int(alike.factors[rows[r]]))
@@ -202,8 +236,10 @@ def _rows(
         return Violation(int(which[r]), int(alike.factors[rows[r]]), reason)
     axis = _axes(to, found)
     some = np.arange(len(rows))
-    if renames:  # then rows with the same tables and the same order of axes are alike
-        first = _first_of_each(np.column_stack([alike.tables[rows], model.table_of[other], axis]))
+    if changes is not None:  # then rows with the same tables, order of axes and changes of values are alike
+        columns = [alike.tables[rows], model.table_of[other], axis]
+        columns += [changes[alike.scopes[rows]]] if changes.any() else []
+        first = _first_of_each(np.column_stack(columns))
         some = np.sort(first)
     entry = _entries(model, alike, which[some], rows[some], image, to[some], found[some], axis[some])
     here = model.tables[model.table_start[alike.tables[rows[some]]][:, None] + np.arange(entry.shape[1])]
@@ -222,7 +258,7 @@ def _rows(
 def _first_of_each(rows: np.ndarray) -> np.ndarray:
     """Where each different row occurs first; all of them if they do not fit into integers."""
     key = packed(rows)
-    return np.arange(len(rows)) if key is None else np.unique(key, return_index=True)[1]
+    return np.arange(len(rows)) if key is None else first_and_number(key)[0]
 
 
 def _axes(to: np.ndarray, found: np.ndarray) -> np.ndarray:

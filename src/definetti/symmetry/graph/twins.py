@@ -21,7 +21,7 @@ from itertools import permutations
 import numpy as np
 
 from definetti.groups import Generator
-from definetti.integer_rows import mix
+from definetti.integer_rows import first_and_number, mix
 from definetti.model.graph.factors import FactorGraph, SameShape
 
 _TAG = np.uint64(0xD1B54A32D192ED03)
@@ -267,12 +267,12 @@ def _slices(
     """Hashes of each factor's slices along `axis` (uint64[m, card], other axes by variable), and of the others."""
     rest = [a for a in range(alike.arity) if a != axis]
     others = alike.scopes[:, rest]
-    order = np.argsort(others, axis=1)
     if alike.arity <= 2:
-        tables, which = np.unique(alike.tables, return_inverse=True)
+        first, which = first_and_number(alike.tables)
+        tables = alike.tables[first]
         kinds = np.zeros((len(tables), len(rest)), dtype=np.int64)
     else:
-        both = np.concatenate([alike.tables[:, None], order], axis=1)
+        both = np.concatenate([alike.tables[:, None], np.argsort(others, axis=1)], axis=1)
         combined, which = np.unique(both, axis=0, return_inverse=True)
         tables, kinds = combined[:, 0], combined[:, 1:]
     number = np.empty((len(tables), alike.shape[axis]), dtype=np.int64)
