@@ -53,7 +53,8 @@ check-site: $(VENV)/site.stamp browser
 # Debian's Chromium, where it is missing and may be installed.
 browser:
 	@command -v chromium >/dev/null && command -v chromedriver >/dev/null || \
-	{ test "$$(id -u)" = 0 && command -v apt-get >/dev/null && apt-get install -y -qq chromium chromium-driver >/dev/null; } || \
+	{ test "$$(id -u)" = 0 && command -v apt-get >/dev/null && apt-get update -qq >/dev/null && \
+	apt-get install -y -qq chromium chromium-driver >/dev/null; } || \
 	echo "no browser: chromium and chromedriver are missing and cannot be installed here; its tests are skipped" >&2
 
 lint: $(VENV)/dev.stamp
