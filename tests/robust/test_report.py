@@ -22,7 +22,9 @@ from definetti.pages.fragments import text
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 RING = dft.factor_graph([2] * 4, [([i, (i + 1) % 4], [[3, 1], [1, 2]]) for i in range(4)])
-MIXED = dft.factor_graph({"a": 2, "b": 3, "<b>c</b>": 2}, [(["a", "b", "<b>c</b>"], np.arange(1.0, 13.0).reshape(2, 3, 2))])
+MIXED = dft.factor_graph(
+    {"a": 2, "b": 3, "<b>c</b>": 2}, [(["a", "b", "<b>c</b>"], np.arange(1.0, 13.0).reshape(2, 3, 2))]
+)
 SECTIONS = ["verdict", "marginals", "symmetry", "convergence", "comparison", "model", "reproduce"]
 
 
@@ -111,7 +113,11 @@ def test_a_saved_run_makes_the_same_page(sampled: dft.Marginals, tmp_path: Path)
 def test_damaged_files_are_refused(sampled: dft.Marginals, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     good = dft.save(sampled, tmp_path / "p.json").read_text()
     broken = tmp_path / "broken.json"
-    for old, new in (('"series":[', '"series":[3,'), ('"kind":"graph"', '"kind":"logic"'), ('"formulas":[]', '"formulas":4')):
+    for old, new in (
+        ('"series":[', '"series":[3,'),
+        ('"kind":"graph"', '"kind":"logic"'),
+        ('"formulas":[]', '"formulas":4'),
+    ):
         assert old in good
         broken.write_text(good.replace(old, new, 1))
         assert run(["report", str(broken), "-o", str(tmp_path / "x.html")]) == 2
