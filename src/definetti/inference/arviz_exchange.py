@@ -39,7 +39,7 @@ def to_arviz(samples: Samples) -> Any:
     return xarray.DataTree.from_dict({"posterior": dataset})
 
 
-def from_arviz(data: Any, model: FactorGraph) -> np.ndarray:
+def from_arviz(data: object, model: FactorGraph) -> np.ndarray:
     """The draws of an ArviZ object as an array that `marginals` takes, variables in the model's order.
 
     Parameters
@@ -58,6 +58,14 @@ def from_arviz(data: Any, model: FactorGraph) -> np.ndarray:
     ------
     ModelError
         Where names or values do not fit the model.
+
+    Examples
+    --------
+    >>> import xarray, definetti as dft
+    >>> model = dft.factor_graph({"rain": 2, "wet": 2}, [(["rain", "wet"], [[9, 1], [1, 4]])])
+    >>> data = xarray.Dataset({name: (("chain", "draw"), [[0, 1, 1]]) for name in ("wet", "rain")})
+    >>> dft.from_arviz(data, model).shape
+    (1, 3, 2)
     """
     from definetti.inference.samples import as_array
 

@@ -166,6 +166,11 @@ class Variables:
     cards: np.ndarray
     index: Callable[[str], int]  # `FactorGraph.index`
 
+    @property
+    def model(self) -> Any:
+        """The factor graph whose `index` it is."""
+        return getattr(self.index, "__self__", None)
+
     def __len__(self) -> int:
         return len(self.names)
 

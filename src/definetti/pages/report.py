@@ -487,7 +487,7 @@ def _call(content: Mapping[str, Any]) -> str | None:
         return "dft.exact(model)"
     if not run.get("sampler") or run["sampler"] == "samples":
         return None
-    keys = ("sampler", "scan", "symmetries", "chains", "sweeps", "burn_in", "seed")
+    keys = ("sampler", "estimator", "scan", "symmetries", "chains", "sweeps", "burn_in", "seed")
     words = [f"{key}={run[key]!r}" for key in keys if run.get(key) is not None]
     return f"dft.marginals(model, {', '.join(words)})"
 

@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from definetti import show
-from definetti.model.logic.text import atom_text
 from definetti.model.marginals import Estimate, Marginals, OrbitRow, Variables
-from definetti.symmetry.logic.members import AtomMembers, GroundAtoms
 
 if TYPE_CHECKING:
     from definetti.model.graph.factors import FactorGraph
     from definetti.model.logic.theory import MarkovLogic
+    from definetti.symmetry.logic.members import AtomMembers
 
 MOST_NODES, MOST_EDGES = 400, 3000
 MOST_CONSTANTS = 40  # of a sort, drawn one by one
@@ -31,11 +30,7 @@ Places = Mapping[int, int]  # a row's number → its place among the rows, large
 
 def model_of(members: Any) -> Any:
     """The model that the members are of, None where they do not say."""
-    if isinstance(members, AtomMembers):
-        return members.symmetries.source or members.symmetries.model
-    if isinstance(members, GroundAtoms):
-        return members.model
-    return getattr(members.index, "__self__", None) if isinstance(members, Variables) else None
+    return getattr(members, "model", None)
 
 
 def picture(answers: Marginals) -> dict[str, Any]:
@@ -54,6 +49,8 @@ def group_answers(group: Any) -> Marginals:
     """The rows of a group as an answer that says nothing of probabilities: what a picture needs."""
     rows = [OrbitRow(orbit.representative, orbit.size, 0.0) for orbit in group.orbits]
     if group.model.kind == "logic":
+        from definetti.symmetry.logic.members import AtomMembers
+
         return Marginals(rows, AtomMembers(group))
     model = group.model
     return Marginals(rows, Variables(model.names, group.row_of, model.evidence, model.cards, model.index))
@@ -127,7 +124,7 @@ def _room(points: np.ndarray) -> tuple[float, float]:
 
 def _logic(model: MarkovLogic, members: Any, places: Places) -> dict[str, Any]:
     one_by_one = all(sort.size <= MOST_CONSTANTS for sort in model.sorts.values())
-    classes = {} if not isinstance(members, AtomMembers) else _classes(members, model)
+    classes = _classes(members, model) if hasattr(members, "symmetries") else {}
     if not one_by_one and (not classes or any(len(found) > MOST_CLASSES for found in classes.values())):
         return _none("the constants are of too many classes to draw; the table has the orbits")
     drawn = {name: [[c] for c in range(sort.size)] for name, sort in model.sorts.items()} if one_by_one else classes
@@ -182,6 +179,8 @@ def _grid(
     """Cells of a predicate of at most two arguments: a row for the first argument, a column for the second. Where
     classes are drawn, a cell of a class with itself holds the atoms of two constants, and beside it (`diagonal`) those
     of one."""
+    from definetti.model.logic.text import atom_text
+
     sorts = model.predicates[name].sorts
     parts = [drawn[sort] for sort in sorts] + [[[0]]] * (2 - len(sorts))
     same = len(sorts) == 2 and sorts[0] == sorts[1]

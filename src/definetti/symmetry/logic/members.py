@@ -34,6 +34,11 @@ class AtomMembers:
     symmetries: RenamingSymmetries
     answer: Callable[[str, tuple[int, ...]], Estimate] | None = None
 
+    @property
+    def model(self) -> MarkovLogic:
+        """The model as it was given, before what hard formulas force was put into its evidence."""
+        return self.symmetries.source or self.symmetries.model
+
     def __len__(self) -> int:
         return self.symmetries.model.atom_count
 
