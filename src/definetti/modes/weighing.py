@@ -125,7 +125,7 @@ def weigh(walkers: Walkers, looked: Looked, budget: Budget, key: Key, anneals: b
             found[m], spent = _bracketed(walkers, found[m], where, m, effort, (*key, 3, m))
             used += spent
     # what chains leave within a few sweeps they also enter often: a run sees it without help
-    found = [w for w in found if w.region.settled or w.lasting >= FLEETING or w.bracket is not None or not w.pool_size]
+    found = [w for w in found if w.region.settled or w.lasting >= FLEETING or not w.pool_size]
     if len(found) < len(regions):
         return _again(walkers, looked, [w.region for w in found], budget, (*key, 7), anneals)
     found, left_out, spent = _dropped(walkers, found, where, (*key, 6))
