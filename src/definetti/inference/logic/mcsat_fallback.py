@@ -60,7 +60,7 @@ def prefer(gibbs: Marginals, crossed: Marginals) -> Marginals:
     if not crossed.trusted:
         text = "MC-SAT was tried and has doubts of its own: the answer of Gibbs sampling stands"
         return replace(gibbs, notices=(*gibbs.notices, Notice("note", text)))
-    why = next(notice for notice in gibbs.notices if notice.kind in STUCK)
+    why = max((n for n in gibbs.notices if n.kind in STUCK), key=lambda n: n.kind == "divided")
     text = f"Gibbs sampling is stuck behind the hard formulas ({why.message}); MC-SAT was used, and is in doubt too"
     run = dict(crossed.run) | {key: gibbs.run[key] for key in ("regions",) if key in gibbs.run}
     return replace(crossed, run=run, notices=(Notice(why.kind, text), *crossed.notices))
