@@ -36,6 +36,7 @@ def test_missing_arguments(command: str, capfd: pytest.CaptureFixture[str]) -> N
 @pytest.mark.parametrize("command", [c for c in COMMANDS if c != "doctor"])
 def test_a_file_that_is_not_there(command: str, capfd: pytest.CaptureFixture[str]) -> None:
     words = ["nowhere.json", "nowhere.json"] if command == "compare" else ["nowhere.uai"]
+    words += ["-o", "draws.npz"] if command == "sample" else []
     assert "nowhere" in refused([command, *words], capfd)
 
 

@@ -58,7 +58,9 @@ class Exploration:
         """Where chains of one run begin: at the ends of the survey's, or in the one region that counts."""
         states: States = self.looked.ends
         if self.weighing is not None and len(self.weighing.kept) == 1:
-            states = self.weighing.regions[self.weighing.kept[0]].pool
+            counts = self.weighing.regions[self.weighing.kept[0]]
+            settled = counts.region.settled
+            states = self.walkers.take(states, counts.region.chains) if settled else counts.pool
         return self.walkers.as_starts(states, chains)
 
     def notices(self, question: Any) -> list[Notice]:

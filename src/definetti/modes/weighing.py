@@ -28,7 +28,7 @@ FAR = 12.0  # nats below another's lower end: dropped; its share is at most exp(
 NEAR = 12.0  # nats: regions that weigh less than this below the heaviest need no accurate weight
 MOST_GAP, MOST_ERROR = 6.0, 0.5  # of an annealed weight that is believed
 WIDE = 2.0  # nats: a bracket beyond this may be that of a region that breaks the symmetry
-FAR_BY_SITE = 20.0  # nats, where the number of copies is only bounded
+FAR_BY_SITE = 14.0  # nats, where the number of copies is only bounded
 BY_SITE, BY_SITE_SWEEPS = 4, 64
 DOWN, DOWN_STEPS = 8, 64  # paths from a chain down to its product
 MOST_REGIONS = 8
@@ -125,7 +125,7 @@ def weigh(walkers: Walkers, looked: Looked, budget: Budget, key: Key, anneals: b
             found[m], spent = _bracketed(walkers, found[m], where, m, effort, (*key, 3, m))
             used += spent
     # what chains leave within a few sweeps they also enter often: a run sees it without help
-    found = [w for w in found if w.region.settled or w.lasting >= FLEETING or w.bracket is not None or not w.pool_size]
+    found = [w for w in found if w.region.settled or w.lasting >= FLEETING or not w.pool_size]
     if len(found) < len(regions):
         return _again(walkers, looked, [w.region for w in found], budget, (*key, 7), anneals)
     found, left_out, spent = _dropped(walkers, found, where, (*key, 6))

@@ -60,7 +60,7 @@ def prefer(gibbs: Marginals, crossed: Marginals) -> Marginals:
     if not crossed.trusted:
         text = "MC-SAT was tried and has doubts of its own: the answer of Gibbs sampling stands"
         return replace(gibbs, notices=(*gibbs.notices, Notice("note", text)))
-    why = next(notice for notice in gibbs.notices if notice.kind in STUCK)
+    why = max((n for n in gibbs.notices if n.kind in STUCK), key=lambda n: n.kind == "divided")
     text = f"MC-SAT was used: Gibbs sampling is stuck behind the hard formulas ({why.message})"
     modes = [region for region in gibbs.run.get("regions", ()) if not region["dropped"]]
     better = crossed.run.get("approximate_share") == 0 and len(modes) < 2
