@@ -410,6 +410,8 @@ def test_interrupted_before_there_is_an_answer(words: tuple[str, ...], tmp_path:
             "gibbs",
             "--sweeps",
             "9",
+            "--domain",
+            "person=20",
             *words,
         ],
         stdout=subprocess.PIPE,

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from definetti import __version__, show
+from definetti.memory import peak_memory
 
 if TYPE_CHECKING:
     from definetti.errors import Notice
@@ -66,12 +67,8 @@ def complete(result: Marginals, path: Path, closed: Sequence[str], read_seconds:
 
 
 def peak_memory_mb() -> float | None:
-    try:
-        import resource
-    except ImportError:  # Windows
-        return None
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return round(peak / (1e6 if sys.platform == "darwin" else 1e3), 1)
+    peak = peak_memory()
+    return None if peak is None else round(peak / 1e6, 1)
 
 
 def answer(result: Marginals, *, as_json: bool, output: Path | None, footer: Callable[[Marginals], str]) -> int:

@@ -160,7 +160,7 @@ def _renaming(model: FactorGraph, group: PermutationGroup, image: Image) -> Viol
 
 
 def _factors(index: ScopeIndex, group: PermutationGroup, image: Image) -> Violation | None:
-    which, points, images = group.moves
+    which, points, _ = group.moves
     n = index.model.n
     moved = _ascending(which * n + index.model.variable_of[points])
     generators, variables = np.divmod(moved, n)
