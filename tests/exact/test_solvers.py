@@ -282,7 +282,7 @@ def test_fill_counts_stay_right(seed: int) -> None:
 
 def test_a_refusal_names_the_size_and_not_where_counting_stopped() -> None:
     """A complete graph over 60 variables: every order has a table over all of them."""
-    complete = factor_graph([2] * 60, [((i, j), [[1, 2], [3, 4 + i + 60 * j]]) for i in range(60) for j in range(i)])
+    complete = factor_graph([2] * 60, [((i, j), [[1, 2], [3, 7 + i + 60 * j]]) for i in range(60) for j in range(i)])
     with pytest.raises(TooLarge) as refused:
         exact(complete)
     assert refused.value.size == 2**60 and refused.value.limit < 2**50
