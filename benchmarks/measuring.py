@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from definetti.memory import peak_memory
+
 HERE = Path(__file__).parent
 
 
@@ -73,14 +75,8 @@ def cpu_seconds_with_children(work: Callable[[], Any]) -> float:
 
 
 def peak_megabytes() -> float:
-    """The most memory that this process has had. `ru_maxrss` would count what the parent had before `exec`."""
-    try:
-        lines = Path("/proc/self/status").read_text().splitlines()
-        return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM:"))
-    except (OSError, StopIteration):  # not Linux
-        import resource
-
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1 << 20 if sys.platform == "darwin" else 1 << 10)
+    """The most memory that this process has had, without what its parent had before `exec`."""
+    return (peak_memory() or 0) / (1 << 20)
 
 
 def more_time(pairs: Mapping[str, tuple[Callable[[], float], Callable[[], float]]], rounds: int) -> dict[str, float]:

@@ -1,8 +1,10 @@
-"""Leaf: how much memory this process can still take, including the limits of its control group (containers)."""
+"""Leaf: how much memory this process can still take, including the limits of its control group (containers), and the
+most that it has taken."""
 
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +18,23 @@ CONTROLLERS = (  # (limit, usage, reclaimable cache in `memory.stat`) in cgroup 
 def available_memory(proc: Path = Path("/proc"), cgroups: Path = Path("/sys/fs/cgroup")) -> int:
     """Bytes that can be taken without swapping: the least of what the machine and each control group have left."""
     return max(0, min([_machine(proc), *_groups_left(proc, cgroups)]))
+
+
+def peak_memory(proc: Path = Path("/proc")) -> int | None:
+    """The most bytes that this process has had since `exec`; None where the system does not say.
+
+    `ru_maxrss`, which other systems have alone, also counts what the process was before `exec`: its parent's memory.
+    """
+    try:
+        lines = (proc / "self" / "status").read_text(encoding="utf-8").splitlines()
+        return next(int(line.split()[1]) << 10 for line in lines if line.startswith("VmHWM:"))
+    except (OSError, StopIteration):  # not Linux
+        pass
+    try:
+        import resource
+    except ImportError:  # Windows
+        return None
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << (0 if sys.platform == "darwin" else 10)
 
 
 def _machine(proc: Path) -> int:

@@ -1,8 +1,13 @@
 """Available memory: what the machine reports, and the limits of control groups of both versions."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
-from definetti.memory import available_memory
+import pytest
+
+from definetti.memory import available_memory, peak_memory
 
 
 def _system(folder: Path, files: dict[str, str]) -> tuple[Path, Path]:
@@ -45,3 +50,19 @@ def test_a_full_group_leaves_nothing(tmp_path: Path) -> None:
 
 def test_a_system_that_reports_nothing_has_an_answer(tmp_path: Path) -> None:
     assert available_memory(tmp_path, tmp_path) > 0
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="only Linux forgets what was before exec")
+def test_the_peak_is_of_this_program_not_of_what_started_it() -> None:
+    """A process of 400 MB becomes another program: each row of a table of memory is about that program alone."""
+    then = "from definetti.memory import peak_memory; print(peak_memory())"
+    turn = f"os.execv(sys.executable, [sys.executable, '-c', {then!r}])"
+    first = f"import os, sys; held = bytes(bytearray(400 << 20)); {turn}"
+    done = subprocess.run([sys.executable, "-c", first], capture_output=True, text=True, env=os.environ, check=True)
+    assert 1 << 20 < int(done.stdout) < 200 << 20
+
+
+def test_the_peak_is_read_from_the_system(tmp_path: Path) -> None:
+    (tmp_path / "self").mkdir()
+    (tmp_path / "self" / "status").write_text("Name: x\nVmHWM:\t  1234 kB\n")
+    assert peak_memory(tmp_path) == 1234 << 10

@@ -156,9 +156,7 @@ def test_upward_paths_are_unbiased(hard: bool) -> None:
     if hard:
         model = factor_graph([2] * 4, [*_factors(model), ([0, 1], [[1.0, 1.0], [1.0, 0.0]])])
     walkers = walkers_of(model)
-    product = walkers.product(
-        [(walk := walkers.walk(walkers.starts((3,), 8), 20, (4,)), np.ones(walk.f.shape[1], bool))]
-    )
+    product = walkers.product([(walk := walkers.walk(walkers.starts((3,), 8), 20, (4,)), np.ones(len(walk.f), bool))])
     levels, paths = np.array([0.0, 0.3, 0.7, 1.0]), 40_000
     up = walkers.paths(walkers.draw(product, paths, (5,)), product, levels, True, (6,))
     weights = np.exp(log_weights(up, levels))

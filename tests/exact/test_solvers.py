@@ -19,7 +19,7 @@ from definetti.solvers.exact import exact
 from definetti.solvers.graph import eliminate as elimination
 from definetti.solvers.graph import enumerate as enumeration
 from definetti.solvers.graph.eliminate import eliminate
-from definetti.solvers.graph.elimination_order import min_fill
+from definetti.solvers.graph.elimination_order import core_number, min_fill
 from definetti.solvers.graph.enumerate import distribution, enumerate_states
 from definetti.symmetry.find import symmetries
 
@@ -278,3 +278,18 @@ def test_fill_counts_stay_right(seed: int) -> None:
         for u in neighbours:
             assert fill[u] == _fill(neighbours, u)
             assert u in changed or (fill[u], len(neighbours[u])) == before[u]
+
+
+def test_a_refusal_names_the_size_and_not_where_counting_stopped() -> None:
+    """A complete graph over 60 variables: every order has a table over all of them."""
+    complete = factor_graph([2] * 60, [((i, j), [[1, 2], [3, 7 + i + 60 * j]]) for i in range(60) for j in range(i)])
+    with pytest.raises(TooLarge) as refused:
+        exact(complete)
+    assert refused.value.size == 2**60 and refused.value.limit < 2**50
+    assert str(refused.value).count(";") == 1 and "about 10^18 table entries" in str(refused.value)
+
+
+def test_core_numbers() -> None:
+    clique_and_path = [(i, j) for i in range(5) for j in range(i)] + [(4, 5), (5, 6), (6, 7)]
+    model = factor_graph([2] * 8, [(pair, [[1, 2], [3, 5]]) for pair in clique_and_path])
+    assert [core_number(model, k) for k in (0, 1, 4, 5)] == [4, 4, 4, 0]

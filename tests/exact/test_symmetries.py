@@ -19,6 +19,7 @@ from random_models import brute_force, models
 
 from definetti import groups
 from definetti.errors import ModelError, Unsatisfiable
+from definetti.integer_rows import first_and_number
 from definetti.model.graph.factors import FactorGraph, factor_graph
 from definetti.model.graph.simplify import simplify
 from definetti.symmetry import components as pieces
@@ -464,3 +465,51 @@ def test_the_repr_is_one_line_with_order_and_orbits() -> None:
     found: GraphSymmetries = find(pairwise(16, grid_pairs(4)))
     assert repr(found) == "GraphSymmetries(order 16, 3 orbits of 16 variables, literals)"
     assert "e+" in repr(find(factor_graph([2] * 3000, [], log=True)))
+
+
+def test_equal_small_keys_are_counted_and_large_ones_sorted() -> None:
+    rng = np.random.default_rng(1)
+    for most in (1, 3, 10**6):
+        keys = rng.integers(0, most, 50)
+        _, first, number = np.unique(keys, return_index=True, return_inverse=True)
+        got = first_and_number(keys)
+        assert np.array_equal(got[0], first) and np.array_equal(got[1], number)
+    assert [len(x) for x in first_and_number(np.empty(0, np.int64))] == [0, 0]
+
+
+def test_a_dense_generator_that_changes_values_is_checked_factor_by_factor() -> None:
+    """Rows with equal tables are looked at once, but only where the same happens to their values."""
+    ring = [([i, (i + 1) % 6], [[3, 1], [1, 2.5 if i == 4 else 3]]) for i in range(6)]
+    model = simplify(factor_graph([2] * 6, ring))
+    flip = np.arange(12) ^ 1
+    wrong = violation(scope_index(model), [(np.arange(12), flip)])
+    assert wrong is not None and wrong.factor >= 0
+    even = simplify(factor_graph([2] * 6, [(scope, [[3, 1], [1, 3]]) for scope, _ in ring]))
+    assert violation(scope_index(even), [(np.arange(12), flip)]) is None
+    some = np.concatenate([[1, 0], np.arange(2, 12)])  # one variable's values alone
+    assert violation(scope_index(even), [(np.arange(2), some[:2])]) is not None
+
+
+def test_long_rings_and_sparse_random_graphs_have_their_whole_group(cpu_limit) -> None:
+    with np.errstate(divide="ignore"):
+        differ = np.log(1.0 - np.eye(3))
+    count = 3000
+    place = np.arange(count)
+    scopes = np.stack([place, (place + 1) % count], axis=1)
+    ring = FactorGraph.from_arrays(np.full(count, 3), 2 * np.arange(count + 1), scopes.ravel(), 0 * place, [differ])
+    with cpu_limit(5):
+        group = symmetries(ring)
+    assert group.order == 2 * count * 6 and len(group.orbits) == 1 and not group.notices
+    rng = np.random.default_rng(1)
+    ends = rng.integers(0, count, (3 * count // 2, 2))
+    edges = np.unique(np.sort(ends[ends[:, 0] != ends[:, 1]], axis=1), axis=0)
+    pair = [np.array([[0.0, -0.1], [-0.1, 0.0]])]
+    sparse = FactorGraph.from_arrays(
+        np.full(count, 2), 2 * np.arange(len(edges) + 1), edges.ravel(), np.zeros(len(edges), np.int64), pair
+    )
+    with cpu_limit(5):
+        group = symmetries(sparse)
+    assert not group.notices and group.order is not None
+    variables = igraph.Graph(n=count, edges=edges)
+    parts = len(variables.connected_components())
+    assert group.order == int(variables.count_automorphisms()) * 2**parts  # values flip part by part

@@ -396,6 +396,41 @@ def test_interrupted_with_what_there_is() -> None:
     assert got["run"]["seconds"]["sample"] > 0
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="SIGINT")
+@pytest.mark.parametrize("words", [("--burn-in", "1000000000"), ()])
+def test_interrupted_before_there_is_an_answer(words: tuple[str, ...], tmp_path: Path) -> None:
+    """While it warms up (which here never ends), or while it compiles into an empty cache."""
+    environment = os.environ if words else os.environ | {"DEFINETTI_CACHE_DIR": str(tmp_path)}
+    process = subprocess.Popen(
+        [
+            sys.executable,
+            "-m",
+            "definetti",
+            "marginals",
+            str(ROOT / "examples" / "smokers.mln"),
+            "--sampler",
+            "gibbs",
+            "--sweeps",
+            "9",
+            "--domain",
+            "person=20",
+            *words,
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+    )
+    try:
+        process.communicate(timeout=8 if words else 4)
+    except subprocess.TimeoutExpired:
+        process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=120)
+    process.kill()
+    assert (process.returncode, out) == (130, "")
+    assert err.strip() in ("definetti: interrupted: no answer yet", "")  # nobody was there to say it yet
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="pty")
 @pytest.mark.parametrize("quiet", [False, True])
 def test_progress_is_drawn_for_a_terminal_only(quiet: bool) -> None:

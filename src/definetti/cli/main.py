@@ -66,7 +66,7 @@ def run(args: Sequence[str] | None = None) -> int:
         code = definetti.main(args=args, prog_name="definetti", standalone_mode=False)
         return code if isinstance(code, int) else 0
     except (click.Abort, KeyboardInterrupt):
-        return fail("interrupted before there was an answer", 130)
+        return interrupted()
     except click.exceptions.NoArgsIsHelpError as error:
         error.show()
         return 2
@@ -75,7 +75,7 @@ def run(args: Sequence[str] | None = None) -> int:
         hint = f"\nTry '{context.command_path} --help'." if context else ""
         return fail(error.format_message() + hint)
     except DefinettiError as error:
-        return fail(str(error))
+        return interrupted() if INTERRUPTED.is_set() else fail(str(error))
     except MemoryError as error:
         return fail(f"out of memory ({error})" if str(error) else "out of memory")
     except OSError as error:
@@ -83,9 +83,15 @@ def run(args: Sequence[str] | None = None) -> int:
     except Exception as error:
         if "DEFINETTI_TRACEBACK" in os.environ:
             raise
+        if INTERRUPTED.is_set():  # it ended a compiler half-way, which then fails in its own words
+            return interrupted()
         return fail(
             f"a bug in definetti, please report it: {type(error).__name__}: {error} (DEFINETTI_TRACEBACK=1 shows where)"
         )
+
+
+def interrupted() -> int:
+    return fail("interrupted: no answer yet", 130)
 
 
 def fail(message: str, code: int = 2) -> int:
@@ -98,6 +104,7 @@ def fail(message: str, code: int = 2) -> int:
 
 def _interrupt(*_: object) -> NoReturn:
     INTERRUPTED.set()
+    sys.unraisablehook = lambda _: None  # callbacks of the compiler print what they cannot raise
     raise KeyboardInterrupt
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from definetti import __version__, show
+from definetti.memory import peak_memory
 
 if TYPE_CHECKING:
     from definetti.errors import Notice
@@ -77,12 +78,8 @@ def command_line(seed: int | None) -> str:
 
 
 def peak_memory_mb() -> float | None:
-    try:
-        import resource
-    except ImportError:  # Windows
-        return None
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return round(peak / (1e6 if sys.platform == "darwin" else 1e3), 1)
+    peak = peak_memory()
+    return None if peak is None else round(peak / 1e6, 1)
 
 
 def answer(

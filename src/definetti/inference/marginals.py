@@ -245,9 +245,13 @@ def _take(
     def stuck() -> bool:
         return is_stuck([*question.conclude(sampling.draws(), method, {}, False).notices, *sampling.notices()])
 
-    look = stuck if watched else None
-    stopping = Stopping(question, method, seconds, until, progress is not None, look, start, plan.chains)
+    if INTERRUPTED.is_set():  # Numba may have swallowed it
+        raise KeyboardInterrupt
+    follows = stuck if watched else None
+    stopping = Stopping(question, method, seconds, until, progress is not None, follows, start, plan.chains)
     interrupted = _follow(sampling, stopping, progress)
+    if interrupted and not sampling.batch_count:  # states of the warm-up are no answer
+        raise KeyboardInterrupt
     draws = sampling.draws()
     if draws.sweeps == 0:
         raise KeyboardInterrupt

@@ -24,8 +24,7 @@ class Walk:
     """What chains did: arrays are [sweeps, chains, ...]."""
 
     ends: States
-    f: np.ndarray  # the question's statistics at the sweeps' ends, joint events too
-    g: np.ndarray  # their full conditionals inside the sweep; those of joint events are not known (NaN)
+    f: np.ndarray  # [chains, statistics]: means over sweeps of the question's statistics, joint events too
     features: np.ndarray  # functions of the state that the group leaves alone: orbit means, counts, log density
     fields: np.ndarray  # orbit means of the conditionals inside the sweep
     log_density: np.ndarray  # [sweeps, chains]

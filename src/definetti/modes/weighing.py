@@ -243,7 +243,7 @@ def _bracketed(
         columns = np.ones(count, dtype=bool)
     ratio = np.concatenate([w.log_ratio for w in use])[:, columns]
     divergence = np.concatenate([w.divergence for w in use])[:, columns]
-    means = np.nanmean(np.concatenate([w.f for w in use])[:, columns], axis=(0, 1))
+    means = np.nanmean(np.stack([w.f for w in use])[:, columns], axis=(0, 1))  # of walks of one length
     pool = walkers.join([weighed.pool, first.ends, second.ends])
     share = min(first.share, second.share)
     made = replace(

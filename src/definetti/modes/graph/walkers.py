@@ -207,28 +207,29 @@ class GraphWalkers:
         flip = rng.random(sweeps) < 0.5
         tilt = np.zeros(0) if product is None else product
         total, scratch = np.zeros((len(self._sizes), chains)), self._scratch(chains)
+        values, conditional = np.zeros_like(total), np.zeros_like(total)
+        mean: np.ndarray | float = 0.0
         rows: list[tuple[np.ndarray, ...]] = []
         kept = {}
         for s in range(sweeps):
-            values, conditional = np.zeros_like(total), np.zeros_like(total)
+            values[...] = conditional[...] = 0.0
             diverged = np.zeros(0 if product is None else chains)
             order = orders[s, ::-1].copy() if flip[s] else orders[s]
             self._sweep(state, order, streams, scratch, 1.0, np.inf, tilt, values, conditional, diverged)
             total += conditional
             f, g = self._with_events(values / self._sizes[:, None], state), conditional / self._sizes[:, None]
+            mean = mean + f / sweeps
             soft, _, log_q, counts = self.read(state, tilt)
             log_density = soft + self.model.log_constant
             shown = self._seen(f[: len(g)])
             features = np.concatenate([shown, counts, log_density[None]])
-            rows.append((f, g, features, self._seen(g), log_density, log_density - log_q, diverged))
+            rows.append((features, self._seen(g), log_density, log_density - log_q, diverged))
             if s + 1 in keep:
                 kept[s + 1] = state.copy()
-        f, g, features, fields, log_density, ratio, diverged = (np.stack(part) for part in zip(*rows, strict=True))
-        unknown = np.full((sweeps, f.shape[1] - g.shape[1], chains), np.nan)
+        features, fields, log_density, ratio, diverged = (np.stack(part) for part in zip(*rows, strict=True))
         return Walk(
-            state, f.transpose(0, 2, 1), np.concatenate([g, unknown], axis=1).transpose(0, 2, 1),
-            features.transpose(0, 2, 1), fields.transpose(0, 2, 1), log_density, ratio, diverged,
-            total, kept,
+            state, np.asarray(mean).T, features.transpose(0, 2, 1), fields.transpose(0, 2, 1), log_density, ratio,
+            diverged, total, kept,
         )  # fmt: skip
 
     @cached_property

@@ -216,7 +216,9 @@ class LogicWalkers:
         )
         kept = {s: [part[1][s] for part in found] for s in keep}
         total = (g[:, :, : len(self._sizes)] * self._sizes).sum(axis=0)
-        return Walk([part[2] for part in found], f, g, features, fields, density, ratio, diverged, total, kept)
+        return Walk(
+            [part[2] for part in found], f.mean(axis=0), features, fields, density, ratio, diverged, total, kept
+        )
 
     def _row(self, chain: Chain, product: np.ndarray | None) -> tuple[Any, ...]:
         """What `Walk` records after a sweep."""
@@ -280,7 +282,7 @@ class LogicWalkers:
 
     def product(self, parts: Sequence[tuple[Walk, np.ndarray]]) -> np.ndarray:
         """float64[orbits]: log odds; log weights of the values of exactly-one blocks."""
-        sweeps = sum(walk.f.shape[0] * int(chains.sum()) for walk, chains in parts)
+        sweeps = sum(len(walk.log_density) * int(chains.sum()) for walk, chains in parts)
         mean = np.sum([walk.sites[chains].sum(axis=0) for walk, chains in parts], axis=0) / (self._sizes * sweeps)
         mean = np.clip(mean, LEAST, 1.0 - LEAST)
         return np.where(self._blocks, np.log(mean), np.log(mean) - np.log1p(-mean))

@@ -118,18 +118,23 @@ def _join(neighbours: dict[int, set[int]], fill: dict[int, int], a: int, b: int)
 # --- a quick lower bound of treewidth ------------------------------------------------------------------------------
 
 
-def has_core(model: FactorGraph, k: int) -> bool:
-    """Whether the graph has a k-core: variables left after removing, again and again, those with fewer neighbours.
+def core_number(model: FactorGraph, k: int) -> int:
+    """The largest c such that the graph has a c-core, variables left after removing, again and again, those with fewer
+    than c neighbours; 0 if it is below k.
 
-    Its treewidth is then at least k. Min-fill takes a minute to find that there is no good order, this takes a second.
+    The treewidth is at least c. Min-fill takes a minute to find that there is no good order, this takes a second.
     """
     first, second = _edges(model)
-    alive = np.ones(model.n, dtype=bool)
+    alive, core = np.ones(model.n, dtype=bool), 0
     while True:
         degree = np.bincount(first, minlength=model.n) + np.bincount(second, minlength=model.n)
         leave = alive & (degree < k)
         if not leave.any():
-            return bool(alive.any())
+            if not alive.any():
+                return core
+            core = int(degree[alive].min())
+            k = core + 1
+            leave = alive & (degree < k)
         alive &= ~leave
         keep = alive[first] & alive[second]
         first, second = first[keep], second[keep]

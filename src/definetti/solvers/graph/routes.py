@@ -21,7 +21,7 @@ from definetti.model.graph.simplify import simplify
 from definetti.model.queries import Query
 from definetti.solvers import work
 from definetti.solvers.graph.eliminate import FEW_ROWS, MANY_ROWS, eliminate, with_event
-from definetti.solvers.graph.elimination_order import CURE, Order, has_core, min_fill
+from definetti.solvers.graph.elimination_order import CURE, Order, core_number, min_fill
 from definetti.solvers.graph.enumerate import MOST_STATES, enumerate_states, enumerated, state_bits
 from definetti.solvers.graph.solution import Event, Solution, open_events
 
@@ -149,7 +149,7 @@ def elimination_work(model: FactorGraph, order: Order) -> float:
 
 def find_order(model: FactorGraph, entries: float, steps: float = math.inf) -> Order:
     """By min-fill; `TooLarge` without a search where some table is too large whatever the order."""
-    width = int(math.log2(entries))
-    if has_core(model, width):
-        raise TooLarge("elimination", 2.0 ** (width + 1), entries, CURE, unit="table entries", at_least=True)
+    width = core_number(model, int(math.log2(entries)))
+    if width:  # whole numbers: 2^width may be beyond any float
+        raise TooLarge("elimination", 2 ** (width + 1), entries, CURE, unit="table entries", at_least=True)
     return min_fill(model, entries, steps)
