@@ -93,7 +93,7 @@ def test_samplers_of_factor_graphs_ground_markov_logic(
 ) -> None:
     """Tempering has levels of the never-grounded model; block Gibbs grounds it, and says so."""
     model = [str(examples / "asthma-hard.mln"), "--domain", "person=3", "--query", "Smokes(Person1)"]
-    code, got = ask(capfd, "marginals", *model, "--sampler", sampler, "--sweeps", "200", "--seed", "1")
+    code, got = ask(capfd, "marginals", *model, "--sampler", sampler, "--sweeps", "400", "--seed", "1")
     assert code == 0 and got["run"]["sampler"] == sampler
     grounded = [w["message"] for w in got["warnings"]]
     assert len(grounded) == (sampler == "blocks") and all("18 variables, 15 ground formulas" in w for w in grounded)
