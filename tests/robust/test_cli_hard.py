@@ -91,11 +91,12 @@ def test_tempering_reports_its_ladder(grid: Any, capfd: pytest.CaptureFixture[st
 def test_samplers_of_factor_graphs_ground_markov_logic(
     examples: Path, sampler: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
+    """Tempering has levels of the never-grounded model; block Gibbs grounds it, and says so."""
     model = [str(examples / "asthma-hard.mln"), "--domain", "person=3", "--query", "Smokes(Person1)"]
-    code, got = ask(capfd, "marginals", *model, "--sampler", sampler, "--sweeps", "200", "--seed", "1")
+    code, got = ask(capfd, "marginals", *model, "--sampler", sampler, "--sweeps", "400", "--seed", "1")
     assert code == 0 and got["run"]["sampler"] == sampler
-    assert [w["kind"] for w in got["warnings"]] == ["note"]
-    assert "18 variables, 15 ground formulas" in got["warnings"][0]["message"]
+    grounded = [w["message"] for w in got["warnings"]]
+    assert len(grounded) == (sampler == "blocks") and all("18 variables, 15 ground formulas" in w for w in grounded)
     found, truth = got["queries"]["Smokes(Person1)"], ask(capfd, "exact", *model)[1]["queries"]["Smokes(Person1)"]
     assert abs(found["probability"] - truth["probability"]) < 4 * found["mcse"] < 0.03
 
