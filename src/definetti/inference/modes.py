@@ -29,6 +29,7 @@ QUICK = 20_000_000  # updates: about a second's work
 MOST = 200_000_000  # updates: a few seconds' work
 FEWEST = 256  # sweeps of single chains that a survey needs
 FEW_CHAINS = 4
+NEGLIGIBLE = 1e-5  # share that regions which were dropped may have
 SHOWN = 4  # regions in a message
 FEW = Notice(
     "note",
@@ -52,7 +53,9 @@ class Exploration:
 
     @property
     def weighed(self) -> bool:
-        return self.several and self.weighing is not None and self.weighing.trusted
+        """The answer is a mixture: several regions count, or what others may weigh has to go into the error."""
+        found = self.weighing
+        return found is not None and found.trusted and (self.several or found.left_out > NEGLIGIBLE)
 
     def starts(self, chains: int) -> Any:
         """Where chains of one run begin: at the ends of the survey's, or in the one region that counts."""
@@ -72,7 +75,7 @@ class Exploration:
         if dropped:
             text = f"{len(dropped)} regions of states that chains do not leave were found and left out"
             out.append(Notice("note", f"{text}: they weigh less than {max(found.left_out, 1e-300):.1g} of the others"))
-        if self.weighed:
+        if self.weighed and self.several:
             out.append(Notice("note", f"{len(found.kept)} modes were weighed: {_listed(found, question)}"))
         elif self.several or found.doubt:
             text = f"chains from different starts stay in different regions of the states: {_listed(found, question)}"

@@ -10,7 +10,7 @@ log share + E_up[log w | m] ≤ log Z_m ≤ E_down[log w] + log share; their dis
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -35,7 +35,7 @@ class Annealed:
     share: float  # of the upward paths that end in the region
     steps: int
     lower: float  # log share + E_up[log w | m]
-    upper: float  # E_down[log w] + log share
+    upper: float  # E_down[log w] + log share, and three errors of the mean
 
     @property
     def quality(self) -> float:
@@ -77,8 +77,11 @@ def both_ways(up: np.ndarray, down: np.ndarray, steps: int, rng: np.random.Gener
     """From the log weights of both directions; those of upward paths that end elsewhere are −inf."""
     inside = np.isfinite(up)
     share = float(inside.mean())
-    if not inside.any() or not np.isfinite(down).all():
+    if not np.isfinite(down).all():
         return NOTHING
+    most = float(down.mean() + 3 * down.std(ddof=1) / np.sqrt(len(down)))
+    if not inside.any():
+        return replace(NOTHING, upper=most)
     log_z = float(bennett(up, down))
     again_up = up[rng.integers(len(up), size=(BOOTSTRAPS, len(up)))]
     again_down = down[rng.integers(len(down), size=(BOOTSTRAPS, len(down)))]
@@ -87,7 +90,7 @@ def both_ways(up: np.ndarray, down: np.ndarray, steps: int, rng: np.random.Gener
     lower, upper = float(up[inside].mean()), float(down.mean())
     error = float(np.hypot(LARGER * error, UNSEEN / len(up)))
     return Annealed(
-        log_z, error, max(upper - lower, 0.0), share, steps, lower + np.log(share), upper + np.log(share)
+        log_z, error, max(upper - lower, 0.0), share, steps, lower + np.log(share), most + np.log(share)
     )  # fmt: skip
 
 
@@ -131,7 +134,8 @@ def anneal(
         found = both_ways(weights, log_weights(down, levels), steps, rng)
         used += steps
         worse = 0 if found.quality < best.quality else worse + 1
-        best = min(best, found, key=lambda a: a.quality)
+        upper = min(best.upper, found.upper)
+        best = replace(min(best, found, key=lambda a: a.quality), upper=upper)
         if best.gap < SMALL_GAP or worse >= 2 or used + 2 * steps > most_steps:
             return best
         steps *= 2

@@ -25,7 +25,8 @@ FITTED = 5  # blocks
 FLEETING = 0.25  # share of blocks of four sweeps that end inside, below which a plateau is no region
 OWN = 0.9  # share of a region's sweeps that the partition must give to it
 FAR = 12.0  # nats below another's lower end: dropped; its share is at most exp(−FAR), which goes into the error
-NEAR = 12.0  # nats: regions that weigh less than this below the heaviest need no accurate weight
+NEAR = 12.0  # nats: what annealing and bracket say of regions this far below the heaviest is not compared
+LIGHT = 5.0  # nats below the heaviest: a region whose weight is not found goes into the error as a whole
 MOST_GAP, MOST_ERROR = 6.0, 0.5  # of an annealed weight that is believed
 WIDE = 2.0  # nats: a bracket beyond this may be that of a region that breaks the symmetry
 FAR_BY_SITE = 14.0  # nats, where the number of copies is only bounded
@@ -140,10 +141,11 @@ def weigh(walkers: Walkers, looked: Looked, budget: Budget, key: Key, anneals: b
     if any(m in kept for m in unclear) or any(found[m].product is None for m in kept):
         return replace(said, doubt="the regions are not told apart by the states themselves")
     if len(kept) > 1:
-        doubt, spent = _hybrid_doubt(walkers, looked, [found[m] for m in kept], (*key, 4))
+        doubt, more, spent = _hybrid_doubt(walkers, looked, [found[m] for m in kept], (*key, 4))
         used += spent
+        said = replace(said, left_out=left_out + more, sweeps=used)
         if doubt:
-            return replace(said, doubt=doubt, sweeps=used)
+            return replace(said, doubt=doubt)
     if len(kept) == 1:
         found[kept[0]] = replace(found[kept[0]], share=1.0)
         return Weighing(tuple(found), where, True, "", left_out, used)
@@ -297,7 +299,7 @@ def _upper_by_site(walkers: Walkers, pool: States, inside: Inside | None, key: K
     return (np.inf if np.isneginf(upper) else upper + walkers.log_copies), spent
 
 
-def _hybrid_doubt(walkers: Walkers, looked: Looked, kept: list[Weighed], key: Key) -> tuple[str, int]:
+def _hybrid_doubt(walkers: Walkers, looked: Looked, kept: list[Weighed], key: Key) -> tuple[str, float, int]:
     """States made of parts of two regions' states should end in a region that is known; where they settle elsewhere,
     there are as many modes as there are combinations."""
     pairs = [(a, b) for a in range(len(kept)) for b in range(a + 1, len(kept))][:MOST_PAIRS]
@@ -309,7 +311,7 @@ def _hybrid_doubt(walkers: Walkers, looked: Looked, kept: list[Weighed], key: Ke
     walk = walkers.walk(states, HYBRID_SWEEPS, (*key, 9))
     trace, spent = walk.statistics, HYBRID_SWEEPS * walkers.count(states)
     scale = looked.trace.std(axis=(0, 1))
-    best = max(w.bracket.lower for w in kept if w.bracket is not None)
+    best, left_out = max(w.bracket.lower for w in kept if w.bracket is not None), 0.0
     for chain in range(trace.shape[1]):
         end = Segment(chain, HYBRID_SWEEPS // 2, HYBRID_SWEEPS, True)
         if drifts(trace, end):
@@ -317,11 +319,12 @@ def _hybrid_doubt(walkers: Walkers, looked: Looked, kept: list[Weighed], key: Ke
         mine = Summary(*(part[None] for part in summary_of(trace[end.first :, chain])))
         known = any(not differ(mine, _whole(looked.trace, r), scale, 8.0)[0][0, 0] for r in looked.survey.regions)
         if not known:
-            light, more = _is_light(walkers, walkers.take(walk.ends, [chain]), best, (*key, 10, chain))
+            upper, more = _most_weight(walkers, walkers.take(walk.ends, [chain]), (*key, 10, chain))
             spent += more
-            if not light:
-                return "states mixed from two regions settle in others: there are many more", spent
-    return "", spent
+            if not upper < best - LIGHT:
+                return "states mixed from two regions settle in others: there are many more", 0.0, spent
+            left_out += float(np.exp(upper - best))
+    return "", left_out, spent
 
 
 def _whole(trace: np.ndarray, region: Region) -> Summary:
@@ -334,40 +337,55 @@ def _whole(trace: np.ndarray, region: Region) -> Summary:
     )
 
 
-def _is_light(walkers: Walkers, state: States, best: float, key: Key) -> tuple[bool, int]:
-    """Whether what a chain sees cannot weigh anything beside a region with this lower end."""
+def _most_weight(walkers: Walkers, state: States, key: Key) -> tuple[float, int]:
+    """An upper end of the weight of what a chain sees, by the bracket, by paths down to the product of orbits, and by
+    those down to the product of single sites."""
     first = walkers.walk(state, BY_SITE_SWEEPS, (*key, 1))
     product = walkers.product([(first, np.ones(1, dtype=bool))])
-    walk = walkers.walk(first.ends, BY_SITE_SWEEPS, (*key, 2), product)
-    if bracket(walk.log_ratio, walk.divergence).upper < best - FAR:
-        return True, 2 * BY_SITE_SWEEPS
-    upper, spent = _upper_by_site(walkers, walk.ends, None, (*key, 3))
-    return upper < best - FAR_BY_SITE, spent + 2 * BY_SITE_SWEEPS
+    marks = [BY_SITE_SWEEPS * (k + 1) // DOWN for k in range(DOWN)]
+    walk = walkers.walk(first.ends, BY_SITE_SWEEPS, (*key, 2), product, marks)
+    levels = np.linspace(0.0, 1.0, DOWN_STEPS + 1)
+    states = walkers.join([walk.kept[s] for s in marks])
+    down = log_weights(walkers.paths(states, product, levels, False, (*key, 4)), levels)
+    by_paths = float(down.mean() + 3 * down.std(ddof=1) / np.sqrt(DOWN))
+    by_site, spent = _upper_by_site(walkers, walk.ends, None, (*key, 3))
+    upper = min(bracket(walk.log_ratio, walk.divergence).upper, by_paths, by_site)
+    return upper, spent + 2 * BY_SITE_SWEEPS + DOWN * DOWN_STEPS
 
 
 def _decided(said: Weighing, kept: list[int]) -> Weighing:
+    """Shares where every region that may count has a weight; lighter ones go into the error as a whole."""
     found = list(said.regions)
-    annealed = [found[m].annealed for m in kept]
-    if any(a is None or not np.isfinite(a.log_z) for a in annealed):
-        return replace(said, doubt="the weight of a region was not found by annealing")
-    log_z = np.array([a.log_z for a in annealed if a is not None])
-    top = log_z.max()
-    shares = np.exp(log_z - top)
-    shares /= shares.sum()
-    for m, share in zip(kept, shares.tolist(), strict=True):
+    known = [m for m in kept if _is_known(found[m].annealed)]
+    if not known:
+        return replace(said, doubt="the weights of the regions were not found by annealing")
+    top = max(a.log_z for m in known if (a := found[m].annealed) is not None)
+    left_out = said.left_out
+    for m in set(kept) - set(known):
+        a, b = found[m].annealed, found[m].bracket
+        upper = min(np.inf if a is None else a.upper, np.inf if b is None else b.upper)
+        if not upper < top - LIGHT:
+            text = "annealing leaves the weight of a region open"
+            return replace(
+                said, doubt=text if a is None or not np.isfinite(a.gap) else f"{text} (gap {a.gap:.2g} nats)"
+            )
+        found[m] = replace(found[m], dropped=True)
+        left_out += float(np.exp(upper - top))
+    weights = np.array([a.log_z for m in known if (a := found[m].annealed) is not None])
+    shares = np.exp(weights - top)
+    for m, share in zip(known, (shares / shares.sum()).tolist(), strict=True):
         found[m] = replace(found[m], share=share)
-    for a in annealed:
-        assert a is not None
-        if a.upper > top - NEAR and (a.gap > MOST_GAP or a.error > MOST_ERROR):
-            text = f"annealing leaves the weight of a region open (gap {a.gap:.2g}, error {a.error:.2g} nats)"
-            return replace(said, regions=tuple(found), doubt=text)
-    for m in kept:
-        w, a = found[m], found[m].annealed
-        if a is not None and w.bracket is not None and max(a.upper, w.bracket.lower) < top - NEAR:
+    said = replace(said, regions=tuple(found), left_out=left_out)
+    for m in known:
+        a, b = found[m].annealed, found[m].bracket
+        if a is None or b is None or max(a.upper, b.lower) < top - NEAR:
             continue  # light by all accounts
-        if w.bracket is not None and a is not None and not (
-            w.bracket.lower - 4 * a.error - 1.0 <= a.log_z <= w.bracket.upper + 4 * a.error + 1.0
-        ):  # fmt: skip
-            text = "annealing contradicts the bounds on the weight of a region"
-            return replace(said, regions=tuple(found), doubt=text)
-    return replace(said, regions=tuple(found), trusted=True)
+        if not b.lower - 4 * a.error - 1.0 <= a.log_z <= b.upper + 4 * a.error + 1.0:
+            return replace(said, doubt="annealing contradicts the bounds on the weight of a region")
+    return replace(said, trusted=True)
+
+
+def _is_known(annealed: Annealed | None) -> bool:
+    if annealed is None or not np.isfinite(annealed.log_z):
+        return False
+    return annealed.gap <= MOST_GAP and annealed.error <= MOST_ERROR
