@@ -406,9 +406,8 @@ class EngineWalkers(GraphWalkers):
                 kept[s + 1] = state
         f, features, density = (np.stack(part) for part in zip(*rows, strict=True))
         nothing = np.zeros((sweeps, chains))
-        return Walk(
-            state, f, np.full_like(f, np.nan), features, features[:, :, :0], density, nothing, nothing, None, kept
-        )
+        mean = f.mean(axis=0)
+        return Walk(state, mean, features, features[:, :, :0], density, nothing, nothing, None, kept)
 
 
 def counted_entries(model: Any) -> tuple[np.ndarray, int]:
