@@ -143,7 +143,9 @@ def test_frozen_chain_is_not_exact() -> None:
 def test_strong_couplings_are_not_exact() -> None:
     """Not hard, but no update will ever move it."""
     bond = np.array([[0.0, -200.0], [-200.0, 0.0]])
-    result = dft.marginals(factor_graph([2, 2], [([0, 1], bond), ([0], [0, 1])], log=True), chains=1, sweeps=50, seed=1)
+    result = dft.marginals(
+        factor_graph([2, 2], [([0, 1], bond), ([0], [0, 1])], log=True), sampler="gibbs", chains=1, sweeps=50, seed=1
+    )
     assert "frozen" in kinds(result) and result["X0"].mcse is None
 
 

@@ -140,6 +140,7 @@ SORTS = {
     "asthma-hard": "person",
     "asthma-soft": "person",
     "graph": "node",
+    "two-smokers": "person",
 }
 
 

@@ -288,6 +288,7 @@ CASES = {
     "asthma-soft.mln": (None, {"domain": {"person": 2}}),
     "citations.mln": ("citations.db", {"closed_world": ["Wrote"]}),
     "graph.mln": (None, {"domain": {"node": 3}}),
+    "two-smokers.mln": (None, {}),
 }
 
 

@@ -76,7 +76,7 @@ KERNEL_MUTANTS = {
     "neighbour list": Mutant("fields", "near[site[first], position[first]] = other[first]", "near[site[first], position[first]] = site[first]", "narrow", lopsided()),
     "wrong temperature": Mutant("fields", "small = 1.0 / (1.0 + np.exp(np.minimum(np.abs(odds), 700.0)))", "small = 1.0 / (1.0 + np.exp(np.minimum(np.abs(1.01 * odds), 700.0)))", "wide", lopsided()),
     "wrong direction of a pair": Mutant("fields", "entries[:, [0, 2, 1, 3]]", "entries[:, [0, 1, 2, 3]]", "narrow", one_way()),
-    "wrong temperature, tables": Mutant("tables", "weights=np.exp(logs)", "weights=np.exp(0.99 * logs)", "tables", triples()),
+    "wrong temperature, tables": Mutant("tables", "weights=np.exp(pairs.logs)", "weights=np.exp(0.99 * pairs.logs)", "tables", triples()),
     "wrong table axis": Mutant("tables", "np.moveaxis(model.tables[entries].reshape(-1, *shape), a + 1, -1)", "np.moveaxis(model.tables[entries].reshape(-1, *shape), 1, -1)", "tables", square()),
     "wrong stride": Mutant("tables", "range(len(rest) - 1, -1, -1)", "range(len(rest))", "tables", triples()),
     "wrong other variable": Mutant("table_kernels", "stride_b * np.int32(state[b, lane])", "stride_b * np.int32(state[b - 1, lane])", "tables", triples()),

@@ -9,7 +9,7 @@ from definetti.inference.logic.question import logic_question
 from definetti.samplers.protocol import Plan
 from definetti.symmetry.find import symmetries
 
-CROWD = dft.markov_logic("P(thing)\n0.8 P(x) ^ P(y)\n-9 P(x)\n", domain={"thing": 12})
+CROWD = dft.markov_logic("P(thing)\n0.8 P(x) ^ P(y)\n-9.4 P(x)\n", domain={"thing": 12})
 #: Everybody has one of two colours, like their neighbours: hard, and one move at a time leads nowhere.
 COLOURS = dft.markov_logic(
     "R(thing)\nE(thing,thing)\nE(x,y) => (R(x) <=> R(y)).\n1.5 E(x,y)\n0.1 R(x)\n", domain={"thing": 4}
@@ -35,5 +35,5 @@ def test_arrivals_are_states_of_the_top_level() -> None:
         pass
     log, f = sampling.arrivals()
     assert len(log) == min(sampling.report()["tempering"]["round_trips"], 4 * 256) and f.shape == (len(log), 1)
-    expected = 0.8 * (12 * f[:, 0]) ** 2 - 9 * 12 * f[:, 0]
+    expected = 0.8 * (12 * f[:, 0]) ** 2 - 9.4 * 12 * f[:, 0]
     assert abs(log - expected).max() < 1e-9

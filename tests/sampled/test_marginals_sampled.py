@@ -99,7 +99,7 @@ def test_jensen(name: str, sweeps: int, seed: int) -> None:
     if name == "values may be permuted":  # the literals of all variables are one orbit: nothing random is left
         model = potts_ring(4, 3, 0.9).condition({0: 1})
     truth = dft.exact(model)
-    options = {"chains": 3, "sweeps": sweeps, "seed": seed, "symmetries": "variables"}
+    options = {"sampler": "gibbs", "chains": 3, "sweeps": sweeps, "seed": seed, "symmetries": "variables"}
     orbit = dft.marginals(model, estimator="orbit", **options)
     standard = dft.marginals(model, estimator="standard", **options)
     for row in orbit.orbits:

@@ -47,7 +47,8 @@ def stored(model: FactorGraph, chains: int, sweeps: int, seed: int) -> np.ndarra
 @pytest.mark.parametrize("model, queries", CASES)
 def test_same_number_as_folding(model: FactorGraph, queries: tuple[str, ...], chains: int, estimator: str) -> None:
     states = stored(model, chains, 70, 11)
-    folded = dft.marginals(model, queries, estimator=estimator, chains=chains, sweeps=70, burn_in=0, seed=11)
+    options = {"sampler": "gibbs", "chains": chains, "sweeps": 70, "burn_in": 0, "seed": 11}
+    folded = dft.marginals(model, queries, estimator=estimator, **options)
     after = dft.marginals(states, queries, model=model, estimator=estimator)
     for name in [*queries, *(row.representative for row in folded.orbits)]:
         np.testing.assert_allclose(after[name].probability, folded[name].probability, atol=1e-12)
@@ -254,8 +255,10 @@ def test_samples_of_a_stuck_chain_carry_their_warning() -> None:
 def test_forced_samples_are_no_alarm() -> None:
     """X0 is forced by the hard factors, X1 is free."""
     forced = factor_graph([2, 2, 2], [((0, 1), [[0.0, 0.0], [1.0, 1.0]]), ((0, 2), [[1.0, 1.0], [2.0, 1.0]])])
-    samples = np.random.default_rng(2).integers(2, size=(4, 200, 3))
+    rng = np.random.default_rng(2)
+    samples = rng.integers(2, size=(4, 200, 3))
     samples[:, :, 0] = 1
+    samples[:, :, 2] = rng.random((4, 200)) < 1 / 3
     found = dft.marginals(samples, model=forced)
     assert found.trusted and (found["X0"].probability, found["X0"].mcse) == (1.0, 0.0)
 

@@ -159,7 +159,8 @@ def marginals(
         explored = explore(ready.question, kernel, ready.chains * SWEEPS, plan, wanted is None)
         if explored is not None and explored.weighed:
             return mix(kernel, plan, how, explored), math.inf if seconds is None else 0.0
-        plan = started(plan, explored)
+        if wanted is None:  # a sampler that was named has its own starts: the survey only warns
+            plan = started(plan, explored)
         start = began if seconds is given else time.perf_counter()  # of a second sampler: what is left is its own
         taken = _take(ready.question, kernel, plan, how, seconds, until, report, watched, start)
         head = {"sampler": kernel.name, "estimator": how, "scan": kernel.scan, "symmetries": ready.symmetries}

@@ -36,7 +36,8 @@ def raster_orders(group: RenamingSymmetries, scan: str) -> Iterator[tuple[float,
     orders = [(chain.order.copy(),)] if scan == "fixed" else list(_shuffled(made, chain.order))
     parts = list(itertools.product(*orders)) if scan == "symmetric" else orders
     for part in parts:
-        chain.order[:] = np.concatenate(part)
+        made_order = np.concatenate(part)
+        chain.order[: len(made_order)] = made_order  # what follows are the turns of the entries
         yield 1.0 / len(parts), _visited(made, chain)
 
 

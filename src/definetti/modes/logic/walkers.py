@@ -17,7 +17,16 @@ from definetti.model.logic.theory import Atom, Formula, MarkovLogic, Not
 from definetti.modes.walkers import Advanced, Key, Paths, Walk
 from definetti.samplers.draws import Batch, Draws, draws_of
 from definetti.samplers.logic.data import Chain
-from definetti.samplers.logic.engine import FOREVER, Relational, advance, blank, compile_model, repair, violations
+from definetti.samplers.logic.engine import (
+    FOREVER,
+    Relational,
+    advance,
+    blank,
+    compile_model,
+    refuse_model,
+    repair,
+    violations,
+)
 from definetti.samplers.logic.known_bits import pack
 from definetti.samplers.logic.levels import (
     COUNTS,
@@ -56,6 +65,7 @@ def logic_walkers(asked: Asked) -> LogicWalkers | None:
     group = asked.group
     if not 0 < len(group.sizes) <= MOST_ORBITS:
         return None
+    refuse_model(group.model, chains=1)
     relational = compile_model(
         group.model, group.atom_orbits, queries=asked.counted, late=asked.late(), source=group.source
     )

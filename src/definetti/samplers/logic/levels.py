@@ -88,7 +88,8 @@ def scaled_tables(r: Relational, scale: float) -> np.ndarray:
     reals = np.array(r.data.reals)
     sizes = [s.size for s in r.model.sorts.values()]
     for p, (field, _) in table_fields(r.written, sizes, single_weights(r)).items():
-        at = int(r.data.numbers[r.written.layout.place[layout.table(p)]])
+        place = r.written.layout.place.get(layout.table(p))  # None: of a predicate that has no table
+        at = -1 if place is None else int(r.data.numbers[place])
         if field is not None and at >= 0:
             reals[at : at + field.size] = logistic(scale * field)
     return frozen(reals, np.float64)
