@@ -261,7 +261,7 @@ def test_upward_paths_are_unbiased_on_markov_logic(hard: str, tmp_path: Path) ->
     walkers = logic_walkers(logic_question(group, (), "auto")._asked)
     assert walkers is not None
     walk = walkers.walk(walkers.starts((1,), 6), 30, (2,))
-    product = walkers.product([(walk, np.ones(walk.f.shape[1], dtype=bool))])
+    product = walkers.product([(walk, np.ones(len(walk.f), dtype=bool))])
     levels, paths = np.array([0.0, 0.5, 1.0]), 1500
     up = walkers.paths(walkers.draw(product, paths, (3,)), product, levels, True, (4,))
     weights = np.exp(log_weights(up, levels))
