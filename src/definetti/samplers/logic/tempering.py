@@ -26,7 +26,7 @@ from definetti.samplers.run import Illegal, Map
 FIRST_LEVELS = 12
 ROUNDS = (8, 16, 32, 64, 128)  # sweeps between adjustments of the ladder
 ARRIVALS = 256  # round trips whose first state on the top level is remembered
-TRIPS, NOTED = 1, 3  # places of the counters
+TRIPS, ARRIVED, NOTED = 1, 2, 3  # places of the counters
 
 
 class Rungs(NamedTuple):
@@ -182,7 +182,7 @@ class TemperedSampling(RelationalSampling):
         super()._end_of_warm_up()
         for rungs in self._rungs:
             rungs.rejected[...] = 0.0
-            rungs.counters[[TRIPS, NOTED]] = 0
+            rungs.counters[[TRIPS, ARRIVED, NOTED]] = 0  # a trip that ended in the warm-up is not noted after it
 
     # --- what the ladders say ----------------------------------------------------------------------------------------
 
