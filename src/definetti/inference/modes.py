@@ -18,10 +18,10 @@ from definetti.errors import INTERRUPTED, Notice
 from definetti.inference.assemble import Estimated
 from definetti.inference.question import STUCK
 from definetti.modes.looking import Budget, Looked, look
-from definetti.modes.mixture import FEWEST_CHAINS, WARM_UP, batches_of, mixed
+from definetti.modes.mixture import FEWEST_CHAINS, WARM_UP, mixed, stay
 from definetti.modes.walkers import States, Walkers
 from definetti.modes.weighing import Weighed, Weighing, inside_of, unweighed, weigh
-from definetti.samplers.draws import BATCHES, Batch
+from definetti.samplers.draws import BATCHES
 from definetti.samplers.protocol import Plan, Progress, Sampler
 
 SURVEY_SHARE, WEIGHING_SHARE = 0.25, 0.5  # of a default run
@@ -205,24 +205,29 @@ def mixture(
     assert found is not None
     began, lengths = time.perf_counter(), lengths_of(plan, sweeps, WARM_UP)
     chains = max(FEWEST_CHAINS, -(-plan.chains // len(found.kept)))
-    parts, done, total, interrupted = [], 0, sum(lengths) * len(found.kept), False
+    parts, done, total = [], 0, sum(lengths) * len(found.kept)
+
+    def follow(sweeps: int) -> bool:
+        nonlocal done
+        done += sweeps
+        if progress is not None:
+            seconds = time.perf_counter() - began
+            rate = done * chains * walkers.sites / max(seconds, 1e-9)
+            progress(Progress("sampling", min(done, total), total, rate, None, seconds))
+        return not INTERRUPTED.is_set()
+
     for m in found.kept:
-        kept: list[Batch] = []
-        run = batches_of(walkers, found.regions[m].pool, inside_of(found, m), chains, lengths, (plan.seed, 73, m))
-        for batch, length in zip(run, lengths, strict=True):
-            kept += [] if batch is None else [batch]
-            done += length
-            if progress is not None:
-                seconds = time.perf_counter() - began
-                rate = done * chains * walkers.sites / max(seconds, 1e-9)
-                progress(Progress("sampling", done, total, rate, None, seconds))
-            if INTERRUPTED.is_set():
-                interrupted = True
+        region, key = found.regions[m], (plan.seed, 73, m)
+        for leaks in (region.lasting < 1.0, True):
+            made = stay(walkers, region.pool, inside_of(found, m), chains, lengths, leaks, key, follow)
+            if leaks or not made.left:  # what leaks is not what it seemed: full conditionals look outside
                 break
-        if not kept:
+        if not made.batches:
             raise KeyboardInterrupt
-        made = question.estimated(walkers.draws(kept, chains), method)
-        parts.append((made.estimates, made.found, made.draws))
+        how = "orbit" if leaks and method != "standard" else method
+        judged = question.estimated(walkers.draws(made.batches, chains), how)
+        parts.append((judged.estimates, judged.found, judged.draws))
+    interrupted = INTERRUPTED.is_set()
     weights = [found.regions[m] for m in found.kept]
     shares = np.array([w.share for w in weights])
     errors = np.array([0.0 if w.annealed is None else w.annealed.error for w in weights])

@@ -5,41 +5,65 @@ P = Σ w_m P_m. Its variance is that of the parts, Σ (w_m s_m)², and that of t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from definetti.diagnose import Diagnosis
 from definetti.estimators.values import Estimates
-from definetti.modes.walkers import Key, States, Walkers
-from definetti.samplers.draws import Batch, Draws
+from definetti.modes.walkers import Inside, Key, States, Walkers
+from definetti.samplers.draws import Batch, Draws, merge_pairs
 
 WARM_UP = 2  # batches
+THIN = 4  # sweeps of a block where chains leave a region
 FEWEST_CHAINS = 4
 RELEVANT = 1e-3  # share: what is said of mixing in lighter regions does not matter
 HARMLESS = 0.1  # of the mixture's error: chains that differ by less than this do no harm
 WEIGHT_DEGREES = 15.0  # of freedom of an annealed weight
 
 
-def batches_of(
-    walkers: Walkers, pool: States, inside: Callable[[np.ndarray], np.ndarray], chains: int, lengths: Sequence[int],
-    key: Key,
-) -> Iterator[Batch | None]:  # fmt: skip
+@dataclass(frozen=True, eq=False)
+class Stay:
+    """What chains did that are confined to a region."""
+
+    batches: list[Batch]
+    left: int  # blocks that ended outside
+
+
+def stay(
+    walkers: Walkers, pool: States, inside: Inside, chains: int, lengths: Sequence[int], leaks: bool, key: Key,
+    follow: Callable[[int], bool],
+) -> Stay:  # fmt: skip
     """Batches of chains that are confined to a region: a block that ends outside is rejected, and the state before it
-    counts again. The first ones, of the warm-up, are None."""
+    counts again. The first ones warm up. A batch is one block, all sweeps of which count, where chains do not leave;
+    where they do (`leaks`), blocks are short and their ends alone count: what lies inside a block is not distributed as
+    the region is. `follow` is told of sweeps done, and says whether to go on."""
     rng = np.random.default_rng([*key, 30])
     states = walkers.take(pool, rng.permutation(np.arange(chains) % walkers.count(pool)))
-    present = walkers.statistics_of(states)
+    present, out, left = walkers.statistics_of(states), [], 0
     for b, length in enumerate(lengths):
-        made = walkers.advance(states, length, (*key, b))
-        ok = inside(made.features)
-        again = np.broadcast_to(~ok[:, None], made.f.shape)
-        f, g = np.where(again, present, made.f), np.where(again & ~np.isnan(made.g), present, made.g)
-        square = None if made.square is None else np.where(again, present**2, made.square)
-        present = np.where(again, present, made.last)
-        states = walkers.take(walkers.join([states, made.ends]), np.where(ok, chains, 0) + np.arange(chains))
-        yield Batch(length, f, g, last=None if square is not None else present, square=square) if b >= WARM_UP else None
+        blocks = -(-length // THIN) if leaks else 1
+        sums: list[Batch] = []
+        for k in range(blocks):
+            made = walkers.advance(states, THIN if leaks else length, (*key, b, k) if leaks else (*key, b))
+            ok = inside(made.features)
+            left += int((~ok).sum()) if b >= WARM_UP else 0
+            present = np.where(ok[:, None], made.last, present)
+            states = walkers.take(walkers.join([states, made.ends]), np.where(ok, chains, 0) + np.arange(chains))
+            whole = Batch(length, made.f, made.g, None if made.square is not None else made.last, made.square)
+            sums.append(Batch(1, present, None, square=present**2) if leaks else whole)
+        if b >= WARM_UP:
+            out.append(_together(sums))
+        if not follow(length):
+            break
+    return Stay(out, left)
+
+
+def _together(batches: list[Batch]) -> Batch:
+    while len(batches) > 1:
+        batches = merge_pairs(batches)
+    return batches[0]
 
 
 def mixed(

@@ -6,7 +6,7 @@ arguments, the key of the random numbers among them, so that the same seed gives
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -17,6 +17,7 @@ from definetti.samplers.draws import Batch, Draws
 States = Any  # of several chains
 Product = Any  # a product distribution over the sites
 Key = tuple[int, ...]  # of random numbers
+Inside = Callable[[np.ndarray], np.ndarray]  # features[..., P] → whether a state is in a region
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,7 +6,7 @@ Where more than one is left and each one's weight is found, the answer is their 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -17,7 +17,7 @@ from definetti.modes.brackets import Bracket, bracket
 from definetti.modes.looking import Budget, Looked
 from definetti.modes.partition import Partition, partition
 from definetti.modes.survey import Region, Segment, Summary, differ, drifts, summarise, summary_of
-from definetti.modes.walkers import Key, Product, States, Walk, Walkers
+from definetti.modes.walkers import Inside, Key, Product, States, Walk, Walkers
 
 BLOCK = 20  # sweeps of a confined chain between looks at where it is
 CONFINED = 8  # chains in a region
@@ -64,9 +64,6 @@ class Weighing:
     @property
     def kept(self) -> list[int]:
         return [m for m, w in enumerate(self.regions) if not w.dropped]
-
-
-Inside = Callable[[np.ndarray], np.ndarray]  # features[..., P] → whether a state is in a region
 
 
 @dataclass(frozen=True, eq=False)

@@ -258,18 +258,21 @@ class LogicWalkers:
 
     def advance(self, states: Bits, sweeps: int, key: Key) -> Advanced:
         flips = np.random.default_rng([*key, 13]).integers(0, 2, sweeps)
-        runs = np.split(flips, np.flatnonzero(np.diff(flips)) + 1) if sweeps else []
+        early = flips[:-1]
+        runs = np.split(early, np.flatnonzero(np.diff(early)) + 1) if len(early) else []
 
         def one(c: int) -> tuple[np.ndarray, ...]:
             chain = self._chain(key, c, states[c])
             recount(self._ways[0], chain)
             for run in runs:
                 advance(self._ways[run[0]], chain, FOREVER, len(run))
+            before = chain.seen[1].copy()
+            advance(self._ways[flips[-1]], chain, FOREVER, 1)
             f, g = (part[1, 1:] / (self._sizes * sweeps) for part in (chain.sum_f, chain.sum_g))
             square = chain.sum_g[2, 1:] / (self._sizes**2 * sweeps)
             joint = self.asked.joint(chain.seen[1] / sweeps)
             joint_square = self.asked.joint(np.sqrt(chain.seen[2] / sweeps)) ** 2
-            last = self._last(chain)
+            last = np.append(self._last(chain)[: len(f)], self.asked.joint(chain.seen[1] - before))
             features = self._features(last[: len(f)], chain, self._density(chain))
             return (
                 chain.bits.copy(), np.append(f, joint), np.append(g, np.full(len(joint), np.nan)), last,
