@@ -156,7 +156,7 @@ def test_upward_paths_are_unbiased(hard: bool) -> None:
     if hard:
         model = factor_graph([2] * 4, [*_factors(model), ([0, 1], [[1.0, 1.0], [1.0, 0.0]])])
     walkers = walkers_of(model)
-    product = walkers.product([(walk := walkers.walk(walkers.starts((3,), 8), 20, (4,)), np.ones(len(walk.f), bool))])
+    product = walkers.product([(walk := walkers.walk(walkers.starts((3,), 8, 64), 20, (4,)), np.ones(len(walk.f), bool))])
     levels, paths = np.array([0.0, 0.3, 0.7, 1.0]), 40_000
     up = walkers.paths(walkers.draw(product, paths, (5,)), product, levels, True, (6,))
     weights = np.exp(log_weights(up, levels))
@@ -260,7 +260,7 @@ def test_upward_paths_are_unbiased_on_markov_logic(hard: str, tmp_path: Path) ->
     group = symmetries(model)
     walkers = logic_walkers(logic_question(group, (), "auto")._asked)
     assert walkers is not None
-    walk = walkers.walk(walkers.starts((1,), 6), 30, (2,))
+    walk = walkers.walk(walkers.starts((1,), 6, 64), 30, (2,))
     product = walkers.product([(walk, np.ones(len(walk.f), dtype=bool))])
     levels, paths = np.array([0.0, 0.5, 1.0]), 1500
     up = walkers.paths(walkers.draw(product, paths, (3,)), product, levels, True, (4,))

@@ -11,7 +11,7 @@ from definetti.modes.survey import WINDOW, Survey, take_stock
 from definetti.modes.walkers import Key, States, Walk, Walkers
 
 SHORTEST, LONGEST, UNDECIDED = 64, 256, 1024  # sweeps; the last where segments are neither alike nor apart
-STARTS, FEWEST_STARTS = 24, 8
+STARTS, FEWEST_STARTS = 32, 8
 ENOUGH = 128  # sweeps, where one region was found and nothing is undecided
 
 
@@ -47,7 +47,7 @@ def look(walkers: Walkers, budget: Budget, key: Key, longest: int | None = None)
     starts, most = budget.shape
     if longest is not None:
         most = min(most, max(SHORTEST, longest))
-    states = walkers.starts((*key, 1), starts)
+    states = walkers.starts((*key, 1), starts, budget.survey // 4)
     sweeps = min(SHORTEST, most)
     walks: list[Walk] = []
     kept: dict[int, States] = {}

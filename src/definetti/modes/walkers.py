@@ -68,8 +68,9 @@ class Walkers(Protocol):
     hard: bool  # something is impossible
     log_copies: float  # the logarithm of the order of the group; inf where it is not known
 
-    def starts(self, key: Key, most: int) -> States:
-        """Legal states from all over the place, each moved by a random element of the group."""
+    def starts(self, key: Key, most: int, climbs: int) -> States:
+        """Legal states from all over the place, each moved by a random element of the group; `climbs`: sweeps of single
+        chains that may go into ascents."""
         ...
 
     def count(self, states: States) -> int: ...

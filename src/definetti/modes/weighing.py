@@ -32,7 +32,7 @@ WIDE = 2.0  # nats: a bracket beyond this may be that of a region that breaks th
 FAR_BY_SITE = 14.0  # nats, where the number of copies is only bounded
 BY_SITE, BY_SITE_SWEEPS = 4, 64
 DOWN, DOWN_STEPS = 8, 64  # paths from a chain down to its product
-MOST_REGIONS = 8
+MOST_REGIONS = 16
 HYBRIDS, HYBRID_SWEEPS, MOST_PAIRS = 4, 96, 3
 
 

@@ -25,11 +25,8 @@ LEAST_BY_SITE = 0.01  # of a single site, whose neighbourhood may move slowly
 MOST_COUNTED = 32  # different log values whose factors are counted
 MOST_STATISTICS = 400  # more are seen through random projections
 PROJECTIONS = 96
-MOST_TURNS = 8  # starts that have one value everywhere
 MOST_SITES = 500_000
 NOTHING, NO_SUMS = np.zeros(0), np.zeros((0, 0))
-GREEDY, GREEDY_SWEEPS = 1000.0, 4
-DRAWN = 3  # starts of each kind that are drawn at random
 
 
 @dataclass(frozen=True)
@@ -72,61 +69,16 @@ class GraphWalkers:
     def join(self, parts: Sequence[np.ndarray]) -> np.ndarray:
         return np.ascontiguousarray(np.concatenate(parts, axis=1))
 
-    def _blank(self, count: int) -> np.ndarray:
+    def blank(self, count: int) -> np.ndarray:
         evidence = np.where(self.model.evidence == FREE, 0, self.model.evidence).astype(np.uint8)
         return np.repeat(evidence[:, None], count, axis=1)
 
-    def starts(self, key: Key, most: int) -> np.ndarray:
-        """Drawn from the unary factors and uniformly; each value in turn; greedy ascents from the drawn ones; each
-        value in turn on one orbit of variables, the others drawn."""
-        from definetti.samplers.graph.starts import starts as drawn_starts
+    def starts(self, key: Key, most: int, climbs: int) -> np.ndarray:
+        from definetti.modes.graph.starts import dispersed
 
-        model, rng = self.model, np.random.default_rng([*key, 1])
-        free, cards = model.free, model.cards[model.free]
-        uniform = self._blank(DRAWN)
-        uniform[free] = rng.integers(cards[:, None], size=(len(free), DRAWN))
-        unary = np.ascontiguousarray(drawn_starts(model, DRAWN, rng).T)
-        parts = [unary[:, :2], uniform[:, :2], *self._turns(rng, free, unary)]
-        climbing = self._legal(self.join([unary, uniform]), rng)
-        parts.insert(2 + 2, self._climbed(climbing, key)[:, ::2])
-        parts += self._orbit_turns(rng, unary)
-        parts += [uniform[:, 2:], unary[:, 2:]]
-        states = self._legal(self.join(parts)[:, :most], rng)
-        return self.moved(states, rng)
+        return dispersed(self, key, most, climbs)
 
-    def _turns(self, rng: np.random.Generator, sites: np.ndarray, around: np.ndarray) -> list[np.ndarray]:
-        """Each value at all of these sites (the last value of those that have fewer)."""
-        cards = self.model.cards[sites]
-        values = np.arange(int(cards.max(initial=1)))
-        if len(values) > MOST_TURNS:
-            values = np.sort(rng.choice(values, MOST_TURNS, replace=False))
-        out = []
-        for value in values.tolist():
-            state = around[:, value % around.shape[1]][:, None].copy()
-            state[sites, 0] = np.minimum(value, cards - 1)
-            out.append(state)
-        return out
-
-    def _orbit_turns(self, rng: np.random.Generator, around: np.ndarray) -> list[np.ndarray]:
-        orbit_of = self.statistics.orbit_of
-        if orbit_of is None:
-            return []
-        kinds, sizes = np.unique(orbit_of[self.model.free], return_counts=True)
-        if not 1 < len(kinds) <= MOST_TURNS:
-            return []
-        large = kinds[np.argsort(-sizes, kind="stable")]
-        turns = [self._turns(rng, self.model.free[orbit_of[self.model.free] == k], around) for k in large.tolist()]
-        return [state for some in turns for state in some]
-
-    def _climbed(self, states: np.ndarray, key: Key) -> np.ndarray:
-        out, orders = states.copy(), self._orders((*key, 2))
-        streams = words(np.random.SeedSequence([*key, 3]), (4, out.shape[1]))
-        scratch = self._scratch(out.shape[1])
-        for order in orders.next(GREEDY_SWEEPS):
-            self._sweep(out, order, streams, scratch, GREEDY, np.inf)
-        return out
-
-    def _legal(self, states: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    def legal(self, states: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         if not self.hard:
             return states
         from definetti.constraints.graph.legal_states import legalise
@@ -153,7 +105,7 @@ class GraphWalkers:
         for chain in range(out.shape[1]):
             other = rng.random(self.model.n) < shares[chain % len(shares)]
             out[other, chain] = b[other, chain % b.shape[1]]
-        return self._legal(out, rng)
+        return self.legal(out, rng)
 
     def as_starts(self, states: np.ndarray, chains: int) -> np.ndarray:
         """uint8[chains, n]: starts of a run, each state as often as it takes."""
@@ -169,10 +121,10 @@ class GraphWalkers:
 
     # --- advancing ---------------------------------------------------------------------------------------------------
 
-    def _orders(self, key: Key) -> Orders:
+    def orders(self, key: Key) -> Orders:
         return Orders("symmetric", self.model.free, words(np.random.SeedSequence(key), (4,)), self.statistics.orbit_of)
 
-    def _scratch(self, lanes: int) -> Any:
+    def scratch(self, lanes: int) -> Any:
         values = -(-int(self.model.cards.max(initial=1)) // 4) * 4
         return self._kernels.Scratch(
             place=np.zeros((self._kernels.PAIRS, lanes), np.int32),
@@ -183,7 +135,7 @@ class GraphWalkers:
             scale=np.zeros(lanes),
         )
 
-    def _sweep(
+    def sweep(
         self, states: np.ndarray, order: np.ndarray, streams: np.ndarray, scratch: Any, level: float, penalty: float,
         tilt: np.ndarray = NOTHING, values: np.ndarray = NO_SUMS, conditional: np.ndarray = NO_SUMS,
         diverged: np.ndarray = NOTHING, orbit: np.ndarray | None = None,
@@ -203,10 +155,10 @@ class GraphWalkers:
         state, chains = states.copy(), states.shape[1]
         rng = np.random.default_rng([*key, 7])
         streams = words(np.random.SeedSequence([*key, 6]), (4, chains))
-        orders = self._orders((*key, 5)).next(sweeps)
+        orders = self.orders((*key, 5)).next(sweeps)
         flip = rng.random(sweeps) < 0.5
         tilt = np.zeros(0) if product is None else product
-        total, scratch = np.zeros((len(self._sizes), chains)), self._scratch(chains)
+        total, scratch = np.zeros((len(self._sizes), chains)), self.scratch(chains)
         values, conditional = np.zeros_like(total), np.zeros_like(total)
         mean: np.ndarray | float = 0.0
         rows: list[tuple[np.ndarray, ...]] = []
@@ -215,7 +167,7 @@ class GraphWalkers:
             values[...] = conditional[...] = 0.0
             diverged = np.zeros(0 if product is None else chains)
             order = orders[s, ::-1].copy() if flip[s] else orders[s]
-            self._sweep(state, order, streams, scratch, 1.0, np.inf, tilt, values, conditional, diverged)
+            self.sweep(state, order, streams, scratch, 1.0, np.inf, tilt, values, conditional, diverged)
             total += conditional
             f, g = self._with_events(values / self._sizes[:, None], state), conditional / self._sizes[:, None]
             mean = mean + f / sweeps
@@ -241,7 +193,7 @@ class GraphWalkers:
         engine = self._engine
         seeds = np.random.SeedSequence([*key, 11]).spawn(-(-chains // engine.width))
         block = engine.block(np.ascontiguousarray(states.T), seeds, False, True)
-        orders = self._orders((*key, 12)).next(sweeps)
+        orders = self.orders((*key, 12)).next(sweeps)
         flip = np.random.default_rng([*key, 13]).random(sweeps) < 0.5
         orders[flip] = orders[flip, ::-1]
         hits = np.zeros((len(statistics.event_sizes), chains), np.int64)
@@ -331,14 +283,14 @@ class GraphWalkers:
         """The product of the mean full conditionals of the single sites, of one chain; and where it ended."""
         out, literals = state.copy(), len(self._literal_orbit)
         streams = words(np.random.SeedSequence([*key, 14]), (4, 1))
-        scratch, sums = self._scratch(1), np.zeros((2, literals, 1))
+        scratch, sums = self.scratch(1), np.zeros((2, literals, 1))
         own = np.arange(literals)
-        for order in self._orders((*key, 15)).next(sweeps):
-            self._sweep(out, order, streams, scratch, 1.0, np.inf, NOTHING, sums[0], sums[1], orbit=own)
+        for order in self.orders((*key, 15)).next(sweeps):
+            self.sweep(out, order, streams, scratch, 1.0, np.inf, NOTHING, sums[0], sums[1], orbit=own)
         return self._normalised(sums[1, :, 0], LEAST_BY_SITE), out
 
     def draw(self, product: np.ndarray, count: int, key: Key) -> np.ndarray:
-        rng, model, out = np.random.default_rng([*key, 8]), self.model, self._blank(count)
+        rng, model, out = np.random.default_rng([*key, 8]), self.model, self.blank(count)
         for card in np.unique(model.cards[model.free]).tolist():
             sites = model.free[model.cards[model.free] == card]
             chance = np.exp(product[model.literal_start[sites][:, None] + np.arange(card)])
@@ -350,10 +302,10 @@ class GraphWalkers:
     def paths(self, states: np.ndarray, product: np.ndarray, levels: np.ndarray, upwards: bool, key: Key) -> Paths:
         state, chains, steps = states.copy(), states.shape[1], len(levels) - 1
         streams = words(np.random.SeedSequence([*key, 10]), (4, chains))
-        orders = self._orders((*key, 9)).next(steps)
+        orders = self.orders((*key, 9)).next(steps)
         orders = orders if upwards else orders[:, ::-1].copy()
         ratio, broken = np.zeros((steps, chains)), np.zeros((steps, chains), np.int64)
-        penalty, scratch = penalties(levels), self._scratch(chains)
+        penalty, scratch = penalties(levels), self.scratch(chains)
         features = None if upwards else self.features(state)
         for step in range(steps):
             row = step if upwards else steps - 1 - step
@@ -361,7 +313,7 @@ class GraphWalkers:
             ratio[row], broken[row] = soft + self.model.log_constant - log_q, illegal
             if step < steps - 1:
                 at = step + 1 if upwards else steps - 1 - step
-                self._sweep(
+                self.sweep(
                     state, orders[step], streams, scratch, float(levels[at]), float(penalty[at]), product
                 )  # fmt: skip
         return Paths(ratio, broken, self.features(state) if features is None else features)

@@ -117,7 +117,7 @@ class LogicWalkers:
     def draws(self, batches: Sequence[Batch], chains: int) -> Draws:
         return draws_of(batches, self.asked.sizes, chains, 0)
 
-    def starts(self, key: Key, most: int) -> Bits:
+    def starts(self, key: Key, most: int, climbs: int) -> Bits:
         """Drawn from the formulas on single atoms and uniformly; all false, all true; greedy ascents from the drawn
         ones; each predicate true and false, the others drawn."""
         r, rng = self.relational, np.random.default_rng([*key, 1])
