@@ -205,6 +205,18 @@ def least_error(batches: np.ndarray, lengths: np.ndarray, f: np.ndarray, error: 
     return np.nan_to_num(least)
 
 
+FEWEST_CARRIERS = 60.0  # batches that a number rests on, or half of those there are
+
+
+def carriers(batches: np.ndarray) -> np.ndarray:
+    """float64[statistics]: how many batch means y carry a probability: (Σ y)² / Σ y² of y, or of 1 − y if that is
+    less. A place that chains visit now and then shows here, where R-hat and the effective size look good."""
+    y = batches.reshape(-1, batches.shape[2])
+    with np.errstate(invalid="ignore", divide="ignore"):
+        counts = [x.sum(axis=0) ** 2 / (x**2).sum(axis=0) for x in (y, 1.0 - y)]
+    return np.asarray(np.fmin(*(np.where(np.isfinite(c), c, np.inf) for c in counts)))
+
+
 def lag_correlation(batches: np.ndarray) -> np.ndarray:
     """Correlation of neighbouring batch means, pooled over chains, around the common mean; 0 for constants.
 

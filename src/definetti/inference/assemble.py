@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from definetti.diagnose import Diagnosis, diagnose, weighted_mean
+from definetti.diagnose import FEWEST_CARRIERS, Diagnosis, carriers, diagnose, weighted_mean
 from definetti.errors import Notice
 from definetti.estimators.values import METHODS, ORBIT, Estimates
 from definetti.model.marginals import Estimate, OrbitRow
@@ -18,7 +18,6 @@ MOST_RHAT = 1.05
 FEWEST_ESS = 100.0
 ROUNDING = 1e-14
 PROVEN = 1e-12  # a probability that is at most this far from 0 or 1 in every state is known
-FEWEST_CARRIERS = 60.0  # batches that a number rests on, or half of those there are
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,19 +67,14 @@ def judge(
 
 
 def concentrated(draws: Draws, name: Callable[[int], str]) -> list[Notice]:
-    """Numbers that a few batches make: (Σ y)² / Σ y² of the batch means y of a conditional, or of 1 − y, says how many
-    carry it. A region that chains visit now and then shows here, where R-hat and the effective size look good."""
+    """Numbers that a few batches make (`diagnose.carriers`)."""
     if draws.g is None or draws.unfinished or not draws.f.size:
         return []
-    y = draws.g.reshape(-1, draws.g.shape[2])
-    needed = min(FEWEST_CARRIERS, len(y) / 2)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        carriers = [x.sum(axis=0) ** 2 / (x**2).sum(axis=0) for x in (y, 1.0 - y)]
-    fewest = np.fmin(*(np.where(np.isfinite(c), c, np.inf) for c in carriers))
-    if not len(fewest) or fewest.min() >= needed:
+    fewest, batches = carriers(draws.g), draws.g[:, :, 0].size
+    if not len(fewest) or fewest.min() >= min(FEWEST_CARRIERS, batches / 2):
         return []
     k = int(fewest.argmin())
-    text = f"about {fewest[k]:.0f} of {len(y)} batches carry {name(k)}: what it stands for is visited too rarely"
+    text = f"about {fewest[k]:.0f} of {batches} batches carry {name(k)}: what it stands for is visited too rarely"
     return [Notice("few-samples", f"{text}; run more sweeps")]
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from definetti.diagnose import Diagnosis
+from definetti.diagnose import FEWEST_CARRIERS, Diagnosis, carriers
 from definetti.estimators.values import Estimates
 from definetti.modes.walkers import Inside, Key, States, Walkers
 from definetti.samplers.draws import Batch, Draws, merge_pairs
@@ -109,7 +109,19 @@ def _agreement(
             agreed = found.constant | (share * spread < HARMLESS * mcse)
             rhat = np.fmax(rhat, np.where(agreed, 1.0, found.rhat))
             ess = np.where(np.isnan(found.ess), draws.sweeps * draws.chains, found.ess)
+            ess = np.minimum(ess, _carried(draws, share, mcse))
             inverse += share**2 / np.maximum(ess, 1e-9)
             known |= ~np.isnan(found.ess)
     with np.errstate(divide="ignore"):
         return rhat, np.where(known, 1.0 / inverse, np.nan)
+
+
+def _carried(draws: Draws, share: float, mcse: np.ndarray) -> np.ndarray:
+    """An effective size for numbers that few batches of a region carry, where they matter; inf for the others."""
+    batches = draws.f if draws.g is None else np.where(np.isnan(draws.g), draws.f, draws.g)
+    if batches.shape[2] != len(mcse):
+        return np.full_like(mcse, np.inf)
+    mean = batches.mean(axis=(0, 1))
+    matters = share * np.minimum(mean, 1.0 - mean) > mcse
+    count = carriers(batches)
+    return np.where(matters & (count < min(FEWEST_CARRIERS, batches[:, :, 0].size / 2)), count, np.inf)
