@@ -167,6 +167,7 @@ def marginals(
         run = {**head, "world": world(asked), **taken.run}
         run["seconds"] = {"symmetries": prepared, **taken.run["seconds"]}
         if explored is not None and explored.weighing is not None:
+            explored = explored.after(taken.sampling) if kernel.name == "tempering" else explored
             run["regions"] = explored.report(ready.question)
         result = ready.in_names_of_source(ready.question.conclude(taken.draws, how, run, taken.interrupted))
         seen = [] if explored is None else explored.notices(ready.question)
@@ -220,6 +221,7 @@ class Taken:
     notices: tuple[Notice, ...]
     interrupted: bool
     left: float  # seconds
+    sampling: Sampling
 
 
 def _take(
@@ -270,7 +272,7 @@ def _take(
         **sampling.report(),
     }
     notices = [*([] if interrupted else stopping.notices()), *sampling.notices()]
-    return Taken(draws, run, tuple(notices), interrupted, stopping.remaining)
+    return Taken(draws, run, tuple(notices), interrupted, stopping.remaining, sampling)
 
 
 def world(model: FactorGraph | MarkovLogic) -> str:

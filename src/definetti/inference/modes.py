@@ -20,8 +20,9 @@ from definetti.inference.question import STUCK
 from definetti.modes.looking import Budget, Looked, look
 from definetti.modes.mixture import FEWEST_CHAINS, WARM_UP, mixed, stay
 from definetti.modes.walkers import States, Walkers
-from definetti.modes.weighing import Weighed, Weighing, inside_of, unweighed, weigh
+from definetti.modes.weighing import NOT_WEIGHED, Weighed, Weighing, inside_of, unweighed, weigh
 from definetti.samplers.draws import BATCHES
+from definetti.samplers.ladder import FEWEST_TRIPS
 from definetti.samplers.protocol import Plan, Progress, Sampler
 
 SURVEY_SHARE, WEIGHING_SHARE = 0.25, 0.5  # of a default run
@@ -45,6 +46,7 @@ class Exploration:
     walkers: Walkers
     looked: Looked
     weighing: Weighing | None  # None: one region
+    trips: tuple[int, ...] | None = None  # round trips of a ladder that ended in each region that counts
 
     @property
     def several(self) -> bool:
@@ -56,6 +58,20 @@ class Exploration:
         """The answer is a mixture: several regions count, or what others may weigh has to go into the error."""
         found = self.weighing
         return found is not None and found.trusted and (self.several or found.left_out > NEGLIGIBLE)
+
+    @property
+    def crossed(self) -> bool:
+        """A ladder has brought states from its lower end to every region that counts, often enough."""
+        return self.trips is not None and min(self.trips) >= FEWEST_TRIPS
+
+    def after(self, sampling: Any) -> Exploration:
+        """With what the ladders of a run of tempering have shown."""
+        found = self.weighing
+        if found is None or found.partition is None or found.doubt != NOT_WEIGHED:
+            return self
+        features, columns = self.walkers.arrived(sampling)
+        where = found.partition.seen_by(columns).of(features)
+        return replace(self, trips=tuple(int((where == m).sum()) for m in found.kept))
 
     def starts(self, chains: int) -> Any:
         """Where chains of one run begin: at the ends of the survey's, or in the one region that counts."""
@@ -77,9 +93,13 @@ class Exploration:
             out.append(Notice("note", f"{text}: they weigh less than {max(found.left_out, 1e-300):.1g} of the others"))
         if self.weighed and self.several:
             out.append(Notice("note", f"{len(found.kept)} modes were weighed: {_listed(found, question)}"))
+        elif self.crossed:
+            out.append(Notice("note", f"{len(found.kept)} modes were found; round trips that ended in them: {self.trips}"))
         elif self.several or found.doubt:
             text = f"chains from different starts stay in different regions of the states: {_listed(found, question)}"
             why = f"; {found.doubt}" if found.doubt else ""
+            if self.trips is not None:
+                why = f"; round trips that ended in them: {', '.join(map(str, self.trips))}"
             out.append(Notice("divided", f"{text}{why}. The numbers stand for where the chains are"))
         return out
 
@@ -92,17 +112,20 @@ class Exploration:
 
 def explore(question: Any, kernel: Sampler, default: int, plan: Plan, weighs: bool) -> Exploration | None:
     """`default`: sweeps of all chains of a default run. None where the model is too large to be surveyed."""
-    walkers = question.walkers(kernel)
-    if walkers is None or walkers.sites * FEWEST > 2 * MOST:
+    ladder = kernel.name == "tempering"
+    walkers = question.walkers(kernel.over if ladder else kernel)  # pyright: ignore[reportAttributeAccessIssue]
+    if walkers is None or (ladder and (walkers.hard or not kernel.over.single_site)):  # pyright: ignore[reportAttributeAccessIssue]
+        return None  # what single moves do not connect is in pieces, each for itself
+    if walkers.sites * FEWEST > 2 * MOST:
         return None
     budget, seed = budget_of(walkers.sites, default), plan.seed
     looked = look(walkers, budget, (seed, 71), None if plan.sweeps is None else plan.sweeps)
     single = len(looked.survey.regions) == 1 and not looked.survey.forgotten
     if single:
         return Exploration(walkers, looked, None)
-    if not kernel.single_site:
+    if not kernel.single_site and not ladder:
         return Exploration(walkers, looked, unweighed(walkers, looked, f"the moves of {kernel.name} are not weighed"))
-    return Exploration(walkers, looked, weigh(walkers, looked, budget, (seed, 72), weighs))
+    return Exploration(walkers, looked, weigh(walkers, looked, budget, (seed, 72), weighs and not ladder))
 
 
 def budget_of(sites: int, default: int) -> Budget:

@@ -23,6 +23,10 @@ class Partition:
         apart = (statistics[..., None, :] - self.centres) / self.scale
         return (apart**2).sum(axis=-1).argmin(axis=-1)
 
+    def seen_by(self, columns: np.ndarray) -> Partition:
+        """The same where only some of the statistics are known."""
+        return Partition(self.centres[:, columns], self.scale[columns])
+
 
 def partition(centres: np.ndarray, within: np.ndarray) -> Partition:
     """From the centres and standard deviations [regions, statistics] of the regions."""

@@ -108,6 +108,10 @@ class Walkers(Protocol):
         """From draws of the product up to level 1, or from states of the model down; levels[0] = 0, levels[-1] = 1."""
         ...
 
+    def arrived(self, sampling: Any) -> tuple[np.ndarray, np.ndarray]:
+        """(features[arrivals, …], which features these are) of the states that ended round trips of a ladder."""
+        ...
+
     def as_starts(self, states: States, chains: int) -> Any:
         """Starts of a run of so many chains (`Plan.starts`)."""
         ...

@@ -33,6 +33,7 @@ FAR_BY_SITE = 14.0  # nats, where the number of copies is only bounded
 BY_SITE, BY_SITE_SWEEPS = 4, 64
 DOWN, DOWN_STEPS = 8, 64  # paths from a chain down to its product
 MOST_REGIONS = 16
+NOT_WEIGHED = "a sampler that was asked for by name does not weigh them"
 HYBRIDS, HYBRID_SWEEPS, MOST_PAIRS = 4, 96, 3
 
 
@@ -147,7 +148,7 @@ def weigh(walkers: Walkers, looked: Looked, budget: Budget, key: Key, anneals: b
         found[kept[0]] = replace(found[kept[0]], share=1.0)
         return Weighing(tuple(found), where, True, "", left_out, used)
     if not anneals:
-        return replace(said, doubt="a sampler that was asked for by name does not weigh them")
+        return replace(said, doubt=NOT_WEIGHED)
     most_steps = max(16, (budget.weighing - used) // (32 * len(kept)))
     for m in kept:
         found[m] = replace(found[m], annealed=anneal(walkers, found[m].product, found[m].pool,

@@ -318,6 +318,10 @@ class GraphWalkers:
                 )  # fmt: skip
         return Paths(ratio, broken, self.features(state) if features is None else features)
 
+    def arrived(self, sampling: Any) -> tuple[np.ndarray, np.ndarray]:
+        found = self.features(sampling.arrivals())
+        return found, np.arange(found.shape[1])
+
     def features(self, states: np.ndarray) -> np.ndarray:
         """float64[chains, features]"""
         soft, _, _, counts = self.read(states, NOTHING)

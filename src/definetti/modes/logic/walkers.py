@@ -338,6 +338,12 @@ class LogicWalkers:
         ratio, broken, features = (np.stack(part, axis=-1) for part in zip(*found, strict=True))
         return Paths(ratio, broken, features.T)
 
+    def arrived(self, sampling: Any) -> tuple[np.ndarray, np.ndarray]:
+        density, f = sampling.arrivals()
+        seen = self._seen(f.T).T
+        rows = np.concatenate([seen, density[:, None]], axis=1)
+        return rows, np.append(np.arange(seen.shape[1]), seen.shape[1] + int(self._soft.sum()))
+
     def _of(self, chain: Chain) -> np.ndarray:
         """Features of a state whose tally is kept; also of one that violates hard formulas."""
         f = self._counted(chain)

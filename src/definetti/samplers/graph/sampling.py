@@ -208,6 +208,12 @@ class GraphSampling(Run):
         parts = [block.state[:n, :k] & np.uint8(block.mask) for block, k in zip(self.blocks, self._lanes, strict=True)]
         return np.concatenate([part.T for part in parts]).astype(np.uint8, copy=False)
 
+    def arrivals(self) -> np.ndarray:
+        """uint8[n, …]: states at the ends of round trips of a ladder; none of other samplers."""
+        n = self._model.n
+        parts = [block.arrived[:n] for block in self.blocks if hasattr(block, "arrived")]
+        return np.concatenate([np.zeros((n, 0), np.uint8), *parts], axis=1)
+
     # --- folding ---------------------------------------------------------------------------------------------------
 
     def _take_hits(self) -> list[np.ndarray]:

@@ -24,6 +24,7 @@ from definetti.samplers.protocol import GraphSampler, prefixed
 MOST_LEVELS = 100
 PILOTS, PILOT_SWEEPS = 64, 12
 ROUNDS = (16, 48)  # sweeps of the pilots' ladder, after each of which the levels are placed anew
+ARRIVALS = 64  # of a block: round trips whose last state is remembered
 SHARE = 0.5  # of the annealed chains that a step must leave effective
 
 
@@ -140,6 +141,8 @@ class TemperingBlock:
         self._heading = np.zeros((count, self.lanes), np.int64)  # by replica
         self.rejected = np.zeros((2, count - 1))  # sums of rejection probabilities, attempts
         self.trips = np.zeros(1, np.int64)
+        self.arrivals = np.zeros((self._blocks[-1].state.shape[0], ARRIVALS), np.uint8)
+        self._noted = np.array(0)  # arrivals, those that were overwritten too
 
     @property
     def levels(self) -> Sequence[Block]:
@@ -175,8 +178,21 @@ class TemperingBlock:
                 self._engine.levels, self._penalties, k, a.state, np.uint8(a.mask), b.state, np.uint8(b.mask),
                 self._soft, self._broken, self._replica, self.rejected, self.lanes, self._stream,
             )  # fmt: skip
+        self._note_arrivals()
         self._kernels.count_trips(self._replica, self._heading, self.trips)
         self._parity ^= 1
+
+    def _note_arrivals(self) -> None:
+        """The states that end round trips."""
+        lanes = np.arange(self.lanes)
+        for lane in np.flatnonzero(self._heading[self._replica[-1], lanes] == self._kernels.RETURNING).tolist():
+            self.arrivals[:, int(self._noted) % ARRIVALS] = self.state[:, lane] & np.uint8(self.mask)
+            self._noted += 1
+
+    @property
+    def arrived(self) -> np.ndarray:
+        """uint8[n, …]: states at the ends of round trips, the last 64 at most."""
+        return self.arrivals[:, : min(int(self._noted), ARRIVALS)]
 
     def harvest(self) -> Harvest:
         return self._blocks[-1].harvest()
@@ -187,6 +203,7 @@ class TemperingBlock:
     def arrays(self) -> dict[str, np.ndarray]:
         found = {"stream": self._stream, "parity": self._parity, "rejected": self.rejected, "trips": self.trips}
         found |= {"replica": self._replica, "heading": self._heading}
+        found |= {"arrivals": self.arrivals, "noted": self._noted}
         for k, block in enumerate(self._blocks):
             found |= prefixed(f"level{k}", block.arrays())
         return found
