@@ -19,7 +19,7 @@ from definetti.modes.annealing import bennett, both_ways, log_weights
 from definetti.modes.brackets import bracket
 from definetti.modes.graph.walkers import GraphWalkers
 from definetti.modes.logic.walkers import logic_walkers, patterns
-from definetti.modes.mixture import mixed
+from definetti.modes.mixture import mixed, stay
 from definetti.modes.partition import partition
 from definetti.modes.survey import Segment, crossings, cut_chains, take_stock
 from definetti.modes.walkers import Paths
@@ -156,7 +156,9 @@ def test_upward_paths_are_unbiased(hard: bool) -> None:
     if hard:
         model = factor_graph([2] * 4, [*_factors(model), ([0, 1], [[1.0, 1.0], [1.0, 0.0]])])
     walkers = walkers_of(model)
-    product = walkers.product([(walk := walkers.walk(walkers.starts((3,), 8, 64), 20, (4,)), np.ones(len(walk.f), bool))])
+    product = walkers.product(
+        [(walk := walkers.walk(walkers.starts((3,), 8, 64), 20, (4,)), np.ones(len(walk.f), bool))]
+    )
     levels, paths = np.array([0.0, 0.3, 0.7, 1.0]), 40_000
     up = walkers.paths(walkers.draw(product, paths, (5,)), product, levels, True, (6,))
     weights = np.exp(log_weights(up, levels))
@@ -239,6 +241,52 @@ def test_two_modes_are_weighed() -> None:
 def test_a_sampler_by_name_is_told_and_not_helped() -> None:
     found = dft.marginals(COEXISTING, ["X0"], sampler="gibbs", chains=4, sweeps=100, seed=3)
     assert not found.trusted and any(n.kind == "divided" and "auto" in n.message for n in found.notices)
+
+
+def latent_classes(seed: int, prior: list[float], observed: int) -> FactorGraph:
+    """A hidden class and observations that it nearly decides, another pattern for every class."""
+    rng, factors = np.random.default_rng(seed), [([0], prior)]
+    for i in range(1, observed + 1):
+        p = rng.uniform(0.01, 0.1, len(prior))
+        p = np.where(rng.random(len(prior)) < 0.5, p, 1 - p)
+        factors.append(([0, i], np.stack([1 - p, p], axis=1).tolist()))
+    return factor_graph([len(prior)] + [2] * observed, factors)
+
+
+def test_starts_are_in_every_class() -> None:
+    """A uniform draw is in the class that its observations look like: light classes have to be held."""
+    model = latent_classes(3, [0.9, 0.06, 0.03, 0.01], 16)
+    walkers = walkers_of(model)
+    states = walkers.starts((1,), 24, 4000)
+    assert states.shape[1] <= 24
+    walk = walkers.walk(states, 5, (2,))
+    assert set(walk.ends[0].tolist()) == {0, 1, 2, 3}
+
+
+@pytest.mark.parametrize("seed", [3, 4])
+def test_classes_are_weighed(seed: int) -> None:
+    model = latent_classes(seed, [0.8, 0.15, 0.05], 14)
+    truth, found = dft.exact(model), dft.marginals(model, chains=16, sweeps=500, seed=seed)
+    for i, name in enumerate(model.names):
+        p, q, half = (
+            np.atleast_1d(x) for x in (truth[name].probability, found[name].probability, found[name].half_width)
+        )
+        assert (np.abs(p - q) < 3 * half).all(), (name, i, p, q, half)
+
+
+def test_confined_chains_see_their_region_alone() -> None:
+    """Chains that often leave: only the ends of blocks count, and no conditional, which would look outside."""
+    leaky = mean_field(8, 0.15, 0.05)
+    states = np.array(list(itertools.product((0, 1), repeat=8)))
+    weight = np.exp(leaky.log_density(states)) * (states.sum(axis=1) < 4)
+    truth = (weight / weight.sum()) @ states[:, 0]
+    walkers, pool = walkers_of(leaky), np.zeros((8, 16), dtype=np.uint8)
+    made = stay(walkers, pool, low, 16, [40] * 42, True, (1,), lambda sweeps: True)
+    assert made.left > 100 and all(batch.g is None for batch in made.batches)
+    means = np.stack([batch.f[:, 1] for batch in made.batches])
+    assert abs(means.mean() - truth) < 4 * means.mean(axis=0).std(ddof=1) / 4
+    whole = stay(walkers, pool, low, 16, [40] * 42, False, (1,), lambda sweeps: True)
+    assert abs(np.mean([batch.f[:, 1].mean() for batch in whole.batches]) - truth) > 0.01  # what is avoided
 
 
 # --- Markov logic -----------------------------------------------------------------------------------------------------

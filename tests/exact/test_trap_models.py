@@ -14,6 +14,8 @@ BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 sys.path.append(str(BENCHMARKS))
 
 import calm_models  # noqa: E402
+import numpy as np  # noqa: E402
+import site_traps  # noqa: E402
 import trap_models as models  # noqa: E402
 import traps  # noqa: E402
 
@@ -57,6 +59,7 @@ SMALL = [
     models.asthma(3, known_smoker=True),
     models.asthma(3, two_steps=True),
     models.sociable(4, 1.7, 0.3),
+    *(next(family(np.random.default_rng(5))) for family in site_traps.FAMILIES.values()),
 ]
 
 

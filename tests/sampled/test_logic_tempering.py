@@ -38,3 +38,11 @@ def test_arrivals_are_states_of_the_top_level() -> None:
     assert 0 <= unseen <= 4 and f.shape == (len(log), 1)  # of each ladder one trip may end with the last exchange
     expected = 0.8 * (12 * f[:, 0]) ** 2 - 9.4 * 12 * f[:, 0]
     assert abs(log - expected).max() < 1e-9
+
+
+def test_round_trips_that_miss_a_mode_are_not_trusted() -> None:
+    """Hundreds of round trips, none of which ends in the mode that carries a third of the weight."""
+    text = "P(thing)\nQ(thing)\n50.5 FORALL x (P(x) ^ Q(x))\n-1 P(x)\n-1 Q(x)\n"
+    found = dft.marginals(dft.markov_logic(text, domain={"thing": 20}), sampler="tempering", sweeps=300, seed=1)
+    assert found.run["tempering"]["round_trips"] > 100
+    assert not found.trusted and any(n.kind == "divided" and "round trips" in n.message for n in found.notices)

@@ -94,7 +94,9 @@ class Exploration:
         if self.weighed and self.several:
             out.append(Notice("note", f"{len(found.kept)} modes were weighed: {_listed(found, question)}"))
         elif self.crossed:
-            out.append(Notice("note", f"{len(found.kept)} modes were found; round trips that ended in them: {self.trips}"))
+            out.append(
+                Notice("note", f"{len(found.kept)} modes were found; round trips that ended in them: {self.trips}")
+            )
         elif self.several or found.doubt:
             text = f"chains from different starts stay in different regions of the states: {_listed(found, question)}"
             why = f"; {found.doubt}" if found.doubt else ""

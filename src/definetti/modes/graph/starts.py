@@ -1,10 +1,10 @@
 """Where chains that look for modes of a factor graph begin: all over the place, and at many local maxima.
 
 Drawn states and states with one value everywhere are few, and a mode may be met from a small part of the states only.
-So there are hundreds of greedy ascents as well, which cost a few sweeps each: from uniform draws; with one variable held
-at each of its values in turn until the others have followed it (a class that explains the others is never entered
+So there are hundreds of greedy ascents as well, of a few sweeps each: from uniform draws; with one variable held at
+each of its values in turn until the others have followed it (a class that explains the others is never entered
 otherwise); with the variables of a wide table held at its largest entries; and from slow cooling. Of their distinct
-ends, as far as the group and the statistics tell them apart, the best and some of the others are starts.
+ends, as far as the group and the statistics distinguish them, the best and some of the others are starts.
 """
 
 from __future__ import annotations
@@ -49,9 +49,7 @@ def _uniform(walkers: GraphWalkers, count: int, rng: np.random.Generator) -> np.
     return out
 
 
-def _turns(
-    walkers: GraphWalkers, rng: np.random.Generator, sites: np.ndarray, around: np.ndarray
-) -> list[np.ndarray]:
+def _turns(walkers: GraphWalkers, rng: np.random.Generator, sites: np.ndarray, around: np.ndarray) -> list[np.ndarray]:
     """Each value at all of these sites (the last value of those that have fewer)."""
     cards = walkers.model.cards[sites]
     values = np.arange(int(cards.max(initial=1)))
