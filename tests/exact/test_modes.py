@@ -331,3 +331,18 @@ def test_starts_follow_the_formulas(tmp_path: Path) -> None:
     found = patterns(model, list(model.predicates))
     assert {"P": True, "Q": False, "R": True, "S": False} in found
     assert {"P": False, "Q": True, "R": False, "S": True} in found
+
+
+def test_starts_are_moved_by_the_group(tmp_path: Path) -> None:
+    """Renamed states are legal, known atoms stay, and statistics that the group leaves alone do not change."""
+    path = tmp_path / "model.mln"
+    path.write_text("thing = {A, B, C, D}\nP(thing)\nE(thing,thing)\n0.4 E(x,y) ^ P(x) => P(y)\nP(x) v E(x,x).\n")
+    asked = logic_question(symmetries(dft.read(path, {"P(A)": True})), (), "auto")._asked
+    walkers = logic_walkers(asked)
+    assert walkers is not None
+    states = walkers.starts((1,), 8, 64)
+    moved = walkers._moved(states, (5,))
+    assert any((a != b).any() for a, b in zip(states, moved, strict=True))
+    assert np.allclose(walkers.statistics_of(states), walkers.statistics_of(moved))
+    one, other = (walkers.walk(some, 1, (2,)).log_density.shape for some in (states, moved))
+    assert one == other

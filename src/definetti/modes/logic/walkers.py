@@ -42,10 +42,12 @@ from definetti.samplers.logic.levels import (
     single_weights,
     violated,
 )
+from definetti.samplers.logic.orbital import Renamings
 from definetti.samplers.logic.queries import Asked
 from definetti.samplers.logic.starts import drawn, put, solved
 from definetti.samplers.logic.state import clear_sums, seed_chain
 from definetti.samplers.logic.tied_sites import spread
+from definetti.symmetry.logic.renaming import renaming
 
 LEAST = 1e-9  # probability in a product
 MOST_ORBITS = 20_000
@@ -134,7 +136,20 @@ class LogicWalkers:
                 wish[name] = self._all(name, value, wish[name])
             made.append(self._legal(wish, key, 100 + k))
         made += climbed[::DRAWN]
-        return made[:most]
+        return self._moved(made[:most], key)
+
+    def _moved(self, states: Bits, key: Key) -> Bits:
+        """Each state with its constants renamed by a random element of the group."""
+        if self.group.order == 1:
+            return states
+        r, out = self.relational, []
+        renamings = Renamings(renaming(self.group.model, simplify=False).constants, self.group, key[0])
+        for k, bits in enumerate(states):
+            chain, element = self._chain(key, k, bits), renamings.draw(k, 0)
+            atoms = {name: renamings.apply(element, name, r.atoms(chain, name)) for name in r.model.predicates}
+            put(r, chain, {name: pack(np.ascontiguousarray(x)) for name, x in atoms.items()})
+            out.append(chain.bits.copy())
+        return out
 
     def _uniform(self, rng: np.random.Generator) -> dict[str, np.ndarray]:
         r, out = self.relational, drawn(self.relational, rng, None, None)
