@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import definetti
-from definetti.samplers.kernels.compiling import code_folder, private, sources_hash
+from definetti.samplers.kernels.compiling import _NamedByKey, code_folder, private, sources_hash
 
 PACKAGE = Path(definetti.__file__).parent
 
@@ -114,3 +114,15 @@ def test_a_folder_that_others_may_write_in_is_not_used(tmp_path):
     assert not found.is_relative_to(open_to_all) and found.is_dir()
     found.rmdir()
     assert code_folder().is_dir()
+
+
+def test_versions_that_are_compiled_at_the_same_time_are_not_mistaken(tmp_path, monkeypatch):
+    """Two processes that both find an empty index: one's version may be lost, never run in place of the other's."""
+    one, other = (_NamedByKey(str(tmp_path), "kernel", "stamp") for _ in range(2))
+    monkeypatch.setattr(other, "_load_index", dict)
+    one.save("float64", "code for float64")
+    other.save("int64", "code for int64")
+    found = _NamedByKey(str(tmp_path), "kernel", "stamp")
+    assert found.load("int64") == "code for int64" and found.load("float64") in (None, "code for float64")
+    one.save("float64", "code for float64")
+    assert found.load("float64") == "code for float64" and found.load("int64") == "code for int64"

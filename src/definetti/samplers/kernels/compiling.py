@@ -24,7 +24,7 @@ from typing import Any
 import llvmlite
 import numba
 import platformdirs
-from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile, _CacheLocator
 from numba.core.dispatcher import Dispatcher
 
 SOURCES = (Path(__file__).parent, Path(__file__).parents[1] / "codegen" / "templates")
@@ -90,8 +90,25 @@ class _Files(CompileResultCacheImpl):
         self._filename_base = self.get_filename_base(name, getattr(sys, "abiflags", ""))
 
 
+class _NamedByKey(IndexDataCacheFile):
+    """Numba numbers the files of a function's compiled versions: two processes that compile different ones at the same
+    time choose one number, and the version of one is then run with the arguments of the other. Here a file is named by
+    what is in it."""
+
+    def save(self, key: Any, data: Any) -> None:
+        overloads = self._load_index()
+        name = self._data_name_pattern.format(number=int(hashlib.sha256(repr(key).encode()).hexdigest()[:15], 16))
+        self._save_data(name, data)
+        self._save_index({**overloads, key: name})
+
+
 class _KernelCache(FunctionCache):
     _impl_class = _Files
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function)
+        stamp = self._impl.locator.get_source_stamp()
+        self._cache_file = _NamedByKey(self._cache_path, self._impl.filename_base, stamp)
 
 
 def njit(*, cache: bool = False, **options: Any) -> Callable[[Callable[..., Any]], Any]:
