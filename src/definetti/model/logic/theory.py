@@ -133,6 +133,7 @@ class Predicate:
     name: str
     sorts: tuple[str, ...]
     exclusive: tuple[int, ...] = ()
+    function: bool = False  # declared as a function: the last argument is its value
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,7 +194,10 @@ class MarkovLogic(Shown):
     evidence: Mapping[str, Evidence] = field(default_factory=dict)
     closed: frozenset[str] = frozenset()
     unknown: Mapping[str, np.ndarray] = field(default_factory=dict)  # int32[m, arity]: `?P(A)` in a closed predicate
-    sized: frozenset[str] = frozenset()  # sorts whose size the formulas depend on: those of Alchemy's split weights
+    sized: frozenset[str] = frozenset()  # sorts whose size the formulas depend on: split weights, arithmetic
+    dialect: str = "alchemy"  # of the language that was read
+    unweighted: tuple[int, ...] = ()  # formulas without a weight: their weights are stand-ins
+    computed: frozenset[str] = frozenset()  # predicates that the reader made: relations of arithmetic
 
     def condition(self, evidence: Mapping[str, bool | None]) -> MarkovLogic:
         """The same model with more atoms observed.

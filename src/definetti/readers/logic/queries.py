@@ -16,8 +16,10 @@ from definetti.model.logic.formulas import free_variables, quantified, substitut
 from definetti.model.logic.text import format_atom
 from definetti.model.logic.theory import Atom, Constant, Formula, MarkovLogic, Variable
 from definetti.model.queries import Query
-from definetti.readers.logic.meaning import annotate, lower_all
-from definetti.readers.logic.syntax import Raw, Source, parse
+from definetti.readers.logic.lowering import lower_all
+from definetti.readers.logic.meaning import Language, annotate
+from definetti.readers.logic.syntax import RawQuery, Source, parse
+from definetti.readers.logic.terms import Relations
 
 
 @dataclass(frozen=True)
@@ -34,16 +36,25 @@ class LogicQuery:
         return bool(self.free)
 
 
+def language_of(model: MarkovLogic) -> Language:
+    """What words mean in a query: constants with a small first letter are constants."""
+    small = {sort.name: {name for name in sort.constants if not name[:1].isupper()} for sort in model.sorts.values()}
+    return Language(model.predicates, small)
+
+
 def parse_query(model: MarkovLogic, text: str) -> LogicQuery:
     """Read one query; unknown names and anything but the forms above are errors with a caret."""
     source = Source("<query>", text)
-    raw: Raw = parse(source, "query")
+    asked: RawQuery = parse(source, "query")
+    raw = asked.formula
+    if raw is None or asked.count is not None or asked.condition is not None:
+        raise source.error("counts and conditions are not known here", 1, 1)
     if raw.kind == "atom" and not raw.parts and not raw.starred and text.strip() == str(raw.token):
         predicate = model.predicates.get(str(raw.token))
         if predicate is not None and predicate.sorts:
             free = tuple((f"x{k}", sort) for k, sort in enumerate(predicate.sorts))
             return LogicQuery(text, Atom(predicate.name, tuple(Variable(name) for name, _ in free)), free)
-    found = annotate(source, raw, model.predicates)
+    found = annotate(source, raw, language_of(model))
     if found.stars:
         raise source.error_at("* has no meaning in a query", found.stars[0].starred or found.stars[0].token)
     for binder in found.binders:
@@ -56,7 +67,8 @@ def parse_query(model: MarkovLogic, text: str) -> LogicQuery:
                 f"{binder.name} is a variable; a query names constants, or is a single predicate such as Smokes(x)"
             )
             raise source.error_at(message, binder.token)
-    (formula,) = lower_all(found, model.sorts)
+    relations = Relations(model.sorts, model.predicates, fixed=True)
+    (formula,) = lower_all(found, model.sorts, relations)
     return LogicQuery(text, formula, tuple((binder.name, binder.sort or "") for binder in found.binders))
 
 
