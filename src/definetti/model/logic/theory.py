@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from definetti.errors import UnknownName, suggestion
+from definetti.errors import ModelError, UnknownName, suggestion
 from definetti.show import Shown
 
 if TYPE_CHECKING:
@@ -177,6 +177,11 @@ class MarkovLogic(Shown):
         Predicates that are false wherever the evidence does not speak of them.
     unknown : mapping
         Atoms of closed predicates that are left open.
+    dialect : str
+        Of the language that was read: alchemy, tuffy or pracmln.
+    unweighted : tuple of int
+        Formulas without a weight: `info`, `symmetries` and `ground` accept them (with stand-in weights that no other
+        formula has), inference does not.
 
     Examples
     --------
@@ -262,6 +267,16 @@ class MarkovLogic(Shown):
         from definetti.model.logic.change import with_domain
 
         return with_domain(self, sizes)
+
+    def require_weights(self) -> None:
+        """An error if formulas have no weight: their probabilities would mean nothing."""
+        if self.unweighted:
+            first = self.formulas[self.unweighted[0]]
+            line = f", the first in line {first.line}" if first.line else ""
+            raise ModelError(
+                f"{len(self.unweighted)} formulas have no weight ({first.source}{line}): give them one, or all of them "
+                "the same by --default-weight W (default_weight=W)"
+            )
 
     def shape(self, predicate: str) -> tuple[int, ...]:
         """The sizes of a predicate's arguments: it has one atom per element of this box."""

@@ -32,7 +32,7 @@ from definetti.model.logic.change import (
 from definetti.model.logic.text import atom_name, block_name, unescaped
 from definetti.model.logic.theory import Evidence, Predicate, Sort
 from definetti.readers.logic.meaning import UnknownPlace
-from definetti.readers.logic.syntax import Source
+from definetti.readers.logic.raw import Source
 
 SIGN = {"": TRUE, "!": FALSE, "?": UNKNOWN}
 

@@ -27,7 +27,7 @@ from definetti.model.logic.theory import (
     Variable,
 )
 from definetti.readers.logic.meaning import COMPARISONS, Annotated, Guard, UnknownPlace
-from definetti.readers.logic.syntax import Raw, RawTerm
+from definetti.readers.logic.raw import Raw, RawTerm
 from definetti.readers.logic.terms import COMPARED, Relations, constant_value, is_computed, number_of, variables_of
 
 
@@ -82,7 +82,7 @@ class _Lower:
             case "not":
                 return Not(inner[0])
             case "and":
-                return And(inner) if len(inner) > 1 else inner[0]
+                return inner[0] if len(raw.parts) == 1 else And(inner)
             case "or":
                 return Or(inner)
             case "implies":

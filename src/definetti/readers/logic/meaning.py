@@ -19,7 +19,7 @@ from definetti.errors import ParseError, UnknownName, suggestion
 from definetti.model.logic.theory import (
     Predicate,
 )
-from definetti.readers.logic.syntax import Raw, RawTerm, Source
+from definetti.readers.logic.raw import Raw, RawTerm, Source
 from definetti.readers.logic.terms import (
     FUNCTIONS,
     OPERATORS,
@@ -212,7 +212,8 @@ def _value(term: RawTerm, sort: str, scope: dict[str, Binder], found: Annotated,
         if not variables_of([term]):
             _fold(term, sort, found)
             return
-        found.computed.append((term, sort))
+        copy = RawTerm(term.text, False, term.token, function=term.function, parts=term.parts)
+        found.computed.append((copy, sort))
         predicate = None
     else:
         predicate = _call(term, scope, found, language)

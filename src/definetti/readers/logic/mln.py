@@ -28,18 +28,8 @@ from definetti.readers.logic import dialects
 from definetti.readers.logic.db import Facts, mapping_source, number_facts, read_facts
 from definetti.readers.logic.lowering import guarded, lower_all, lower_guards
 from definetti.readers.logic.meaning import Annotated, Language, annotate
-from definetti.readers.logic.syntax import (
-    Directive,
-    FormulaLine,
-    FunctionLine,
-    Include,
-    Misplaced,
-    Raw,
-    SortLine,
-    Source,
-    constant_name,
-    parse,
-)
+from definetti.readers.logic.raw import Directive, FormulaLine, FunctionLine, Include, Misplaced, Raw, SortLine, Source
+from definetti.readers.logic.syntax import constant_name, parse
 from definetti.readers.logic.terms import Relations, variables_of
 
 PathText = str | PathLike[str]
@@ -118,7 +108,7 @@ def _read(source: Source, path: Path | None, evidence: EvidenceText | None, how:
     facts, added = read_facts(sources, draft.predicates, draft.lists, draft.dialect == "pracmln")
     small = {sort: {name for name in names if not name[0].isupper()} for sort, names in draft.lists.items() if names}
     language = Language(draft.predicates, small, draft.marked)
-    annotated = [(line, annotate(where, line.formula, language)) for where, line in draft.lines]
+    annotated = [(line, _annotated(where, line, language)) for where, line in draft.lines]
     sized = {sort for _, found in annotated for sort in _computed_sorts(found)}
     sorts = _sorts(draft, [found for _, found in annotated], (facts, added), dict(how.domain or {}), sized)
     relations = Relations(sorts, draft.predicates)
@@ -154,6 +144,17 @@ def _read(source: Source, path: Path | None, evidence: EvidenceText | None, how:
     )
     check_closed_blocks(model)
     return model
+
+
+def _annotated(source: Source, line: FormulaLine, language: Language) -> Annotated:
+    """The formula of a line; an error says so where the line uses a feature of another program."""
+    try:
+        return annotate(source, line.formula, language)
+    except ParseError as error:
+        other = dialects.refused(source.lines[(error.line or 1) - 1])
+        if other is None:
+            raise
+        raise source.error(other, error.line or 1, error.column or 1) from None
 
 
 def _weight_of(line: FormulaLine, how: Reading, number: int) -> float | None:
@@ -293,6 +294,9 @@ def _collect(source: Source, path: Path | None, draft: Draft, chain: tuple[Path,
 def _collect_function(source: Source, line: FunctionLine, draft: Draft) -> None:
     """`person Mother(person)`: a predicate with the value as its last argument."""
     name = str(line.token)
+    if str(line.sort).lower() in ("inf", "infinity", "nan"):
+        message = "a weight is a finite number: write a hard formula, with a period at its end"
+        raise source.error_at(message, line.token)
     draft.declare(name, "predicate", source, line.token)
     sorts = (*map(str, line.arguments), str(line.sort))
     draft.predicates[name] = Predicate(name, sorts, (len(sorts) - 1,), function=True)
@@ -373,7 +377,7 @@ def _collect_line(source: Source, line: FormulaLine, draft: Draft) -> None:
     name = str(formula.token)
     unmarked = formula.kind == "atom" and not formula.grouped and formula.starred is None and _plain(formula)
     if line.weight is not None or line.period is not None or not unmarked or _is_formula(formula, draft):
-        if formula.kind == "atom" and any(term.bang for term in formula.parts) and unmarked:
+        if line.weight is None and line.period is None and unmarked and any(term.bang for term in formula.parts):
             draft.declare(name, "predicate", source, formula.token)
         draft.lines.append((source, line))
         return

@@ -6,19 +6,22 @@ It stands with the readers because it needs their grammar.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import product
 
 import numpy as np
 
-from definetti.model.logic.formulas import free_variables, quantified, substitute
+from definetti import show
+from definetti.errors import ModelError, Notice
+from definetti.model.logic.formulas import atoms, free_variables, quantified, substitute
 from definetti.model.logic.text import format_atom
 from definetti.model.logic.theory import Atom, Constant, Formula, MarkovLogic, Variable
 from definetti.model.queries import Query
 from definetti.readers.logic.lowering import lower_all
 from definetti.readers.logic.meaning import Language, annotate
-from definetti.readers.logic.syntax import RawQuery, Source, parse
+from definetti.readers.logic.raw import RawQuery, Source
+from definetti.readers.logic.syntax import parse
 from definetti.readers.logic.terms import Relations
 
 
@@ -106,3 +109,29 @@ def ground_queries(model: MarkovLogic, texts: Iterable[str]) -> list[Query]:
         nothing = np.empty((0, 1), dtype=np.int32)
         found.append(Query(key, variables, "variable" if plain else "event", nothing if plain else satisfying))
     return found
+
+
+# --- Alchemy's closed world -------------------------------------------------------------------------------------------
+
+
+def alchemy_world(model: MarkovLogic, queries: Sequence[str]) -> tuple[MarkovLogic, tuple[Notice, ...]]:
+    """The model with every predicate closed that has evidence and that no query names, as Alchemy does, and a notice
+    of what that takes for false."""
+    if not queries:
+        cure = "name what you ask for (--query), or close predicates by name (--closed-world)"
+        raise ModelError(
+            f"world alchemy closes predicates with evidence that are not queried, so it needs queries: {cure}"
+        )
+    asked = {atom.predicate for formula in parse_queries(model, queries).values() for atom in atoms(formula)}
+    more = {name for name in model.evidence if name not in asked and name not in model.closed}
+    for name in sorted(more):
+        if model.predicates[name].exclusive and model.knowledge.free_count(name):
+            more.discard(name)  # a block needs a value: Alchemy keeps these open, too
+    before = sum(model.knowledge.free_count(name) for name in more)
+    closed = replace(model, closed=model.closed | more)
+    after = sum(closed.knowledge.free_count(name) for name in more)
+    if not more:
+        return closed, (Notice("closed-world", "no predicate has evidence and is not queried: nothing was closed"),)
+    names = ", ".join(sorted(more))
+    text = f"{names}: {show.count(before - after)} atoms that the evidence does not name were taken as false"
+    return closed, (Notice("closed-world", text),)

@@ -7,8 +7,7 @@ Meaning (which predicate, which sort, which constant) comes after, in `meaning.p
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,19 @@ from definetti.model.graph.factors import LARGEST_LOG
 from definetti.model.logic.text import unescaped
 from definetti.model.queries import foreign_sign
 from definetti.readers.logic.dialects import refused
+from definetti.readers.logic.raw import (
+    Directive,
+    FormulaLine,
+    FunctionLine,
+    Include,
+    Misplaced,
+    Raw,
+    RawQuery,
+    RawTerm,
+    SortLine,
+    Source,
+    Statement,
+)
 from definetti.readers.logic.weights import BadWeight, evaluate
 
 DEEPEST = 200  # nesting of a formula: the walks over formulas are recursive
@@ -33,112 +45,6 @@ SWAPPED = {"OR": "AND", "AND": "OR"}  # pracmln: `v` binds tighter than `^`
 
 #: What may always follow a term, and is left out of lists of what was expected.
 ARITHMETIC = frozenset({"PLUS", "MINUS", "STAR", "SLASH", "PERCENT", "PLUSPLUS", "LESS", "MORE", "AT_MOST", "AT_LEAST"})
-
-
-@dataclass(frozen=True)
-class Source:
-    """A text and where it came from, so that an error can point into it."""
-
-    path: str | Path
-    text: str
-
-    @cached_property
-    def lines(self) -> list[str]:
-        return self.text.split("\n")
-
-    def error(self, message: str, line: int, column: int, kind: type[ParseError] = ParseError) -> ParseError:
-        shown = self.lines[line - 1] if 0 < line <= len(self.lines) else ""
-        return kind(message, path=self.path, line=line, column=column, source=shown)
-
-    def error_at(self, message: str, token: Token, kind: type[ParseError] = ParseError) -> ParseError:
-        return self.error(message, token.line or 1, token.column or 1, kind)
-
-
-@dataclass(slots=True)
-class RawTerm:
-    """A word in a term's place. `meaning.py` fills in the sort of a constant and the binder of a variable."""
-
-    text: str
-    constant: bool
-    token: Token
-    plus: Token | None = None
-    bang: Token | None = None
-    sort: str | None = None
-    binder: Any = None
-    function: str | None = None  # a declared function or an operator, with `parts` as its arguments
-    parts: list[RawTerm] = field(default_factory=list)
-
-
-@dataclass(slots=True)
-class Raw:
-    """A formula as written. `parts` are formulas (connectives, quantifiers) or terms (atoms, comparisons)."""
-
-    kind: str  # atom, equal, unequal, less, …, not, and, or, implies, iff, exist, forall
-    parts: list[Any]
-    token: Token
-    start: int
-    stop: int
-    depth: int = 1
-    grouped: bool = False
-    starred: Token | None = None
-    variables: list[Token] = field(default_factory=list)
-    binders: list[Any] = field(default_factory=list)
-    indivisible: bool = False  # [F]
-    guards: list[Any] = field(default_factory=list)  # of a quantifier: the terms that stand under it
-
-
-@dataclass(slots=True)
-class Include:
-    name: str
-    token: Token
-
-
-@dataclass(slots=True)
-class SortLine:
-    token: Token
-    items: list[Token]
-
-
-@dataclass(slots=True)
-class FunctionLine:
-    """`person Mother(person)`: the sort of the values, the name, the sorts of the arguments."""
-
-    sort: Token
-    token: Token
-    arguments: list[Token]
-
-
-@dataclass(slots=True)
-class Directive:
-    token: Token
-
-
-@dataclass(slots=True)
-class FormulaLine:
-    weight: float | None
-    formula: Raw
-    period: Token | None
-
-
-@dataclass(slots=True)
-class RawQuery:
-    """`formula`, given `condition`; of a count its variables, or the predicate whose atoms are counted."""
-
-    formula: Raw | None
-    condition: Raw | None = None
-    count: Token | None = None
-    variables: list[Token] = field(default_factory=list)
-
-
-Statement = Include | SortLine | FunctionLine | Directive | FormulaLine
-
-
-class Misplaced(Exception):
-    """An error found while a rule is reduced; `parse` knows the text and turns it into a ParseError."""
-
-    def __init__(self, message: str, token: Token) -> None:
-        super().__init__(message)
-        self.message, self.token = message, token
 
 
 # --- from tokens to raw statements ------------------------------------------------------------------------------------
@@ -293,7 +199,8 @@ class _Build(Transformer[Token, Any]):
         return RawTerm(constant_name(token), True, token)
 
 
-class _Narrow(_Build):
+@v_args(inline=True)
+class _Narrow(_Build):  # pyright: ignore[reportGeneralTypeIssues]
     """pracmln: a quantifier reaches over the next formula only."""
 
     def quantified(self, word: Token, variables: list[Token], body: Raw) -> Raw:
@@ -377,10 +284,11 @@ class _Newlines:
                 if open_brackets == 0 and previous not in BINARY:
                     waiting = waiting or token
                 continue
+            goes_on = token.type in BINARY  # a line that starts with `|` is a cardinality of RockIt's
             if token.type == "BAR":
                 token.type = self.bar
             token.type = self.types.get(token.type, token.type)
-            if waiting is not None and token.type not in BINARY:
+            if waiting is not None and not goes_on:
                 yield waiting
             waiting, previous = None, token.type
             open_brackets += (token.type in OPENING) - (token.type in CLOSING)
@@ -423,6 +331,8 @@ def _in_words(source: Source, text: str, error: UnexpectedInput) -> ParseError:
         lines = source.text.rstrip().split("\n")
         return source.error("the text ends too early" + _open_bracket(text, None), len(lines), len(lines[-1]) + 1)
     token: Token = error.token
+    if text.startswith("/*", _start(token) - 1):
+        return source.error("this comment is never closed: */ is missing", token.line or 1, (token.column or 2) - 1)
     if other := refused(source.lines[(token.line or 1) - 1]):
         return source.error_at(other, token)
     met = "the end of the line" if token.type == "_NL" else f"{str(token)!r}"

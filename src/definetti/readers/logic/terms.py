@@ -17,7 +17,7 @@ import numpy as np
 
 from definetti.errors import TooLarge
 from definetti.model.logic.theory import Predicate, Sort
-from definetti.readers.logic.syntax import RawTerm
+from definetti.readers.logic.raw import RawTerm
 
 MOST_ROWS = 4_000_000  # combinations of constants that are looked at for one relation
 
