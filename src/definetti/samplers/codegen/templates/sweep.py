@@ -12,6 +12,7 @@ import math
 import numpy as np
 
 from definetti.samplers.kernels.compiling import njit
+from definetti.samplers.kernels.lowering import lowered
 from definetti.samplers.kernels.relational import (
     BARE,
     BROKEN,
