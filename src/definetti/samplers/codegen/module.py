@@ -445,7 +445,7 @@ def choice_text(theory: Theory, free: list[int], tied: bool) -> str:
     """The update of predicate p, and which parts of the runtime this kernel uses."""
     blocks = any(s.exclusive for s in theory.signatures)
     gather = "fold_tied" if tied else "fold_blocks" if blocks else "fold"
-    lines = ["@helper", f"def update({ARRAYS}, p, m, greedy):"]
+    lines = ["@lowered", f"def update({ARRAYS}, p, m, greedy):"]
     lines += [f"    if p == {p}: return update_{p}({ARRAYS}, m, greedy)" for p in free]
     lines += ["    return -1", "", "", f"choose = {'fill_random' if theory.random else 'fill'}", f"gather = {gather}"]
     return "\n".join(lines) + "\n"

@@ -13,7 +13,6 @@ Calls of compiled helpers go through Numba. What is not in the language is refus
 from __future__ import annotations
 
 import ast
-import hashlib
 import inspect
 import textwrap
 from collections import Counter
@@ -68,66 +67,82 @@ class Array:
         return made._getvalue()
 
 
-def lowered(function: Callable[..., Any]) -> Any:
-    """A function of the generator's language, to be called from compiled code; it returns an integer."""
-    tree = ast.parse(textwrap.dedent(inspect.getsource(function))).body[0]
-    assert isinstance(tree, ast.FunctionDef)
+@dataclass(frozen=True, eq=False)
+class Source:
+    """A function of the generator's language."""
 
-    def typing(typingctx: Any, *arguments: Any) -> Any:
-        kinds = tuple(a if isinstance(a, types.Array) else INT for a in arguments)
+    function: Callable[..., Any]
+    tree: ast.FunctionDef
 
-        def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            return call(context, builder, function, tree, signature.args, values)
+    def signature(self) -> inspect.Signature:
+        """What Numba's intrinsics show: the typing context first."""
+        names = ["typingctx", *(a.arg for a in self.tree.args.args)]
+        return inspect.Signature([inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in names])
 
-        return INT(*kinds), codegen
-
-    names = ["typingctx", *(a.arg for a in tree.args.args)]
-    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    typing.__signature__ = inspect.Signature([inspect.Parameter(name, kind) for name in names])
-    typing.__name__ = function.__name__
-    return intrinsic(typing)
-
-
-def call(context: Any, builder: Any, function: Callable[..., Any], tree: ast.FunctionDef, kinds: Any, values: Any) -> Any:
-    """Calls the LLVM function, which is written into the caller's module at its first call there."""
-    parts: list[Any] = []
-    for kind, value in zip(kinds, values, strict=True):
-        if not isinstance(kind, types.Array):
-            parts.append(value)
-            continue
-        if kind.layout != "C" or kind.ndim > 2:
-            raise TypeError(f"{function.__name__}: an array must be C-contiguous with one or two axes, not {kind}")
-        data = context.data_model_manager[kind]
-        shape = data.get(builder, value, "shape")
-        parts += [data.get(builder, value, "data"), *(builder.extract_value(shape, k) for k in range(kind.ndim))]
-    key = hashlib.sha256(f"{function.__module__}.{function.__name__}{kinds}".encode()).hexdigest()[:24]
-    name = f"definetti.{function.__name__}.{key}"
-    made = builder.module.globals.get(name)
-    if made is None:
-        made = ir.Function(builder.module, ir.FunctionType(I64, [p.type for p in parts]), name)
+    def declare(self, context: Any, module: ir.Module, kinds: tuple[Any, ...], parts: list[Any]) -> ir.Function:
+        """The LLVM function, written into a module when it is first called there."""
+        name = f"definetti.{self.function.__name__}"
+        if name in module.globals:
+            return module.globals[name]
+        made = ir.Function(module, ir.FunctionType(I64, [p.type for p in parts]), name)
         made.linkage = "internal"
         made.attributes.add("noinline")
         made.attributes.add("nounwind")
         for argument in made.args:
             if isinstance(argument.type, ir.PointerType):
                 argument.add_attribute("noalias")  # a chain's arrays and the model's are all different
-        Lowering(context, made, function, tree).write(kinds)
-    return builder.call(made, parts)
+        Lowering(context, made, self).write(kinds)
+        return made
+
+
+def lowered(function: Callable[..., Any]) -> Any:
+    """Lets compiled code call a function of the generator's language, which returns an integer."""
+    tree = ast.parse(textwrap.dedent(inspect.getsource(function))).body[0]
+    assert isinstance(tree, ast.FunctionDef)
+    source = Source(function, tree)
+
+    def typing(typingctx: Any, *arguments: Any) -> Any:
+        kinds = tuple(a if isinstance(a, types.Array) else INT for a in arguments)
+
+        def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            parts: list[Any] = []
+            for kind, value in zip(kinds, values, strict=True):
+                parts += array_parts(context, builder, kind, value) if isinstance(kind, types.Array) else [value]
+            return builder.call(source.declare(context, builder.module, kinds, parts), parts)
+
+        return INT(*kinds), codegen
+
+    typing.__signature__ = source.signature()
+    made = intrinsic(typing)
+    made.lowered = source
+    return made
+
+
+def array_parts(context: Any, builder: Any, kind: Any, value: Any) -> list[Any]:
+    """Where an array's numbers are, and the lengths of its axes."""
+    if kind.layout != "C" or kind.ndim > 2:
+        raise TypeError(f"an array must be C-contiguous with one or two axes, not {kind}")
+    model = context.data_model_manager[kind]
+    shape = model.get(builder, value, "shape")
+    return [model.get(builder, value, "data"), *(builder.extract_value(shape, k) for k in range(kind.ndim))]
 
 
 class Lowering:
     """Writes one function."""
 
-    def __init__(self, context: Any, made: ir.Function, function: Callable[..., Any], tree: ast.FunctionDef) -> None:
-        self.context, self.made, self.tree = context, made, tree
-        self.globals, self.name = function.__globals__, function.__name__
+    def __init__(self, context: Any, made: ir.Function, source: Source) -> None:
+        self.context, self.made, self.tree = context, made, source.tree
+        self.globals, self.name = source.function.__globals__, source.function.__name__
+        tree = self.tree
         self.top = ir.IRBuilder(made.append_basic_block("top"))  # room for variables
         self.at = ir.IRBuilder(made.append_basic_block("begin"))
         self.known: dict[str, Value | Array] = {}  # arguments, and names that are assigned once
         self.places: dict[str, Value] = {}  # the memory of the others
         self.loops: list[tuple[Any, Any]] = []  # where `continue` and `break` go
         stored = (n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
-        changed = (n.target.id for n in ast.walk(tree) if isinstance(n, ast.AugAssign) and isinstance(n.target, ast.Name))
+        changed = (
+            n.target.id for n in ast.walk(tree) if isinstance(n, ast.AugAssign) and isinstance(n.target, ast.Name)
+        )
         self.assigned = Counter(stored) + Counter(changed)
 
     def write(self, kinds: Any) -> None:
@@ -435,6 +450,8 @@ class Lowering:
         if own is not None:
             return own(e.args)
         helper = self.globals.get(name)
+        if isinstance(getattr(helper, "lowered", None), Source):
+            return self.call_lowered(helper.lowered, e.args)
         if isinstance(helper, Dispatcher):
             return self.call_helper(helper, [self.argument(a) for a in e.args])
         kind = REAL if name == "float" else INT if helper is np.int64 else WORD if helper is np.uint64 else None
@@ -447,6 +464,14 @@ class Lowering:
             return found.kind, found.whole(self.context, self.at)
         found = self.value(e)
         return found.type, found.llvm
+
+    def call_lowered(self, source: Source, arguments: list[ast.expr]) -> Value:
+        given = [
+            self.known[a.id] if isinstance(a, ast.Name) and a.id in self.known else self.value(a) for a in arguments
+        ]
+        kinds = tuple(x.kind if isinstance(x, Array) else x.type for x in given)
+        parts = [part for x in given for part in ((x.data, *x.shape) if isinstance(x, Array) else (x.llvm,))]
+        return Value(INT, self.at.call(source.declare(self.context, self.made.module, kinds, parts), parts))
 
     def call_helper(self, helper: Dispatcher, arguments: list[tuple[Any, Any]]) -> Value | None:
         typed = self.context.typing_context
