@@ -12,7 +12,6 @@ import math
 import numpy as np
 
 from definetti.samplers.kernels.compiling import njit
-from definetti.samplers.kernels.lowering import lowered
 from definetti.samplers.kernels.relational import (
     BARE,
     BROKEN,
@@ -56,6 +55,7 @@ from definetti.samplers.kernels.relational import (
     toggle,
     uniforms,
 )
+from definetti.samplers.lowering.function import lowered
 
 helper = njit(**BARE)
 entry = njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True, _nrt=False)

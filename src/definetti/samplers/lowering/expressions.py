@@ -1,23 +1,12 @@
-"""Compiles the functions of generated kernels straight to LLVM, past Numba's type inference.
+"""Expressions of the language of generated kernels as LLVM values, each with its type."""
 
-The generator writes a small language: integers, 64-bit words, reals and truth values; loops over ranges, `while`, `if`;
-arrays that are C-contiguous. Each name has one type, which is that of its first assignment, so one pass over the syntax
-tree suffices; Numba's analysis of the same text (control flow, SSA, inference, rewrites) takes some twenty times as
-long as LLVM. Arithmetic is Numba's: integers wrap, an integer beside a real becomes one, nothing is reordered.
-A function stays its own LLVM function: chunks are long, and optimising one huge function takes more than linear time.
-Calls of compiled helpers go through Numba. What is not in the language is refused by an exception.
-"""
-
-# pyright: reportAttributeAccessIssue=false, reportOptionalMemberAccess=false
+# pyright: reportAttributeAccessIssue=false, reportOptionalMemberAccess=false, reportCallIssue=false
+# pyright: reportArgumentType=false
 
 from __future__ import annotations
 
 import ast
-import inspect
-import textwrap
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -25,7 +14,6 @@ import numpy as np
 from llvmlite import ir
 from numba.core import types
 from numba.core.dispatcher import Dispatcher
-from numba.extending import intrinsic
 from numba.np import arrayobj
 
 INT, WORD, REAL, TRUTH = types.int64, types.uint64, types.float64, types.boolean
@@ -67,97 +55,19 @@ class Array:
         return made._getvalue()
 
 
-@dataclass(frozen=True, eq=False)
-class Source:
-    """A function of the generator's language."""
+class Expressions:
+    """A function that is being written: where the text stands, what its names are, and the values of expressions."""
 
-    function: Callable[..., Any]
-    tree: ast.FunctionDef
-
-    def signature(self) -> inspect.Signature:
-        """What Numba's intrinsics show: the typing context first."""
-        names = ["typingctx", *(a.arg for a in self.tree.args.args)]
-        return inspect.Signature([inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in names])
-
-    def declare(self, context: Any, module: ir.Module, kinds: tuple[Any, ...], parts: list[Any]) -> ir.Function:
-        """The LLVM function, written into a module when it is first called there."""
-        name = f"definetti.{self.function.__name__}"
-        if name in module.globals:
-            return module.globals[name]
-        made = ir.Function(module, ir.FunctionType(I64, [p.type for p in parts]), name)
-        made.linkage = "internal"
-        made.attributes.add("noinline")
-        made.attributes.add("nounwind")
-        for argument in made.args:
-            if isinstance(argument.type, ir.PointerType):
-                argument.add_attribute("noalias")  # a chain's arrays and the model's are all different
-        Lowering(context, made, self).write(kinds)
-        return made
-
-
-def lowered(function: Callable[..., Any]) -> Any:
-    """Lets compiled code call a function of the generator's language, which returns an integer."""
-    tree = ast.parse(textwrap.dedent(inspect.getsource(function))).body[0]
-    assert isinstance(tree, ast.FunctionDef)
-    source = Source(function, tree)
-
-    def typing(typingctx: Any, *arguments: Any) -> Any:
-        kinds = tuple(a if isinstance(a, types.Array) else INT for a in arguments)
-
-        def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            parts: list[Any] = []
-            for kind, value in zip(kinds, values, strict=True):
-                parts += array_parts(context, builder, kind, value) if isinstance(kind, types.Array) else [value]
-            return builder.call(source.declare(context, builder.module, kinds, parts), parts)
-
-        return INT(*kinds), codegen
-
-    typing.__signature__ = source.signature()
-    made = intrinsic(typing)
-    made.lowered = source
-    return made
-
-
-def array_parts(context: Any, builder: Any, kind: Any, value: Any) -> list[Any]:
-    """Where an array's numbers are, and the lengths of its axes."""
-    if kind.layout != "C" or kind.ndim > 2:
-        raise TypeError(f"an array must be C-contiguous with one or two axes, not {kind}")
-    model = context.data_model_manager[kind]
-    shape = model.get(builder, value, "shape")
-    return [model.get(builder, value, "data"), *(builder.extract_value(shape, k) for k in range(kind.ndim))]
-
-
-class Lowering:
-    """Writes one function."""
-
-    def __init__(self, context: Any, made: ir.Function, source: Source) -> None:
+    def __init__(self, context: Any, made: ir.Function, source: Any) -> None:
         self.context, self.made, self.tree = context, made, source.tree
         self.globals, self.name = source.function.__globals__, source.function.__name__
-        tree = self.tree
         self.top = ir.IRBuilder(made.append_basic_block("top"))  # room for variables
         self.at = ir.IRBuilder(made.append_basic_block("begin"))
         self.known: dict[str, Value | Array] = {}  # arguments, and names that are assigned once
         self.places: dict[str, Value] = {}  # the memory of the others
         self.loops: list[tuple[Any, Any]] = []  # where `continue` and `break` go
-        stored = (n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
-        changed = (
-            n.target.id for n in ast.walk(tree) if isinstance(n, ast.AugAssign) and isinstance(n.target, ast.Name)
-        )
-        self.assigned = Counter(stored) + Counter(changed)
-
-    def write(self, kinds: Any) -> None:
-        parts = iter(self.made.args)
-        for argument, kind in zip(self.tree.args.args, kinds, strict=True):
-            value = Value(INT, next(parts))
-            if isinstance(kind, types.Array):
-                value = Array(kind, value.llvm, tuple(next(parts) for _ in range(kind.ndim)))
-            self.known[argument.arg] = value
-        begin = self.at.block
-        self.body(self.tree.body)
-        if not self.at.block.is_terminated:
-            self.at.ret(I64(-1))
-        self.top.position_at_end(self.top.block)
-        self.top.branch(begin)
+        stored = (n.id for n in ast.walk(self.tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
+        self.assigned = Counter(stored)  # one that is changed in place is counted twice: it has been assigned before
 
     def variable(self, kind: Any, name: str = "") -> Any:
         self.top.position_at_end(self.top.block)  # calls of helpers put variables there, too
@@ -165,110 +75,6 @@ class Lowering:
 
     def refuse(self, node: ast.AST) -> NoReturn:
         raise TypeError(f"{self.name}: the language of generated kernels lacks `{ast.unparse(node)}`")
-
-    # --- statements ---
-
-    def body(self, statements: list[ast.stmt]) -> None:
-        for statement in statements:
-            self.statement(statement)
-            if self.at.block.is_terminated:
-                return
-
-    def statement(self, s: ast.stmt) -> None:
-        match s:
-            case ast.Assign(targets=[ast.Tuple(elts=targets)], value=ast.Tuple(elts=values)):
-                for target, value in zip(targets, [self.value(v) for v in values], strict=True):
-                    self.store(target, value)
-            case ast.Assign(targets=[target], value=value):
-                self.store(target, self.value(value))
-            case ast.AugAssign(target=target, op=op, value=value):
-                self.store(target, self.binary(op, self.load(target), self.value(value), s))
-            case ast.If(test=test, body=body, orelse=orelse):
-                self.branch(self.truth(test), body, orelse)
-            case ast.For(target=ast.Name(id=name), iter=ast.Call(func=ast.Name(id="range"), args=bounds), orelse=[]):
-                self.count(name, [self.integer(b) for b in bounds], s.body)
-            case ast.While(test=test, body=body, orelse=[]):
-                self.repeat(test, body)
-            case ast.Break() | ast.Continue():
-                self.at.branch(self.loops[-1][isinstance(s, ast.Break)])
-            case ast.Return(value=ast.expr() as value):
-                self.at.ret(self.integer(value))
-            case ast.Expr(value=ast.Call() as value):
-                self.call(value)
-            case ast.Expr(value=ast.Constant(value=str())):
-                pass
-            case _:
-                self.refuse(s)
-
-    def store(self, target: ast.expr, value: Value) -> None:
-        if isinstance(target, ast.Subscript):
-            array, place = self.element(target)
-            self.at.store(self.cast(value, array.dtype).llvm, place)
-            return
-        if not isinstance(target, ast.Name):
-            self.refuse(target)
-        name = target.id
-        if self.assigned[name] == 1 and name not in self.known:
-            self.known[name] = value
-            return
-        if name not in self.places:
-            if name in self.known:
-                self.refuse(target)
-            self.places[name] = Value(value.type, self.variable(LLVM[value.type], name))
-        place = self.places[name]
-        if place.type != value.type:
-            raise TypeError(f"{self.name}: `{name}` is first {place.type} and then {value.type}")
-        self.at.store(value.llvm, place.llvm)
-
-    def load(self, target: ast.expr) -> Value:
-        return self.value(ast.Name(target.id) if isinstance(target, ast.Name) else target)
-
-    def branch(self, test: Any, body: list[ast.stmt], orelse: list[ast.stmt]) -> None:
-        then, end = self.block("then"), self.block("end")
-        other = self.block("else") if orelse else end
-        self.at.cbranch(test, then, other)
-        for block, statements in ((then, body), (other, orelse)):
-            if statements:
-                self.at.position_at_end(block)
-                self.body(statements)
-                self.go_on(end)
-        self.at.position_at_end(end)
-
-    def count(self, name: str, bounds: list[Any], body: list[ast.stmt]) -> None:
-        first, last = bounds if len(bounds) == 2 else (I64(0), *bounds)
-        counter = self.variable(I64)
-        self.at.store(first, counter)
-        test, inside, step, end = (self.block(x) for x in ("test", "inside", "step", "end"))
-        self.at.branch(test)
-        self.at.position_at_end(test)
-        now = self.at.load(counter)
-        self.at.cbranch(self.at.icmp_signed("<", now, last), inside, end)
-        self.at.position_at_end(inside)
-        self.store(ast.Name(name, ast.Store()), Value(INT, now))
-        with self.loop(step, end):
-            self.body(body)
-        self.go_on(step)
-        self.at.position_at_end(step)
-        self.at.store(self.at.add(now, I64(1), flags=["nsw"]), counter)
-        self.at.branch(test)
-        self.at.position_at_end(end)
-
-    def repeat(self, test: ast.expr, body: list[ast.stmt]) -> None:
-        again, inside, end = (self.block(x) for x in ("again", "inside", "end"))
-        self.at.branch(again)
-        self.at.position_at_end(again)
-        self.at.cbranch(self.truth(test), inside, end)
-        self.at.position_at_end(inside)
-        with self.loop(again, end):
-            self.body(body)
-        self.go_on(again)
-        self.at.position_at_end(end)
-
-    @contextmanager
-    def loop(self, again: Any, end: Any) -> Iterator[None]:
-        self.loops.append((again, end))
-        yield
-        self.loops.pop()
 
     def block(self, name: str) -> Any:
         return self.made.append_basic_block(name)
@@ -450,7 +256,7 @@ class Lowering:
         if own is not None:
             return own(e.args)
         helper = self.globals.get(name)
-        if isinstance(getattr(helper, "lowered", None), Source):
+        if hasattr(helper, "lowered"):
             return self.call_lowered(helper.lowered, e.args)
         if isinstance(helper, Dispatcher):
             return self.call_helper(helper, [self.argument(a) for a in e.args])
@@ -465,7 +271,7 @@ class Lowering:
         found = self.value(e)
         return found.type, found.llvm
 
-    def call_lowered(self, source: Source, arguments: list[ast.expr]) -> Value:
+    def call_lowered(self, source: Any, arguments: list[ast.expr]) -> Value:
         given = [
             self.known[a.id] if isinstance(a, ast.Name) and a.id in self.known else self.value(a) for a in arguments
         ]
