@@ -77,7 +77,7 @@ def _states(model: Any, sampler: Any, samples: int, seed: int) -> Iterator[tuple
     """The states of one chain, and the CPU seconds that each took."""
     from definetti.inference.sample import sample
 
-    draws = sample(model, sampler, chains=1, draws=samples, burn_in=0, seed=seed, workers=1)
+    draws = sample(model, sampler=sampler, chains=1, draws=samples, burn_in=0, seed=seed, workers=1)
     with np.errstate(over="ignore"):
         run, count = draws.start(), 0
         states = run.snapshots(1)
@@ -97,14 +97,17 @@ def auto_curves(
     """Default runs of Gibbs sampling of several lengths, each one by itself; updates and time include the warm-up."""
     from definetti.inference.marginals import marginals
 
-    settings = {"sampler": "gibbs", "workers": 1} | options
+    settings = {"sampler": "gibbs", "workers": 1, "symmetries": group} | options
+    marginals(model, sweeps=1, chains=1, seed=0, **{k: v for k, v in settings.items() if k != "chains"})  # compiles
     rows = []
     for run in range(runs):
         for k, length in enumerate(sweeps):
-            answer = marginals(model, symmetries=group, sweeps=length, seed=seed + 1000 * k + run, **settings)
+            wall, cpu = time.perf_counter(), time.process_time()
+            answer = marginals(model, sweeps=length, seed=seed + 1000 * k + run, **settings)
+            busy = (time.process_time() - cpu) / (time.perf_counter() - wall)  # of a run, the share it had of a core
             means = np.array([np.ravel(answer[row].probability)[-1] for row in target.names])
             chains = answer.run["chains"]
-            at = (run, answer.run["updates"], chains * length, answer.run["seconds"]["sample"])
+            at = (run, answer.run["updates"], chains * length, busy * answer.run["seconds"]["sample"])
             rows.append(point(name, *at, target.orbit(means)))
     return rows
 

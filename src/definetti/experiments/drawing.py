@@ -51,31 +51,24 @@ def lines(
     scale = {"domain": names, "range": [look[name][0] for name in names]}
     dash = {"domain": names, "range": [look[name][1] for name in names]}
     key = alt.Legend(title=None, orient="bottom", columns=2, symbolStrokeWidth=2.2, symbolSize=260, labelLimit=260,
-                     symbolType="stroke") if legend else None  # fmt: skip
+                     symbolType="stroke", symbolOpacity=1) if legend else None  # fmt: skip
     to_x = alt.X(f"{x[0]}:Q", title=x[1], scale=_scale(alt, x_log), axis=_axis(alt, rows, x[0], x_log))
     to_y = alt.Y(f"{y[0]}:Q", title=y[1], scale=_scale(alt, y_log), axis=_axis(alt, rows, y[0], y_log))
     colour = alt.Color("curve:N", scale=alt.Scale(**scale), legend=key)
     dashes = alt.StrokeDash("curve:N", scale=alt.Scale(**dash), legend=key)
-    base = alt.Chart(alt.Data(values=[dict(row) for row in rows]))
+    base = alt.Chart(alt.Data(values=[{**row, "ink": look[row["curve"]][0]} for row in rows]))
+    ink = alt.Color("ink:N", scale=None)  # the legend is of the lines alone
     layers = []
     if band:
-        spread = base.mark_area(opacity=0.14).encode(x=to_x, y=alt.Y("low:Q", scale=_scale(alt, y_log), title=y[1]),
-                                                     y2="high:Q", color=alt.Color("curve:N", scale=alt.Scale(**scale),
-                                                                                  legend=None))  # fmt: skip
-        layers.append(spread)
+        low = alt.Y("low:Q", scale=_scale(alt, y_log), title=y[1])
+        layers.append(base.mark_area(opacity=0.14).encode(x=to_x, y=low, y2="high:Q", color=ink, detail="curve:N"))
     layers.append(base.mark_line(strokeWidth=2.2).encode(x=to_x, y=to_y, color=colour, strokeDash=dashes))
-    dots = base.mark_point(filled=True, size=26, opacity=1.0).encode(
-        x=to_x, y=to_y, color=alt.Color("curve:N", scale=alt.Scale(**scale), legend=None)
-    )
+    dots = base.mark_point(filled=True, size=26, opacity=1.0).encode(x=to_x, y=to_y, color=ink)
+    ends = base.mark_point(filled=False, size=60, shape="triangle-up", strokeWidth=1.6)
     layers.append(dots.transform_filter("!datum.censored"))
-    open_dots = base.mark_point(filled=False, size=60, shape="triangle-up", strokeWidth=1.6)
-    layers.append(
-        open_dots.transform_filter("datum.censored").encode(
-            x=to_x, y=to_y, color=alt.Color("curve:N", scale=alt.Scale(**scale), legend=None)
-        )
-    )
+    layers.append(ends.transform_filter("datum.censored").encode(x=to_x, y=to_y, color=ink))
     for mark in marks:
-        layers += _mark(alt, mark, to_x, to_y)
+        layers += _mark(alt, mark, (x[1], x_log), (y[1], y_log))
     whole = alt.layer(*layers)
     return whole.properties(width=WIDTH, height=HEIGHT, title=_title(alt, title, subtitle))
 
@@ -101,24 +94,22 @@ def _axis(alt: Any, rows: Sequence[Row], name: str, log: bool) -> Any:
     powers = [10.0**k for k in range(low, high + 1, step)]
     if high - low <= 1:
         powers = [m * 10.0**low for m in (1, 2, 5, 10, 20, 50, 100)]
-    label = (
-        "datum.value >= 0.001 && datum.value < 100000 ? format(datum.value, ',~g') : format(datum.value, '~e')"
-    )
+    label = "datum.value >= 0.001 && datum.value < 100000 ? format(datum.value, ',~g') : format(datum.value, '~e')"
     return alt.Axis(values=powers, labelExpr=label, grid=True)
 
 
-def _mark(alt: Any, mark: Mapping[str, Any], to_x: Any, to_y: Any) -> list[Any]:
+def _mark(alt: Any, mark: Mapping[str, Any], x: tuple[str, bool], y: tuple[str, bool]) -> list[Any]:
     across = "y" in mark
     data = alt.Chart(alt.Data(values=[{"at": mark["y"] if across else mark["x"], "label": mark["label"]}]))
     if across:
-        place = alt.Y("at:Q", scale=to_y.scale, title=to_y.title)
+        place = alt.Y("at:Q", scale=_scale(alt, y[1]), title=y[0])
         text = data.mark_text(align="left", dx=4, dy=-6, fontSize=10, color=INK)
         return [
             data.mark_rule(color=LINES, strokeDash=[2, 3]).encode(y=place),
             text.encode(y=place, x=alt.value(0), text="label:N"),
         ]
-    place = alt.X("at:Q", scale=to_x.scale, title=to_x.title)
-    text = data.mark_text(align="left", dx=5, dy=10, fontSize=10, color=INK)
+    place = alt.X("at:Q", scale=_scale(alt, x[1]), title=x[0])
+    text = data.mark_text(align="right", dx=-5, dy=10, fontSize=10, color=INK)
     return [
         data.mark_rule(color=INK, strokeDash=[2, 3]).encode(x=place),
         text.encode(x=place, y=alt.value(0), text="label:N"),
@@ -135,7 +126,7 @@ def divergence_figure(
     )  # fmt: skip
     mse = lines(
         curves.summary(rows, "mse"), ("seconds", "CPU seconds of sampling"), ("value", "mean squared error"),
-        "The same, squared error", subtitle="lines: geometric means of the runs; bands: smallest to largest",
+        "The same, squared error", subtitle=["lines: geometric means of the runs", "bands: from the smallest to the largest"],
     )  # fmt: skip
     return configured(altair().hconcat(kl, mse, spacing=40))
 

@@ -19,9 +19,7 @@ AT_ONCE = 1 << 20  # sites of the order made at once
 
 
 class FollowedVariables:
-    def __init__(
-        self, model: FactorGraph, start: np.ndarray | int, seed: int, edges: np.ndarray | None = None
-    ) -> None:
+    def __init__(self, model: FactorGraph, start: np.ndarray | int, seed: int, edges: np.ndarray | None = None) -> None:
         if (model.cards != 2).any():
             raise ModelError("a chain is followed from update to update on models of binary variables only")
         simple = simplify(model)
