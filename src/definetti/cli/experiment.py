@@ -33,9 +33,8 @@ def command(name: str, out: Path, quick: bool) -> int:
     verdicts = run_figures(FIGURES if name == "all" else [name], out, quick, report)
     shown = [v for v in verdicts if name in ("all", v.figure)]
     for verdict in shown:
-        say(
-            f"{'held    ' if verdict.held else 'NOT HELD'}  {verdict.figure:6} {verdict.measured}   [{verdict.expected}]"
-        )
+        mark = "held    " if verdict.held else "NOT HELD"
+        say(f"{mark}  {verdict.figure:6} {verdict.measured}   [{verdict.expected}]")
     held = sum(v.held for v in shown)
     say(f"{held} of {len(shown)} verdicts held; {out / 'index.html'}")
     return 0 if held == len(shown) else 1

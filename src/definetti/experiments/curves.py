@@ -33,7 +33,7 @@ def point(curve: str, run: int, updates: int, samples: int, seconds: float, foun
     return {"curve": curve, "run": run, "updates": updates, "samples": samples, "seconds": seconds, **found}
 
 
-def both(target: Target, means: np.ndarray, names: tuple[str, str], *at: Any) -> list[Row]:
+def both(target: Target, means: np.ndarray, names: tuple[str, str], at: tuple[int, int, int, float]) -> list[Row]:
     """The points of the standard and of the orbit estimates that the same samples make."""
     standard, orbit = target.standard(means), target.orbit(target.over_orbits(means))
     return [point(names[0], *at, standard), point(names[1], *at, orbit)]
@@ -52,7 +52,7 @@ def paper_curves(
             began = time.process_time()
             chain.advance(stop - done)
             seconds, done = seconds + time.process_time() - began, stop
-            rows += both(target, chain.means(), (STANDARD, ORBIT), run, stop, stop, seconds)
+            rows += both(target, chain.means(), (STANDARD, ORBIT), (run, stop, stop, seconds))
     return rows
 
 
@@ -69,7 +69,7 @@ def mcsat_curves(
             total += state
             seconds += took
             if count in stops:
-                rows += both(target, total / count, names, run, count * target.variables, count, seconds)
+                rows += both(target, total / count, names, (run, count * target.variables, count, seconds))
     return rows
 
 

@@ -126,7 +126,8 @@ def divergence_figure(
     )  # fmt: skip
     mse = lines(
         curves.summary(rows, "mse"), ("seconds", "CPU seconds of sampling"), ("value", "mean squared error"),
-        "The same, squared error", subtitle=["lines: geometric means of the runs", "bands: from the smallest to the largest"],
+        "The same, squared error",
+        subtitle=["lines: geometric means of the runs", "bands: from the smallest to the largest"],
     )  # fmt: skip
     return configured(altair().hconcat(kl, mse, spacing=40))
 

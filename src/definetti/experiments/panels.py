@@ -1,4 +1,4 @@
-"""What the panels of Figure 2 on Markov logic have in common: a model with its group, its truth, three kinds of curves."""
+"""What the panels of Figure 2 on Markov logic share: a model with its group, its truth, and three kinds of curves."""
 
 from __future__ import annotations
 

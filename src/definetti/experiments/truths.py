@@ -91,7 +91,7 @@ def disagreement(side: int = models.SIDE, weight: float = models.WEIGHT) -> np.n
     turn = np.angle(np.exp(1j * (angle[column] - angle[row])))
     size = len(tail)
     matrix = csc_array((t * np.exp(0.5j * turn), (row, column)), shape=(size, size))
-    solver = splu((eye_array(size, format="csc", dtype=complex) - matrix).tocsc())
+    solver = splu((eye_array(size, format="csc") - matrix).tocsc())
     orbit = edge_orbits(side)
     entry = np.empty(orbit.max() + 1)
     for k, e in enumerate(np.unique(orbit, return_index=True)[1].tolist()):

@@ -7,13 +7,9 @@ changes only when its variable does, so that seeing every update costs little mo
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from definetti.model.graph.factors import FactorGraph
-    from definetti.model.logic.theory import MarkovLogic
 
 
 class Occupancy:
@@ -46,7 +42,7 @@ class Followed(Protocol):
         ...
 
 
-def every_update(model: FactorGraph | MarkovLogic, *, start: np.ndarray | int = 0, seed: int = 0, **more: Any) -> Any:
+def every_update(model: Any, *, start: np.ndarray | int = 0, seed: int = 0, **more: Any) -> Any:
     """A chain of uniform random scan from `start` (one value for all, or one for each variable or ground atom, where
     the evidence says nothing), every update of which is a sample.
 

@@ -231,7 +231,7 @@ def temper(d, c, ladder, sweeps):
 
 @entry
 def follow(d, c, watch, budget):
-    """Draws `budget` sites, each of which is a sample: `watch` keeps how long every atom was true. Nothing is folded."""
+    """Draws `budget` sites, each a sample: `watch` keeps how long every atom was true. Nothing is folded."""
     done, longest = 0, c.uniform.shape[0]
     while done < budget:
         if c.clock[OPEN] == 0:
