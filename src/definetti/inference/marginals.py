@@ -17,7 +17,6 @@ import numpy as np
 
 from definetti.errors import INTERRUPTED, ModelError, Notice
 from definetti.estimators import choose
-from definetti.inference.exact_first import exact_first
 from definetti.inference.modes import Exploration, advised, explore, mixture, started, with_doubts
 from definetti.inference.progress import check_progress, reports
 from definetti.inference.question import Question, Request, is_stuck
@@ -148,6 +147,8 @@ def marginals(
     request = Request(check(asked, symmetries), wanted, scan, queries, method, seed, time_limit)
     said_first: tuple[Notice, ...] = said_before
     if wanted is None and not asks_to_sample:
+        from definetti.inference.exact_first import exact_first
+
         first = exact_first(asked, queries, symmetries, time_limit)
         if isinstance(first, Marginals):
             notices = (*said_before, *first.notices)
