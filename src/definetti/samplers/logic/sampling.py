@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
+from functools import cached_property
+from math import prod
 from typing import Any, cast
 
 import numpy as np
@@ -29,14 +31,14 @@ from definetti.samplers.logic.engine import (
     refuse_model,
     violations,
 )
-from definetti.samplers.logic.known_bits import pack, words_of
+from definetti.samplers.logic.known_bits import home_words, pack, unpack, words_of
 from definetti.samplers.logic.mirrored import Means, with_mirror_images
 from definetti.samplers.logic.queries import Asked
 from definetti.samplers.logic.starts import at_state, clear_live, first_states
 from definetti.samplers.logic.state import clear_sums, home_offset, put_atoms
 from definetti.samplers.logic.stuck import slow_notices, stuck_notices
 from definetti.samplers.protocol import Plan, State, prefixed
-from definetti.samplers.run import Illegal, Map, Run, debugging
+from definetti.samplers.run import CHUNK_SECONDS, Illegal, Map, Run, debugging
 from definetti.symmetry.logic.renaming import RenamingSymmetries
 
 ATOMS_AT_ONCE = 1 << 20
@@ -147,9 +149,51 @@ class RelationalSampling(Run):
                 put_atoms(self.relational.written, self.relational.data, chain, p, atoms.shape, pack(atoms))
 
     def values(self) -> np.ndarray:
-        names = self.group.model.predicates
-        rows = [[self.relational.atoms(chain, name).ravel() for name in names] for chain in self._chains]
-        return np.stack([np.concatenate(row) for row in rows]).view(np.uint8)
+        return self._unpacked(np.stack([chain.bits[self._home] for chain in self._chains]))
+
+    @cached_property
+    def _home(self) -> np.ndarray:
+        """int64: the words of all atoms, each predicate in the orientation in which it is kept."""
+        r, places = self.relational, list(self.relational.model.predicates)
+        parts = [np.zeros(0, np.int64)]
+        for name, shape in self._shapes():
+            start = home_offset(r.written, r.data, places.index(name), shape)
+            parts.append(np.arange(start, start + home_words(shape)))
+        return np.concatenate(parts)
+
+    def _shapes(self) -> list[tuple[str, tuple[int, ...]]]:
+        """Of the model's own predicates, without the hidden classes of queries."""
+        return [(name, self.group.model.shape(name)) for name in self.group.model.predicates]
+
+    def _unpacked(self, words: np.ndarray) -> np.ndarray:
+        """uint8[states, atoms] from the words of `_home` of each state."""
+        out = np.empty((len(words), self.group.model.atom_count), np.uint8)
+        word = atom = 0
+        for _, shape in self._shapes():
+            size, rows = home_words(shape), prod(shape)
+            part = np.ascontiguousarray(words[:, word : word + size])
+            out[:, atom : atom + rows] = unpack(part.ravel(), (len(words), *(shape or (1,)))).reshape(len(words), rows)
+            word, atom = word + size, atom + rows
+        return out
+
+    def _record(self, run: Map, every: int, some: int) -> np.ndarray:
+        """Each chain by itself, as words: where sweeps are short, coming back to every chain would cost as much."""
+        if some == 1:
+            return super()._record(run, every, some)
+        self._length = every
+        found = list(run(self._record_chain, range(len(self._chains)), [some] * len(self._chains)))
+        self._length = 0
+        return np.stack([self._unpacked(words) for words in found], axis=1)
+
+    def _record_chain(self, k: int, some: int) -> np.ndarray:
+        chain, home = self._chains[k], self._home
+        out = np.empty((some, len(home)), np.uint64)
+        for row in out:
+            self._first[k] = chain.clock[SWEEP]
+            while chain.clock[SWEEP] < self._first[k] + self._length:
+                self._stretch(k, CHUNK_SECONDS)
+            row[:] = chain.bits[home]
+        return out
 
     def notices(self) -> list[Notice]:
         """What the kept sweeps could never have moved."""
