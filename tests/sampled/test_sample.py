@@ -133,3 +133,14 @@ def test_standard_estimates_from_orbital_chains_of_markov_logic(examples: Path) 
     model = dft.read(examples / "smokers.mln", domain={"person": 3})
     found = dft.marginals(model, sampler=dft.Orbital(), estimator="standard", chains=8, sweeps=2000, seed=11)
     assert found.compare(dft.exact(model)).agrees
+
+
+@pytest.mark.parametrize("name", ["orbital-metropolis", "orbital-metropolis:mcsat", "orbital:tempering"])
+def test_moves_of_markov_logic_with_evidence(name: str, examples: Path) -> None:
+    """By name; the proposals swap people of whom different things are known."""
+    model = dft.read(examples / "smokers.mln", domain={"person": 3})
+    model = model.condition({"Smokes(Person1)": True, "Friends(Person1,Person2)": True})
+    found = dft.marginals(model, sampler=name, estimator="orbit", chains=8, sweeps=250, seed=11)
+    assert found.compare(dft.exact(model)).agrees
+    assert found.run["sampler"] == name and ("metropolis" in name) == ("accepted" in found.run)
+    assert 0.01 < found.run.get("accepted", 0.5) < 0.99

@@ -32,7 +32,9 @@ from definetti.samplers.logic.engine import (
     violations,
 )
 from definetti.samplers.logic.known_bits import home_words, pack, unpack, words_of
+from definetti.samplers.logic.levels import log_density, recount, violated
 from definetti.samplers.logic.mirrored import Means, with_mirror_images
+from definetti.samplers.logic.orbital import Atoms, Moves
 from definetti.samplers.logic.queries import Asked
 from definetti.samplers.logic.starts import at_state, clear_live, first_states
 from definetti.samplers.logic.state import clear_sums, home_offset, put_atoms
@@ -69,7 +71,7 @@ def relational_model(asked: Asked, scan: str, plan: Plan) -> Relational:
 class RelationalSampling(Run):
     """The chains of one run, and how they are advanced and folded."""
 
-    renamed: Any = None  # `orbital.Renamings`: what moves the states after every sweep
+    renamed: Moves | None = None  # what moves the states after every sweep
 
     def __init__(self, relational: Relational, asked: Asked, plan: Plan) -> None:
         refuse_large(plan.chains * relational.chain_bytes, None)
@@ -132,7 +134,7 @@ class RelationalSampling(Run):
             done += advance(self.relational, chain, budget - done, 1)
             if chain.clock[SWEEP] > before:
                 if self.renamed is not None:
-                    self._rename(k, chain)
+                    self._rename(self.renamed, k, chain)
                 if self._tracking:
                     self._true[k] += self._atoms.values(chain)
                 if self._debug and (broken := violations(self.relational, chain)):
@@ -140,13 +142,26 @@ class RelationalSampling(Run):
                     raise Illegal(f"{text}; please report")
         return done
 
-    def _rename(self, k: int, chain: Chain) -> None:
-        """Moves a chain's atoms, in every orientation."""
-        renaming = self.renamed.draw(k, int(chain.clock[SWEEP]))
+    def _rename(self, moves: Moves, k: int, chain: Chain) -> None:
+        """Moves a chain's atoms."""
+        atoms = {name: self.relational.atoms(chain, name) for name, _ in self._shapes()}
+        then = moves.moved(k, int(chain.clock[SWEEP]), atoms, lambda some: self._log_density(chain, some))
+        if then is not atoms:
+            self._put(chain, then)
+
+    def _put(self, chain: Chain, atoms: Atoms) -> None:
+        """Atoms in every orientation; not the hidden classes of queries."""
         for p, name in enumerate(self.relational.model.predicates):
-            if name in self.group.model.predicates:  # not the hidden classes of queries
-                atoms = self.renamed.apply(renaming, name, self.relational.atoms(chain, name))
-                put_atoms(self.relational.written, self.relational.data, chain, p, atoms.shape, pack(atoms))
+            if name in atoms:
+                tensor = atoms[name]
+                put_atoms(self.relational.written, self.relational.data, chain, p, tensor.shape, pack(tensor))
+
+    def _log_density(self, chain: Chain, atoms: Atoms) -> float:
+        """Of the chain with other atoms; the chain stays as it is."""
+        scratch = chain._replace(bits=chain.bits.copy(), tally=np.zeros_like(chain.tally))
+        self._put(scratch, atoms)
+        recount(self.relational, scratch)
+        return -np.inf if violated(scratch) else log_density(self.relational, scratch)
 
     def values(self) -> np.ndarray:
         return self._unpacked(np.stack([chain.bits[self._home] for chain in self._chains]))
@@ -202,6 +217,9 @@ class RelationalSampling(Run):
         f = np.stack([batch.f for batch in self._batches])[:, :, : len(self.group.sizes)]
         slow = [] if self._random else slow_notices(self.relational, self.group, f)
         return [*stuck_notices(self.relational, self.group, self._chains), *slow]
+
+    def report(self) -> dict[str, Any]:
+        return {} if self.renamed is None else self.renamed.report()
 
     # --- folding ---------------------------------------------------------------------------------------------------
 
@@ -265,7 +283,7 @@ class RelationalSampling(Run):
         found = {"first": self._first, "true": self._true} if self._chains else {}
         for k, chain in enumerate(self._chains):
             found |= prefixed(str(k), chain._asdict())
-        return found
+        return found if self.renamed is None else found | prefixed("moves", self.renamed.arrays())
 
     def restore(self, state: State) -> None:
         self._chains = [blank(self.relational) for _ in range(self.plan.chains)] if state["chains"] else []
@@ -276,7 +294,7 @@ class RelationalSampling(Run):
 
 
 @dataclass(frozen=True, eq=False)
-class Atoms:
+class Followed:
     """Tracked atoms: atom m is bit `shift[m]` of word `word[m]`, a member of orbit `orbit[m]`."""
 
     orbit: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
@@ -288,7 +306,7 @@ class Atoms:
         return (chain.bits[self.word] >> self.shift) & np.uint64(1)
 
 
-def tracked_atoms(relational: Relational, group: RenamingSymmetries, seed: int) -> Atoms:
+def tracked_atoms(relational: Relational, group: RenamingSymmetries, seed: int) -> Followed:
     """Up to 64 atoms of each orbit that has several (of a large predicate, of those that a random look finds)."""
     rng = np.random.default_rng([seed, 2])
     orbits, words, shifts = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
@@ -309,4 +327,4 @@ def tracked_atoms(relational: Relational, group: RenamingSymmetries, seed: int) 
         shifts.append(last & 63)
     orbit = np.concatenate(orbits)
     chosen = pick_members(orbit, rng)
-    return Atoms(orbit[chosen], np.concatenate(words)[chosen], np.concatenate(shifts)[chosen].astype(np.uint64))
+    return Followed(orbit[chosen], np.concatenate(words)[chosen], np.concatenate(shifts)[chosen].astype(np.uint64))
