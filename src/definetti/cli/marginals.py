@@ -130,7 +130,7 @@ def command(
 
         draws = {"model": model}
         subject: Any = read_samples(samples, model)
-        settings = {key: value for key, value in settings.items() if key not in NOT_WITH_SAMPLES}
+        settings = {key: value for key, value in settings.items() if key not in (*NOT_WITH_SAMPLES, "world")}
     else:
         draws, subject = {}, model
         for name in ("estimator", "scan"):  # a default asks for nothing: `auto` may answer exactly
@@ -148,7 +148,7 @@ def command(
             progress=progress,
             **settings,
         )
-    result = complete(result, source.path, source.closed_world, read_seconds)
+    result = complete(result, source.path, model, read_seconds)
     return answer(result, as_json=as_json, output=output, footer=footer, plot=plot)
 
 

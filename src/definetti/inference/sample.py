@@ -14,6 +14,7 @@ import numpy as np
 from definetti.errors import ModelError, TooLarge
 from definetti.inference.marginals import available_cores, check, whole
 from definetti.memory import available_memory
+from definetti.readers.world import with_world
 from definetti.samplers.protocol import Plan
 from definetti.samplers.registry import named
 from definetti.show import Shown
@@ -195,6 +196,7 @@ def sample(
     numbers = (whole(chains, "chains"), whole(draws, "draws"), whole(every, "every"), whole(workers, "workers"))
     burn_in, seed = whole(burn_in, "burn_in", 0), whole(seed, "seed", 0)
     seed = secrets.randbits(32) if seed is None else seed
+    model, _ = with_world(model, (), "open")
     question, kernel, usual = _prepared(model, check(model, symmetries), named(sampler, scan), scan, seed, time_limit)
     plan = Plan(
         chains=numbers[0] or usual,

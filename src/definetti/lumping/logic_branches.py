@@ -28,7 +28,7 @@ def helper(function):
     return function
 
 
-entry = part = helper
+entry = part = lowered = helper
 
 
 def popcount(x):

@@ -348,6 +348,8 @@ def quotient(
     kernel: Any = named(sampler, _usual_scan(sampler, scan))
     check_sampler(kernel)
     asked = [queries] if isinstance(queries, str) else queries
+    if getattr(model, "kind", None) == "logic":
+        model.require_weights()  # type: ignore[union-attr]
     source = source_of(model, symmetries, asked, time_limit, most_states(kernel))
     space = state_space(source.graph, most_states(kernel))
     orders = None if kernel.name == "swendsen-wang" else source.orders(kernel.scan)
