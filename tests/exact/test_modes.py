@@ -19,7 +19,7 @@ from definetti.modes.annealing import bennett, both_ways, log_weights
 from definetti.modes.brackets import bracket
 from definetti.modes.graph.walkers import GraphWalkers
 from definetti.modes.logic.walkers import logic_walkers, patterns
-from definetti.modes.mixture import mixed, stay
+from definetti.modes.mixture import arrive, mixed, stay
 from definetti.modes.partition import partition
 from definetti.modes.survey import Segment, crossings, cut_chains, take_stock
 from definetti.modes.walkers import Paths
@@ -238,6 +238,16 @@ def test_two_modes_are_weighed() -> None:
     assert again["X0"].probability == found["X0"].probability
 
 
+def test_a_mixture_runs_until_it_is_as_accurate_as_was_asked() -> None:
+    truth = dft.exact(COEXISTING)["X0"].probability
+    options = {"chains": 16, "seed": 3, "until": 0.02}
+    found = dft.marginals(COEXISTING, ["X0"], **options)
+    assert found["X0"].half_width <= 0.02 and abs(found["X0"].probability - truth) < 2 * found["X0"].half_width
+    assert found["X0"].probability == dft.marginals(COEXISTING, ["X0"], **options, workers=1)["X0"].probability
+    asked = dft.marginals(COEXISTING, ["X0"], chains=16, seed=3, until=1e-5)
+    assert any(n.kind == "time-limit" and "weights" in n.message for n in asked.notices)
+
+
 def test_a_sampler_by_name_is_told_and_not_helped() -> None:
     found = dft.marginals(COEXISTING, ["X0"], sampler="gibbs", chains=4, sweeps=100, seed=3)
     assert not found.trusted and any(n.kind == "divided" and "auto" in n.message for n in found.notices)
@@ -280,12 +290,13 @@ def test_confined_chains_see_their_region_alone() -> None:
     states = np.array(list(itertools.product((0, 1), repeat=8)))
     weight = np.exp(leaky.log_density(states)) * (states.sum(axis=1) < 4)
     truth = (weight / weight.sum()) @ states[:, 0]
-    walkers, pool = walkers_of(leaky), np.zeros((8, 16), dtype=np.uint8)
-    made = stay(walkers, pool, low, 16, [40] * 42, True, (1,), lambda sweeps: True)
+    walkers = walkers_of(leaky)
+    there = arrive(walkers, np.zeros((8, 1), dtype=np.uint8), 16, (1,))
+    made = stay(walkers, there, low, [40] * 40, True, (1,), lambda sweeps: True)
     assert made.left > 100 and all(batch.g is None for batch in made.batches)
     means = np.stack([batch.f[:, 1] for batch in made.batches])
     assert abs(means.mean() - truth) < 4 * means.mean(axis=0).std(ddof=1) / 4
-    whole = stay(walkers, pool, low, 16, [40] * 42, False, (1,), lambda sweeps: True)
+    whole = stay(walkers, there, low, [40] * 40, False, (1,), lambda sweeps: True)
     assert abs(np.mean([batch.f[:, 1].mean() for batch in whole.batches]) - truth) > 0.01  # what is avoided
 
 

@@ -7,23 +7,20 @@ them. Where the weights are not found the answer is `divided` and lists the regi
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from definetti.errors import INTERRUPTED, Notice
-from definetti.inference.assemble import Estimated
+from definetti.errors import Notice
 from definetti.inference.question import STUCK
 from definetti.modes.looking import Budget, Looked, look
-from definetti.modes.mixture import FEWEST_CHAINS, WARM_UP, mixed, stay
-from definetti.modes.walkers import States, Walkers
-from definetti.modes.weighing import NOT_WEIGHED, Weighed, Weighing, inside_of, unweighed, weigh
-from definetti.samplers.draws import BATCHES
-from definetti.samplers.ladder import FEWEST_TRIPS
-from definetti.samplers.protocol import Plan, Progress, Sampler
+from definetti.modes.walkers import NOT_WEIGHED, States, Walkers
+from definetti.samplers.protocol import Plan, Sampler
+
+if TYPE_CHECKING:
+    from definetti.modes.weighing import Weighed, Weighing
 
 SURVEY_SHARE, WEIGHING_SHARE = 0.25, 0.5  # of a default run
 QUICK = 20_000_000  # updates: about a second's work
@@ -62,6 +59,8 @@ class Exploration:
     @property
     def crossed(self) -> bool:
         """A ladder has brought states from its lower end to every region that counts, often enough."""
+        from definetti.samplers.ladder import FEWEST_TRIPS
+
         return self.trips is not None and min(self.trips) >= FEWEST_TRIPS
 
     def after(self, sampling: Any) -> Exploration:
@@ -125,6 +124,8 @@ def explore(question: Any, kernel: Sampler, default: int, plan: Plan, weighs: bo
     single = len(looked.survey.regions) == 1 and not looked.survey.forgotten
     if single:
         return Exploration(walkers, looked, None)
+    from definetti.modes.weighing import unweighed, weigh  # only where there are several
+
     if not kernel.single_site and not ladder:
         return Exploration(walkers, looked, unweighed(walkers, looked, f"the moves of {kernel.name} are not weighed"))
     return Exploration(walkers, looked, weigh(walkers, looked, budget, (seed, 72), weighs and not ladder))
@@ -135,15 +136,6 @@ def budget_of(sites: int, default: int) -> Budget:
     quick, most = QUICK // max(sites, 1), MOST // max(sites, 1)
     survey = max(FEWEST, min(max(int(SURVEY_SHARE * default), quick), most))
     return Budget(survey, max(FEWEST, min(max(int(WEIGHING_SHARE * default), quick), 2 * most)))
-
-
-def lengths_of(plan: Plan, sweeps: int, warm_up: int) -> list[int]:
-    """Sweeps of the batches of a confined run, the first ones for warming up."""
-    total = sweeps if plan.sweeps is None else plan.sweeps
-    count = min(BATCHES, total)
-    cuts = np.arange(count + 1) * total // count
-    lengths = np.diff(cuts).tolist()
-    return [max(lengths[0], 10)] * warm_up + lengths
 
 
 def _listed(found: Weighing, question: Any) -> str:
@@ -204,67 +196,3 @@ def with_doubts(plan: Plan, notices: list[Notice]) -> list[Notice]:
 
 def started(plan: Plan, explored: Exploration | None) -> Plan:
     return plan if explored is None else replace(plan, starts=explored.starts(plan.chains))
-
-
-# --- the mixture -----------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class Mixture:
-    """What chains that are confined to the regions say together."""
-
-    made: Estimated
-    run: dict[str, Any]
-    interrupted: bool
-
-
-def mixture(
-    question: Any,
-    explored: Exploration,
-    plan: Plan,
-    sweeps: int,
-    method: str,
-    progress: Callable[[Progress], None] | None,
-) -> Mixture:
-    found, walkers = explored.weighing, explored.walkers
-    assert found is not None
-    began, lengths = time.perf_counter(), lengths_of(plan, sweeps, WARM_UP)
-    chains = max(FEWEST_CHAINS, -(-plan.chains // len(found.kept)))
-    parts, done, total = [], 0, sum(lengths) * len(found.kept)
-
-    def follow(sweeps: int) -> bool:
-        nonlocal done
-        done += sweeps
-        if progress is not None:
-            seconds = time.perf_counter() - began
-            rate = done * chains * walkers.sites / max(seconds, 1e-9)
-            progress(Progress("sampling", min(done, total), total, rate, None, seconds))
-        return not INTERRUPTED.is_set()
-
-    for m in found.kept:
-        region, key = found.regions[m], (plan.seed, 73, m)
-        for leaks in (region.lasting < 1.0, True):
-            made = stay(walkers, region.pool, inside_of(found, m), chains, lengths, leaks, key, follow)
-            if leaks or not made.left:  # what leaks is not what it seemed: full conditionals look outside
-                break
-        if not made.batches:
-            raise KeyboardInterrupt
-        how = "orbit" if leaks and method != "standard" else method
-        judged = question.estimated(walkers.draws(made.batches, chains), how)
-        parts.append((judged.estimates, judged.found, judged.draws))
-    interrupted = INTERRUPTED.is_set()
-    weights = [found.regions[m] for m in found.kept]
-    shares = np.array([w.share for w in weights])
-    errors = np.array([0.0 if w.annealed is None else w.annealed.error for w in weights])
-    estimates, diagnosis = mixed(parts, shares, errors, found.left_out)
-    heaviest = parts[int(shares.argmax())][2]
-    run = {
-        "chains": chains * len(parts),
-        "sweeps": heaviest.sweeps,
-        "burn_in": sum(lengths[:WARM_UP]),
-        "updates": done * chains * walkers.sites,
-        "seconds": {"sample": time.perf_counter() - began},
-        "workers": plan.workers,
-        "seed": plan.seed,
-    }
-    return Mixture(Estimated(estimates, diagnosis, heaviest), run, interrupted)

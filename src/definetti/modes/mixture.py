@@ -13,7 +13,7 @@ import numpy as np
 from definetti.diagnose import FEWEST_CARRIERS, Diagnosis, carriers
 from definetti.estimators.values import Estimates
 from definetti.modes.walkers import Inside, Key, States, Walkers
-from definetti.samplers.draws import Batch, Draws, merge_pairs
+from definetti.samplers.draws import BATCHES, Batch, Draws, merge_pairs
 
 WARM_UP = 2  # batches
 THIN = 4  # sweeps of a block where chains leave a region
@@ -27,37 +27,46 @@ WEIGHT_DEGREES = 15.0  # of freedom of an annealed weight
 class Stay:
     """What chains did that are confined to a region."""
 
-    batches: list[Batch]
-    left: int  # blocks that ended outside
+    states: States
+    present: np.ndarray  # [chains, statistics]: F of these
+    batches: tuple[Batch, ...] = ()
+    left: int = 0  # blocks that ended outside
+
+
+def arrive(walkers: Walkers, pool: States, chains: int, key: Key) -> Stay:
+    """So many chains somewhere in a region."""
+    places = np.random.default_rng([*key, 30]).permutation(np.arange(chains) % walkers.count(pool))
+    states = walkers.take(pool, places)
+    return Stay(states, walkers.statistics_of(states))
 
 
 def stay(
-    walkers: Walkers, pool: States, inside: Inside, chains: int, lengths: Sequence[int], leaks: bool, key: Key,
-    follow: Callable[[int], bool],
+    walkers: Walkers, before: Stay, inside: Inside, lengths: Sequence[int], leaks: bool, key: Key,
+    follow: Callable[[int], bool], warm: bool = False,
 ) -> Stay:  # fmt: skip
     """Batches of chains that are confined to a region: a block that ends outside is rejected, and the state before it
-    counts again. The first ones warm up. A batch is one block, all sweeps of which count, where chains do not leave;
-    where they do (`leaks`), blocks are short and their ends alone count: what lies inside a block is not distributed as
-    the region is. `follow` is told of sweeps done, and says whether to go on."""
-    rng = np.random.default_rng([*key, 30])
-    states = walkers.take(pool, rng.permutation(np.arange(chains) % walkers.count(pool)))
-    present, out, left = walkers.statistics_of(states), [], 0
+    counts again; those of a `warm` stretch are dropped. A batch is one block, all sweeps of which count, where chains
+    do not leave; where they do (`leaks`), blocks are short and their ends alone count: what lies inside a block is not
+    distributed as the region is. `follow` hears of sweeps done, and says whether to go on."""
+    states, present, out, left = before.states, before.present, list(before.batches), before.left
+    chains = walkers.count(states)
     for b, length in enumerate(lengths):
-        blocks = -(-length // THIN) if leaks else 1
-        sums: list[Batch] = []
-        for k in range(blocks):
+        blocks: list[Batch] = []
+        for k in range(-(-length // THIN) if leaks else 1):
             made = walkers.advance(states, THIN if leaks else length, (*key, b, k) if leaks else (*key, b))
             ok = inside(made.features)
-            left += int((~ok).sum()) if b >= WARM_UP else 0
+            left += 0 if warm else int((~ok).sum())
             present = np.where(ok[:, None], made.last, present)
             states = walkers.take(walkers.join([states, made.ends]), np.where(ok, chains, 0) + np.arange(chains))
             whole = Batch(length, made.f, made.g, None if made.square is not None else made.last, made.square)
-            sums.append(Batch(1, present, None, square=present**2) if leaks else whole)
-        if b >= WARM_UP:
-            out.append(_together(sums))
+            blocks.append(Batch(1, present, None, square=present**2) if leaks else whole)
+        if not warm:
+            out.append(_together(blocks))
+        if len(out) >= 2 * BATCHES:
+            out = merge_pairs(out)
         if not follow(length):
             break
-    return Stay(out, left)
+    return Stay(states, present, tuple(out), left)
 
 
 def _together(batches: list[Batch]) -> Batch:

@@ -125,6 +125,7 @@ class Walkers(Protocol):
         ...
 
 
+NOT_WEIGHED = "a sampler that was asked for by name does not weigh them"
 STEEPNESS = 16.0  # a violation costs so much times the level, below level 1
 
 

@@ -17,7 +17,7 @@ from definetti.modes.brackets import Bracket, bracket
 from definetti.modes.looking import Budget, Looked
 from definetti.modes.partition import Partition, partition
 from definetti.modes.survey import Region, Segment, Summary, differ, drifts, summarise, summary_of
-from definetti.modes.walkers import Inside, Key, Product, States, Walk, Walkers
+from definetti.modes.walkers import NOT_WEIGHED, Inside, Key, Product, States, Walk, Walkers
 
 BLOCK = 20  # sweeps of a confined chain between looks at where it is
 CONFINED = 8  # chains in a region
@@ -33,7 +33,6 @@ FAR_BY_SITE = 14.0  # nats, where the number of copies is only bounded
 BY_SITE, BY_SITE_SWEEPS = 4, 64
 DOWN, DOWN_STEPS = 8, 64  # paths from a chain down to its product
 MOST_REGIONS = 16
-NOT_WEIGHED = "a sampler that was asked for by name does not weigh them"
 HYBRIDS, HYBRID_SWEEPS, MOST_PAIRS = 4, 96, 3
 
 

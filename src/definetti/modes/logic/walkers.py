@@ -47,7 +47,6 @@ from definetti.samplers.logic.queries import Asked
 from definetti.samplers.logic.starts import drawn, put, solved
 from definetti.samplers.logic.state import clear_sums, seed_chain
 from definetti.samplers.logic.tied_sites import spread
-from definetti.symmetry.logic.renaming import renaming
 
 LEAST = 1e-9  # probability in a product
 MOST_ORBITS = 20_000
@@ -143,7 +142,7 @@ class LogicWalkers:
         if self.group.order == 1:
             return states
         r, out = self.relational, []
-        renamings = Renamings(renaming(self.group.model, simplify=False).constants, self.group, key[0])
+        renamings = Renamings(self.group, key[0])
         for k, bits in enumerate(states):
             chain, element = self._chain(key, k, bits), renamings.draw(k, 0)
             atoms = {name: renamings.apply(element, name, r.atoms(chain, name)) for name in r.model.predicates}
