@@ -176,13 +176,11 @@ def test_gibbs_on_asthma_is_flagged(seed):
     assert kinds(marginals(asthma(30), sampler="gibbs", sweeps=600, seed=seed)) >= {"not-mixed"}
 
 
-def test_auto_crosses_or_says_so():
+def test_auto_crosses():
     found = marginals(asthma(30), ["Smokes(P1)", "Asthma(P1)"], seed=2, sweeps=400)
-    if not found.trusted:
-        assert STUCK & kinds(found)
-        return
+    assert found.trusted, found.notices
     for estimate in found.queries.values():
-        assert abs(estimate.probability - 0.16288648557) < 4 * estimate.mcse < 0.02
+        assert abs(estimate.probability - 0.16288648557) < 4 * estimate.mcse < 0.06
 
 
 def test_auto_stays_with_gibbs_where_it_serves():

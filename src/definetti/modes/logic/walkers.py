@@ -145,7 +145,9 @@ class LogicWalkers:
         renamings = Renamings(self.group, key[0])
         for k, bits in enumerate(states):
             chain, element = self._chain(key, k, bits), renamings.draw(k, 0)
-            atoms = {name: renamings.apply(element, name, r.atoms(chain, name)) for name in r.model.predicates}
+            atoms = {name: r.atoms(chain, name) for name in r.model.predicates}
+            for name in self.group.model.predicates:  # the compiled model may know more: the classes of constants
+                atoms[name] = renamings.apply(element, name, atoms[name])
             put(r, chain, {name: pack(np.ascontiguousarray(x)) for name, x in atoms.items()})
             out.append(chain.bits.copy())
         return out
