@@ -133,7 +133,8 @@ class LogicQuestion:
         return Certain(self.group, [self.queries[text] for text in self.cells])
 
     def measure(self, draws: Draws, method: str) -> Look:
-        return worst(self.estimated(draws, method).found, np.array(self._columns(), dtype=np.int64))
+        made = self.estimated(draws, method)
+        return worst(made.found, np.array(self._columns(), dtype=np.int64), made.estimates.batches)
 
     def _columns(self) -> list[int]:
         """The statistics that the queries, or all rows, are made of."""
