@@ -189,8 +189,9 @@ class RelationalSampling(Run):
             square = np.maximum(square, f**2)
         f, g, square = with_mirror_images(Means(f, g, square), self.group.mirror, self.group.sizes)
         assert g is not None and square is not None
-        joint = self.asked.joint(chain.seen[1] / length)
-        joint_square = self.asked.joint(np.sqrt(chain.seen[2] / length)) ** 2  # at most
+        seen = chain.seen[:, self.relational.query_places] / length  # queries of one shape stand together in the kernel
+        joint = self.asked.joint(seen[1])
+        joint_square = self.asked.joint(np.sqrt(seen[2])) ** 2  # at most
         return np.append(f, joint), np.append(g, np.full(len(joint), np.nan)), np.append(square, joint_square)
 
     def _unfinished(self) -> Draws:
