@@ -12,7 +12,18 @@ import click
 from click.core import ParameterSource
 
 from definetti import show
-from definetti.cli.options import FILE, Positive, Source, Word, answers, prints, reads_model, symmetry, together
+from definetti.cli.options import (
+    FILE,
+    Positive,
+    SamplerName,
+    Source,
+    Word,
+    answers,
+    prints,
+    reads_model,
+    symmetry,
+    together,
+)
 from definetti.cli.output import answer, complete
 from definetti.estimators import ESTIMATORS
 from definetti.estimators import help_text as estimator_help
@@ -29,7 +40,7 @@ sampling = together(
     click.option("--samples", type=FILE, help="Use draws that another program made: CSV, a row per draw."),
     click.option(
         "--sampler",
-        type=Word(registry.names()),
+        type=SamplerName(),
         default="auto",
         show_default=True,
         help=registry.help_text(),

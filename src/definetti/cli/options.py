@@ -43,6 +43,22 @@ class Word(click.Choice[str]):
         return f"{value!r} is not one of {', '.join(self.choices)}{suggestion(str(value), self.choices, '')}"
 
 
+class SamplerName(Word):
+    """A sampler, or one around another (`orbital:mcsat`): these are many, so that only the help text speaks of them."""
+
+    def __init__(self) -> None:
+        from definetti.samplers import registry
+
+        super().__init__([*registry.names(), *registry.wrapped()])
+        self._plain = registry.names()
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
+        return f"[{'|'.join(self._plain)}]"
+
+    def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:
+        return f"{value!r} is not one of {', '.join(self._plain)}{suggestion(str(value), self.choices, '')}"
+
+
 @dataclass(frozen=True)
 class Source:
     """Where the model comes from, as the command line says it."""
