@@ -63,7 +63,8 @@ class GraphQuestion:
         return made
 
     def measure(self, draws: Draws, method: str) -> Look:
-        return worst(self.estimated(draws, method).found, self._asked())
+        made = self.estimated(draws, method)
+        return worst(made.found, self._asked(), made.estimates.batches)
 
     def walkers(self, sampler: GraphSampler) -> GraphWalkers | None:
         """Chains that look for modes; None where the model is too large, or the sampler cannot be watched."""
