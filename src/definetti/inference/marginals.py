@@ -205,7 +205,7 @@ def marginals(
         run["seconds"] = {"symmetries": prepared, "compile": 0.0, **made.run["seconds"]}
         seen = [*said_first, *explored.notices(ready.question)]
         result = ready.question.present(made.made, how, run, seen, made.interrupted)
-        return ready.in_names_of_source(replace(result, trace=None))  # no one run's batches show a mixture
+        return ready.in_names_of_source(replace(result, trace=made.trace))
 
     with reports(progress) as report:
         if ready.strategy is not None:
