@@ -17,7 +17,6 @@ from definetti.constraints.logic.legal_states import legal
 from definetti.constraints.logic.unsat_core import explain
 from definetti.errors import Unsatisfiable
 from definetti.inference.marginals import marginals
-from definetti.inference.question import STUCK
 from definetti.model.logic.formulas import holds
 from definetti.model.logic.theory import MarkovLogic
 from definetti.readers.logic.mln import read_mln_text

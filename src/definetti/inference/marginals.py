@@ -21,6 +21,7 @@ from definetti.inference.modes import Exploration, advised, explore, started, wi
 from definetti.inference.progress import check_progress, reports
 from definetti.inference.question import Question, Request, is_stuck
 from definetti.inference.stopping import MOST_SECONDS, Stopping
+from definetti.inference.survey_time import in_time
 from definetti.model.marginals import Marginals
 from definetti.readers.world import language, with_world
 from definetti.samplers.draws import Draws
@@ -57,6 +58,7 @@ def marginals(
     time_limit: float = 10.0,
     progress: bool | Callable[[Progress], None] | None = None,
     world: str = "open",
+    formulas: bool = False,
 ) -> Marginals:
     """Marginals of a model: exact where that is about a second's work, else by sampling, each sample averaged over its
     orbit; or of samples drawn elsewhere.
@@ -100,6 +102,8 @@ def marginals(
         True draws a bar; a function is called with a `Progress`.
     world : {"open", "alchemy"}
         Of Markov logic: "alchemy" closes what Alchemy would, the predicates with evidence that no query names.
+    formulas : bool
+        Of Markov logic: add the expected number of true groundings of every formula (`Marginals.formulas`).
 
     Returns
     -------
@@ -144,6 +148,15 @@ def marginals(
     began = time.perf_counter()
     asked: Any  # a model of either kind
     asked, said_before = with_world(source, queries, world)
+    if formulas:
+        from definetti.solvers.formula_counts import formula_queries, with_formulas
+
+        options = {"symmetries": symmetries, "sampler": sampler, "estimator": estimator, "scan": scan, "chains": chains,
+                   "sweeps": sweeps, "seconds": seconds, "until": until, "burn_in": burn_in, "seed": seed,
+                   "workers": workers, "time_limit": time_limit, "progress": progress}  # fmt: skip
+        counted: Any = [*queries, *formula_queries(asked)]
+        found = marginals(asked, counted, **options)
+        return with_formulas(asked, replace(found, notices=(*said_before, *found.notices)))
     request = Request(check(asked, symmetries), wanted, scan, queries, method, seed, time_limit)
     said_first: tuple[Notice, ...] = said_before
     if wanted is None and not asks_to_sample:
@@ -163,12 +176,16 @@ def marginals(
 
     def answer(kernel: Sampler, plan: Plan, seconds: float | None, watched: bool = False) -> tuple[Marginals, float]:
         how = usable(method, kernel)
-        explored = explore(ready.question, kernel, ready.chains * SWEEPS, plan, wanted is None)
+        start = began if seconds is given else time.perf_counter()  # of a second sampler: what is left is its own
+
+        def survey(question: Any) -> Exploration | None:
+            return explore(question, kernel, ready.chains * SWEEPS, plan, wanted is None)
+
+        explored, unseen = in_time(survey, ready.question, report, start, seconds)
         if explored is not None and explored.weighed:
             return mix(kernel, plan, how, explored, seconds), math.inf if seconds is None else 0.0
         if wanted is None:  # a sampler that was named has its own starts: the survey only warns
             plan = started(plan, explored)
-        start = began if seconds is given else time.perf_counter()  # of a second sampler: what is left is its own
         taken = _take(ready.question, kernel, plan, how, seconds, until, report, watched, start)
         head = {"sampler": kernel.name, "estimator": how, "scan": kernel.scan, "symmetries": ready.symmetries}
         run = {**head, **language(asked), **taken.run}
@@ -178,7 +195,7 @@ def marginals(
             run["regions"] = explored.report(ready.question)
         result = ready.in_names_of_source(ready.question.conclude(taken.draws, how, run, taken.interrupted))
         seen = [] if explored is None else explored.notices(ready.question)
-        said = [*said_first, *result.notices, *taken.notices, *with_doubts(plan, seen)]
+        said = [*said_first, *unseen, *result.notices, *taken.notices, *with_doubts(plan, seen)]
         said += _fallen_back(method, how, kernel)
         return replace(result, notices=advised(said, kernel, wanted is None)), taken.left
 
@@ -199,8 +216,7 @@ def marginals(
         limit = MOST_SECONDS if until is not None and seconds is None else seconds
         deadline = math.inf if limit is None else start + limit
         result, said = Goal(plan.sweeps or SWEEPS, until, deadline).pursue(made, present)
-        result = replace(result, notices=(*result.notices, *said), trace=None)  # no one run's batches show a mixture
-        return ready.in_names_of_source(result)
+        return ready.in_names_of_source(replace(result, notices=(*result.notices, *said), trace=made.trace))
 
     with reports(progress) as report:
         if ready.strategy is not None:

@@ -18,6 +18,7 @@ from definetti import show
 from definetti.errors import INTERRUPTED, Notice
 from definetti.inference.assemble import Estimated
 from definetti.inference.modes import Exploration
+from definetti.inference.trace import mixed_trace
 from definetti.model.marginals import Marginals
 from definetti.modes.mixture import FEWEST_CHAINS, WARM_UP, Stay, arrive, mixed, stay
 from definetti.modes.weighing import inside_of
@@ -47,6 +48,7 @@ class Mixture:
         found = self.explored.weighing
         assert found is not None
         self.found, self.walkers = found, self.explored.walkers
+        self.trace: Any = None  # of the last result
         self.chains = max(FEWEST_CHAINS, -(-self.plan.chains // len(found.kept)))
 
     def go_on(self, sweeps: int, deadline: float = math.inf) -> None:
@@ -100,6 +102,8 @@ class Mixture:
         errors = np.array([0.0 if w.annealed is None else w.annealed.error for w in weights])
         estimates, diagnosis = mixed(parts, shares, errors, self.found.left_out)
         heaviest = parts[int(shares.argmax())][2]
+        traces = [self.question.traced(draws, own, diagnosis) for own, _, draws in parts]
+        self.trace = mixed_trace(traces, shares, errors, self.found.left_out)
         run = {
             "chains": self.chains * len(parts),
             "sweeps": heaviest.sweeps,
