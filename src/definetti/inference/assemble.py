@@ -61,6 +61,8 @@ def judge(
     # conditionals that were the same in all states met: those not met have a probability of about one in the draws
     unmet = ~known & (mcse < ROUNDING)
     mcse = np.where(known, bounds, np.where(unmet, 1.0 / (draws.sweeps * draws.chains), mcse))
+    if draws.left_out is not None:
+        mcse = np.where(known | np.isnan(mcse), mcse, np.hypot(mcse, draws.left_out))
     rhat = np.where(known & (np.asarray(bounds) > 0), 1.0, found.rhat)  # in no state is it otherwise
     ess = np.where(known | unmet | found.constant, np.nan, found.ess)  # no spread to compare the error with
     return replace(found, mcse=np.minimum(mcse, 1.0), rhat=rhat, ess=ess, frozen=frozen)  # of a probability

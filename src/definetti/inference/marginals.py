@@ -193,7 +193,11 @@ def marginals(
         if explored is not None and explored.weighing is not None:
             explored = explored.after(taken.sampling) if kernel.name == "tempering" else explored
             run["regions"] = explored.report(ready.question)
-        result = ready.in_names_of_source(ready.question.conclude(taken.draws, how, run, taken.interrupted))
+        draws = taken.draws
+        if explored is not None and not explored.several and kernel.single_site:
+            unseen_share = explored.left_out(draws.sweeps * draws.chains, draws.f.shape[2])
+            draws = replace(draws, left_out=unseen_share) if unseen_share.any() else draws
+        result = ready.in_names_of_source(ready.question.conclude(draws, how, run, taken.interrupted))
         seen = [] if explored is None else explored.notices(ready.question)
         said = [*said_first, *unseen, *result.notices, *taken.notices, *with_doubts(plan, seen)]
         said += _fallen_back(method, how, kernel)

@@ -15,7 +15,7 @@ import numpy as np
 
 from definetti.errors import Notice
 from definetti.inference.question import STUCK
-from definetti.modes.looking import Budget, Looked, look
+from definetti.modes.looking import Budget, Looked, look, unmet
 from definetti.modes.walkers import NOT_WEIGHED, States, Walkers
 from definetti.samplers.protocol import Plan, Sampler
 
@@ -55,6 +55,14 @@ class Exploration:
         """The answer is a mixture: several regions count, or what others may weigh has to go into the error."""
         found = self.weighing
         return found is not None and found.trusted and (self.several or found.left_out > NEGLIGIBLE)
+
+    def left_out(self, sweeps: int, count: int) -> np.ndarray:
+        """float64[count]: how far regions that were dropped, and places that starts left soon, may move the means of a
+        run of so many sweeps of all chains."""
+        from definetti.samplers.draws import with_more
+
+        dropped = 0.0 if self.weighing is None else self.weighing.left_out
+        return with_more(unmet(self.walkers, self.looked, sweeps), count) + dropped
 
     @property
     def crossed(self) -> bool:

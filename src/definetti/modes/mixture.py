@@ -58,8 +58,10 @@ def stay(
             left += 0 if warm else int((~ok).sum())
             present = np.where(ok[:, None], made.last, present)
             states = walkers.take(walkers.join([states, made.ends]), np.where(ok, chains, 0) + np.arange(chains))
-            whole = Batch(length, made.f, made.g, None if made.square is not None else made.last, made.square)
-            blocks.append(Batch(1, present, None, square=present**2) if leaks else whole)
+            exact = made.square is not None  # the engine's way to give the spread of single draws
+            ends = Batch(1, present, None, None if exact else present, present**2 if exact else None)
+            whole = Batch(length, made.f, made.g, None if exact else made.last, made.square)
+            blocks.append(ends if leaks else whole)
         if not warm:
             out.append(_together(blocks))
         if len(out) >= 2 * BATCHES:

@@ -66,6 +66,7 @@ class Walkers(Protocol):
 
     sites: int  # drawn in a sweep
     hard: bool  # something is impossible
+    singles: int  # statistics that are of one orbit
     log_copies: float  # the logarithm of the order of the group; inf where it is not known
 
     def starts(self, key: Key, most: int, climbs: int) -> States:
@@ -96,6 +97,10 @@ class Walkers(Protocol):
 
     def product(self, parts: Sequence[tuple[Walk, np.ndarray]]) -> Product:
         """The product of the mean full conditionals of each orbit, over some chains (bool[chains]) of walks."""
+        ...
+
+    def entropy(self, conditionals: np.ndarray) -> float:
+        """Of the product distribution that has these orbit means."""
         ...
 
     def site_product(self, state: States, sweeps: int, key: Key) -> tuple[Product, States] | None:

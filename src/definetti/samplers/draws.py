@@ -39,6 +39,7 @@ class Draws:
     forced: np.ndarray | None = None  # int64[2, m]: variables that no chain could move because they have one value
     balance: Balance | None = None  # draws against full conditionals at the states that were emitted
     series: np.ndarray | None = None  # float64[sweeps, C, S]: counts after every sweep
+    left_out: np.ndarray | None = None  # float64[K]: how far states that the draws cannot show may move each mean
     unfinished: bool = False  # states inside the first sweep, before anything was folded: no error is known
 
     @property
@@ -68,6 +69,11 @@ class Draws:
             return self.square
         assert self.last is not None
         return self.f**2 + (self.last - self.f) ** 2
+
+
+def with_more(values: np.ndarray, count: int) -> np.ndarray:
+    """As many of them, the largest for those that are not known."""
+    return np.append(values[:count], np.full(max(count - len(values), 0), values.max(initial=0.0)))
 
 
 class Batch(NamedTuple):

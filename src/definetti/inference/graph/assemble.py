@@ -19,7 +19,7 @@ from definetti.estimators.values import Estimates
 from definetti.inference.assemble import answer, doubts
 from definetti.model.graph.factors import FactorGraph
 from definetti.model.marginals import Estimate, Marginals, OrbitRow, Variables
-from definetti.samplers.draws import Draws
+from definetti.samplers.draws import Draws, with_more
 
 if TYPE_CHECKING:
     from definetti.inference.graph.events import Event
@@ -71,6 +71,7 @@ def with_events(draws: Draws, events: Sequence[Event], singles: int) -> Draws:
         draws,
         f=join(draws.f),
         last=join(draws.last),
+        left_out=None if draws.left_out is None else with_more(draws.left_out[:singles], singles + len(events)),
         g=g,
         drawn=None if draws.drawn is None else join(draws.drawn, np.nan),
         sizes=np.array(sizes, dtype=np.int64),

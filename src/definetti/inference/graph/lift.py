@@ -56,6 +56,7 @@ class Lift:
             last=self.columns(draws.last),
             drawn=None if draws.drawn is None else self.columns(draws.drawn),
             groups=None,  # of the core
+            left_out=None if draws.left_out is None else self.columns(draws.left_out),
             tracked=None,
             warm=None if draws.warm is None else (draws.warm[0], self.columns(draws.warm[1][:, : self.core_singles])),
             sizes=np.concatenate([sizes, draws.sizes[self.core_singles :]]),

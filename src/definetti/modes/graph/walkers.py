@@ -48,7 +48,7 @@ class GraphWalkers:
         free = np.repeat(model.evidence == FREE, model.cards)
         self._literals = np.flatnonzero(free)
         self._orbit = statistic_of[self._literals]
-        singles = len(statistics.sizes)
+        singles = self.singles = len(statistics.sizes)
         sizes = np.bincount(self._orbit, minlength=singles)
         self._sizes = sizes.astype(float)
         self._literal_orbit = np.zeros(len(free), np.int64)
@@ -73,7 +73,7 @@ class GraphWalkers:
         return np.repeat(evidence[:, None], count, axis=1)
 
     def starts(self, key: Key, most: int, climbs: int) -> np.ndarray:
-        from definetti.modes.graph.starts import dispersed
+        from definetti.samplers.graph.starts import dispersed
 
         return dispersed(self, key, most, climbs)
 
@@ -139,6 +139,8 @@ class GraphWalkers:
         tilt: np.ndarray = NOTHING, values: np.ndarray = NO_SUMS, conditional: np.ndarray = NO_SUMS,
         diverged: np.ndarray = NOTHING, orbit: np.ndarray | None = None,
     ) -> None:  # fmt: skip
+        if level < 1.0 and not len(tilt):
+            raise ValueError("a level below 1 needs the log weights of its lower end")
         stuck = self._kernels.level_sweep(
             self._rows, states, order, streams, scratch, level, penalty, tilt,
             self._literal_orbit if orbit is None else orbit, values, conditional, diverged,
@@ -267,6 +269,10 @@ class GraphWalkers:
         mean = np.ones(len(self.model.variable_of))
         mean[self._literals] = total[self._orbit]
         return self._normalised(mean)
+
+    def entropy(self, conditionals: np.ndarray) -> float:
+        p = np.clip(conditionals, LEAST, 1.0)
+        return float(-self._sizes @ (p * np.log(p)))
 
     def _normalised(self, mean: np.ndarray, least: float = LEAST) -> np.ndarray:
         mean = mean.copy()

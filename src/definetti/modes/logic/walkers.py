@@ -77,7 +77,7 @@ class LogicWalkers:
     def __init__(self, relational: Relational, asked: Asked) -> None:
         self.relational, self.asked, self.group = relational, asked, asked.group
         self.sites, self.hard = relational.free_sites, any(s.hard for s in relational.theory.shapes)
-        self._sizes = self.group.sizes.astype(float)
+        self._sizes, self.singles = self.group.sizes.astype(float), len(self.group.sizes)
         order = self.group.order
         self.log_copies = float("inf") if order is None else float(np.log(float(order))) if order < 1 << 1000 else 700.0
         self._blocks = self._exclusive_orbits()
@@ -316,6 +316,11 @@ class LogicWalkers:
         mean = np.sum([walk.sites[chains].sum(axis=0) for walk, chains in parts], axis=0) / (self._sizes * sweeps)
         mean = np.clip(mean, LEAST, 1.0 - LEAST)
         return np.where(self._blocks, np.log(mean), np.log(mean) - np.log1p(-mean))
+
+    def entropy(self, conditionals: np.ndarray) -> float:
+        p = np.clip(conditionals, LEAST, 1.0 - LEAST)
+        other = np.where(self._blocks, 0.0, (1.0 - p) * np.log1p(-p))
+        return float(-self._sizes @ (p * np.log(p) + other))
 
     def site_product(self, state: Bits, sweeps: int, key: Key) -> None:
         return None

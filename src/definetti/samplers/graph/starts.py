@@ -3,17 +3,35 @@
 The law of such a start is left alone by the group, which the theory needs (`docs/architecture.md`): unary factors are
 carried along by symmetries, and the solver numbers its variables in a random order. Where there are hard factors, the
 first chains prefer each value in turn (all 0, all 1, …), so that separate regions of what is possible are seen.
+
+Chains that look for modes begin all over the place (`dispersed`), and at many local maxima.
+Drawn states and states with one value everywhere are few, and a mode may be met from a small part of the states only.
+So there are hundreds of greedy ascents as well, of a few sweeps each: from uniform draws; with one variable held at
+each of its values in turn until the others have followed it (a class that explains the others is never entered
+otherwise); with the variables of a wide table held at its largest entries; and from slow cooling. Of their distinct
+ends, as far as the group and the statistics distinguish them, the best and some of the others are starts.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 
 from definetti.constraints.graph.arc_consistency import hard_factors
 from definetti.model.graph.factors import FREE, FactorGraph
+from definetti.samplers.graph.lanes import words
 
 TURNS = 4  # at most one chain in so many prefers one value everywhere
 CHUNK = 1 << 22  # uniform numbers drawn at once
+DRAWN = 3  # starts of each kind that are drawn at random
+MOST_TURNS = 8  # starts that have one value everywhere
+GREEDY, GREEDY_SWEEPS = 1000.0, 4
+UNIFORM = 64  # ascents from uniform draws
+HELD = 96  # variables that are held at their values, or orbits of them
+TABLES, ENTRIES = 48, 2  # tables over three variables and more, and entries of each, that are held
+COOLED, COOLING = 32, (0.1, 0.2, 0.35, 0.6, 1.0, 1.6, 2.5, 4.0)  # lanes, and levels on the way down
+SWEEPS_HELD = 3
 
 
 def starts(model: FactorGraph, chains: int, rng: np.random.Generator) -> np.ndarray:
@@ -56,3 +74,134 @@ def _unary(model: FactorGraph, card: int) -> np.ndarray:
         model.table_start[model.table_of[own]][:, None] + np.arange(card)
     ]
     return np.exp(logs - logs.max(axis=1, keepdims=True))
+
+
+# --- starts of chains that look for modes ----------------------------------------------------------------------------
+
+
+def dispersed(walkers: Any, key: tuple[int, ...], most: int, climbs: int) -> np.ndarray:
+    """uint8[n, at most `most`]: legal states; `climbs`: sweeps of single chains that ascents may take."""
+    model, rng = walkers.model, np.random.default_rng([*key, 1])
+    uniform = _uniform(walkers, DRAWN, rng)
+    unary = np.ascontiguousarray(starts(model, DRAWN, rng).T)
+    parts = [unary[:, :2], uniform[:, :2], *_turns(walkers, rng, model.free, unary)]
+    parts += _orbit_turns(walkers, rng, unary)
+    parts += [uniform[:, 2:], unary[:, 2:]]
+    plain = walkers.legal(walkers.join(parts)[:, : max(most // 2, most - climbs // GREEDY_SWEEPS)], rng)
+    return walkers.moved(walkers.join([plain, _maxima(walkers, key, most - plain.shape[1], climbs)]), rng)
+
+
+def _uniform(walkers: Any, count: int, rng: np.random.Generator) -> np.ndarray:
+    free = walkers.model.free
+    out = walkers.blank(count)
+    out[free] = rng.integers(walkers.model.cards[free][:, None], size=(len(free), count))
+    return out
+
+
+def _turns(walkers: Any, rng: np.random.Generator, sites: np.ndarray, around: np.ndarray) -> list[np.ndarray]:
+    """Each value at all of these sites (the last value of those that have fewer)."""
+    cards = walkers.model.cards[sites]
+    values = np.arange(int(cards.max(initial=1)))
+    if len(values) > MOST_TURNS:
+        values = np.sort(rng.choice(values, MOST_TURNS, replace=False))
+    out = []
+    for value in values.tolist():
+        state = around[:, value % around.shape[1]][:, None].copy()
+        state[sites, 0] = np.minimum(value, cards - 1)
+        out.append(state)
+    return out
+
+
+def _orbit_turns(walkers: Any, rng: np.random.Generator, around: np.ndarray) -> list[np.ndarray]:
+    orbit_of, free = walkers.statistics.orbit_of, walkers.model.free
+    if orbit_of is None:
+        return []
+    kinds, sizes = np.unique(orbit_of[free], return_counts=True)
+    if not 1 < len(kinds) <= MOST_TURNS:
+        return []
+    large = kinds[np.argsort(-sizes, kind="stable")]
+    turns = [_turns(walkers, rng, free[orbit_of[free] == k], around) for k in large.tolist()]
+    return [state for some in turns for state in some]
+
+
+# --- ascents ----------------------------------------------------------------------------------------------------------
+
+
+def _maxima(walkers: Any, key: tuple[int, ...], wanted: int, budget: int) -> np.ndarray:
+    """Ends of ascents: of those that differ, the best ones, and some of the others."""
+    rng = np.random.default_rng([*key, 5])
+    lanes = min(UNIFORM, budget // (2 * GREEDY_SWEEPS))
+    if wanted <= 0 or lanes < 1:
+        return walkers.blank(0)
+    ends = [_climbed(walkers, walkers.legal(_uniform(walkers, lanes, rng), rng), (*key, 6))]
+    budget -= GREEDY_SWEEPS * lanes
+    for number, (sites, rows) in enumerate(_held(walkers, rng)):
+        cost = rows.shape[1] * (SWEEPS_HELD + GREEDY_SWEEPS)
+        if budget < cost:
+            break
+        budget -= cost
+        ends.append(_climbed(walkers, _followed(walkers, sites, rows, rng, (*key, 7, number)), (*key, 8, number)))
+    lanes = min(COOLED, budget // (len(COOLING) + GREEDY_SWEEPS))
+    if lanes > 0:
+        cooled = walkers.legal(_uniform(walkers, lanes, rng), rng)
+        ends.append(_climbed(walkers, _swept(walkers, cooled, COOLING, (*key, 9)), (*key, 10)))
+    return _distinct(walkers, walkers.join(ends), wanted, rng)
+
+
+def _distinct(walkers: Any, states: np.ndarray, wanted: int, rng: np.random.Generator) -> np.ndarray:
+    features = walkers.features(states)
+    _, first = np.unique(np.round(features, 7), axis=0, return_index=True)
+    order = first[np.argsort(-features[first, -1], kind="stable")]  # the last feature is the log density
+    best = (wanted + 1) // 2
+    rest = rng.permutation(order[best:])[: wanted - best]
+    return walkers.take(states, np.concatenate([order[:best], rest]).astype(np.int64))
+
+
+def _held(walkers: Any, rng: np.random.Generator) -> list[tuple[np.ndarray, np.ndarray]]:
+    """(sites, values[sites, lanes]) to hold while the others follow."""
+    model, orbit_of = walkers.model, walkers.statistics.orbit_of
+    free = np.zeros(model.n, dtype=bool)
+    free[model.free] = True
+    degree = np.bincount(model.scope, minlength=model.n)
+    sites = model.free[np.lexsort((rng.random(len(model.free)), -degree[model.free]))]  # those with most factors first
+    if orbit_of is not None:
+        sites = sites[np.sort(np.unique(orbit_of[sites], return_index=True)[1])]
+    values = [np.arange(min(int(model.cards[i]), MOST_TURNS)) for i in sites[:HELD].tolist()]
+    single = [(np.array([i]), v[None]) for i, v in zip(sites[:HELD].tolist(), values, strict=True)]
+    wide = np.flatnonzero(model.arity > 2)
+    wide = wide[np.argsort(-model.arity[wide], kind="stable")][:TABLES]
+    tables = []
+    for k in wide.tolist():
+        scope, table = model.variables(k), model.table(k)
+        places = np.argsort(-table, axis=None, kind="stable")[:ENTRIES]
+        entries = np.stack(np.unravel_index(places, table.shape))
+        tables.append((scope[free[scope]], entries[free[scope]]))
+    return [*tables[: TABLES // 2], *single, *tables[TABLES // 2 :]]
+
+
+def _followed(
+    walkers: Any, sites: np.ndarray, values: np.ndarray, rng: np.random.Generator, key: tuple[int, ...]
+) -> np.ndarray:
+    """States in which some variables were held at values[sites, lanes] while the others climbed."""
+    states = _uniform(walkers, values.shape[1], rng)
+    states[sites] = values
+    if walkers.hard:
+        return walkers.legal(states, rng)
+    return _swept(walkers, states, (1.0,) * (SWEEPS_HELD - 1) + (GREEDY,), key, sites)
+
+
+def _climbed(walkers: Any, states: np.ndarray, key: tuple[int, ...]) -> np.ndarray:
+    return _swept(walkers, states, (GREEDY,) * GREEDY_SWEEPS, key)
+
+
+def _swept(
+    walkers: Any, states: np.ndarray, levels: tuple[float, ...], key: tuple[int, ...], held: np.ndarray | None = None
+) -> np.ndarray:
+    """A sweep on each level, of all sites but those that are held."""
+    out, orders = states.copy(), walkers.orders((*key, 2)).next(len(levels))
+    streams, scratch = words(np.random.SeedSequence([*key, 3]), (4, out.shape[1])), walkers.scratch(out.shape[1])
+    flat = np.zeros(int(walkers.model.literal_start[-1]))  # log weights of the lower end: uniform
+    for level, order in zip(levels, orders, strict=True):
+        kept = order if held is None else order[~np.isin(order, held)]
+        walkers.sweep(out, kept, streams, scratch, level, np.inf, flat)
+    return out
