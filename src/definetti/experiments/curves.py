@@ -40,19 +40,22 @@ def both(target: Target, means: np.ndarray, names: tuple[str, str], at: tuple[in
 
 
 def paper_curves(
-    model: Any, target: Target, runs: int, updates: int, start: Any = 0, seed: int = 100, first: int | None = None
-) -> list[Row]:
-    """`runs` chains of the paper's protocol, looked at from one sweep (`first` updates) on."""
+    model: Any, target: Target, runs: int, updates: int, start: Any = 0, seed: int = 100,
+    names: tuple[str, str] = (STANDARD, ORBIT),
+) -> list[Row]:  # fmt: skip
+    """`runs` chains of the paper's protocol, looked at from one sweep on. `start`: a value, a state, or a function of
+    the seed that makes one."""
     from definetti.samplers.every_update import every_update
 
     rows = []
     for run in range(runs):
-        chain, seconds, done = every_update(model, start=start, seed=seed + run), 0.0, 0
-        for stop in ladder(first or target.variables, updates):
+        first = start(seed + run) if callable(start) else start
+        chain, seconds, done = every_update(model, start=first, seed=seed + run), 0.0, 0
+        for stop in ladder(target.variables, updates):
             began = time.process_time()
             chain.advance(stop - done)
             seconds, done = seconds + time.process_time() - began, stop
-            rows += both(target, chain.means(), (STANDARD, ORBIT), (run, stop, stop, seconds))
+            rows += both(target, chain.means(), names, (run, stop, stop, seconds))
     return rows
 
 
@@ -88,6 +91,11 @@ def _states(model: Any, sampler: Any, samples: int, seed: int) -> Iterator[tuple
             count += 1
             yield count, state[0], took
         states.close()
+
+
+def exact_draw(model: Any, seed: int) -> np.ndarray:
+    """One state of a Markov logic network from its very distribution, by lifted counting."""
+    return next(_states(model, "lifted", 1, seed))[1]
 
 
 def auto_curves(

@@ -54,7 +54,7 @@ def three_curves(
     model: Any, group: Any, target: Target, effort: Effort, *, updates: float, samples: int, sweeps: Sequence[int]
 ) -> list[Row]:
     """Gibbs sampling by the paper's protocol, MC-SAT, and the defaults. Lengths are those of a full run."""
-    rows = curves.paper_curves(model, target, effort.runs, int(updates * effort.length))
+    rows = curves.paper_curves(group.model, target, effort.runs, int(updates * effort.length))
     rows += curves.mcsat_curves(model, target, effort.runs, max(20, int(samples * effort.length)))
     kept = [length for length in sweeps if length <= max(sweeps[0], sweeps[-1] * effort.length)]
     return rows + curves.auto_curves(model, group, target, effort.runs, kept)

@@ -17,7 +17,7 @@ from definetti import __version__
 from definetti.experiments.figure import FULL, QUICK, Effort, Measured, Verdict
 from definetti.files import write_atomically
 
-FIGURES = ("fig1", "fig2b", "fig2c")
+FIGURES = ("fig1", "fig2a", "fig2b", "fig2c", "fig2d")
 Say = Callable[[str], None]
 
 
