@@ -17,7 +17,7 @@ from definetti import __version__
 from definetti.experiments.figure import FULL, QUICK, Effort, Measured, Verdict
 from definetti.files import write_atomically
 
-FIGURES = ("fig1", "fig2a", "fig2b", "fig2c", "fig2d")
+FIGURES = ("fig1", "fig2a", "fig2b", "fig2c", "fig2d", "fig2e", "fig2f", "fig3a", "fig3b", "fig3c", "fig3d")
 Say = Callable[[str], None]
 
 
@@ -55,10 +55,18 @@ def run_figures(names: Sequence[str], out: Path, quick: bool, say: Say) -> list[
         else:
             began = time.process_time()
             say(f"{name}: {figure_file(name).CAPTION}")
-            measured = figure_file(name).measure(effort)
+            measured = _measure(name, out, effort)
             _keep(name, out, effort, measured, time.process_time() - began)
         _picture(name, out)
     return collect(out)
+
+
+def _measure(name: str, out: Path, effort: Effort) -> Measured:
+    """The numbers of a figure, or of the figure whose runs it shares."""
+    shared = getattr(figure_file(name), "SHARES", None)
+    if shared is not None and is_finished(shared, out, effort):
+        return load(shared, out)[0]
+    return figure_file(name).measure(effort)
 
 
 def collect(out: Path) -> list[Verdict]:

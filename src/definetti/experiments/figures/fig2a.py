@@ -51,21 +51,26 @@ def panel(measured: Measured, form: str) -> Measured:
 
 
 def draw(measured: Measured) -> Any:
-    facts, panels_drawn = measured.facts, []
-    for form in ("hard", "soft"):
-        one = panel(measured, form)
-        said = [
-            f"{one.facts['variables']:,} variables in {one.facts['orbits']:,} orbits; truth: {one.facts['truth']}",
-            f"evidence: seed {facts['evidence_seed']}, {facts['known_smokers']} of 5 known people smoke",
-        ]
-        shown = [row for row in one.rows if row["curve"] != LIFTED[0]]
-        panels_drawn.append(
-            drawing.lines(
-                curves.summary(shown), ("seconds", "CPU seconds of sampling"), ("value", "average KL divergence"),
-                f"2(a) Asthma, 50 people, 10 % evidence: {form}", subtitle=said,
-            )
-        )  # fmt: skip
-    return drawing.side_by_side(*panels_drawn)
+    facts = measured.facts
+    grid = []
+    for what, axis in (("kl", "average KL divergence"), ("mse", "mean squared error")):
+        row = []
+        for form in ("hard", "soft"):
+            one = panel(measured, form)
+            said = [
+                f"{one.facts['variables']:,} variables in {one.facts['orbits']:,} orbits; truth: {one.facts['truth']}",
+                f"evidence: seed {facts['evidence_seed']}, {facts['known_smokers']} of 5 known people smoke",
+            ]
+            shown = curves.summary([row for row in one.rows if row["curve"] != LIFTED[0]], what)
+            title = f"2(a) Asthma, 50 people, 10 % evidence, {form}"
+            x = ("seconds", "CPU seconds of sampling")
+            first = what == "kl"
+            row.append(
+                drawing.lines(shown, x, ("value", axis), title if first else "The same, squared error",
+                              subtitle=said if first else "", legend=first)
+            )  # fmt: skip
+        grid.append(row)
+    return drawing.in_rows(*grid)
 
 
 def judge(measured: Measured) -> list[Verdict]:
