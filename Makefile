@@ -25,7 +25,7 @@ help:
 	@echo "make bench       speed, as JSON; exits 1 below a target"
 	@echo "make coverage    whether 95 % intervals hold, 2,000 repetitions on each model (about an hour; rare events first)"
 	@echo "make check-slow  fresh seeds and long runs"
-	@echo "make check-site  pages in a real browser"
+	@echo "make check-site  pages in a real browser, and the paper's experiments in short (build/experiments)"
 	@echo "make clean       remove everything that was made"
 
 demo: $(VENV)/demo.stamp
@@ -49,6 +49,7 @@ check-slow: $(VENV)/dev.stamp
 # SHOTS=folder keeps the screenshots. Without a browser the tests are skipped, and say so.
 check-site: $(VENV)/site.stamp browser
 	DEFINETTI_INSTALLED=1 DEFINETTI_SCREENSHOTS=$(SHOTS) $(BIN)/python -P -m pytest -q -rs -m browser tests/browser
+	$(BIN)/definetti experiment all -o build/experiments --quick
 
 # Debian's Chromium, where it is missing and may be installed.
 browser:

@@ -19,6 +19,9 @@ LOOKS: dict[str, tuple[str, list[int]]] = {
     curves.MCSAT_STANDARD: (PALETTE[3], DASHED),
     curves.MCSAT_ORBIT: (PALETTE[0], DASHED),
     curves.AUTO: (PALETTE[2], SOLID),
+    curves.SPARSE_AUTO: (PALETTE[2], DOTTED),
+    curves.EXACT_ONE: (PALETTE[5], DASHED),
+    curves.EXACT_ALL: (PALETTE[1], SOLID),
 }
 SPARE = [(PALETTE[5], DASHED), (PALETTE[1], SOLID), (PALETTE[4], DASHED), (INK, DOTTED)]
 
@@ -98,8 +101,8 @@ def _axis(alt: Any, rows: Sequence[Row], name: str, log: bool) -> Any:
     high = math.ceil(math.log10(max(values)))
     step = max(1, math.ceil((high - low) / 7))
     powers = [10.0**k for k in range(low, high + 1, step)]
-    if high - low <= 1:
-        powers = [m * 10.0**low for m in (1, 2, 5, 10, 20, 50, 100)]
+    if high - low <= 2:
+        powers = [m * 10.0**k for k in range(low, high + 1) for m in (1, 2, 5)]
     label = "datum.value >= 0.001 && datum.value < 100000 ? format(datum.value, ',~g') : format(datum.value, '~e')"
     return alt.Axis(values=powers, labelExpr=label, grid=True)
 
