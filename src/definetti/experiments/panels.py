@@ -12,13 +12,16 @@ from definetti.experiments.targets import Target, target_of
 from definetti.experiments.truths import Truth
 
 
+PATIENCE = 300.0  # seconds by the clock for a search that takes less than one: the machine may be busy
+
+
 def partition(model: Any, kind: str = "auto") -> tuple[Any, float]:
     """The group, and the CPU seconds that finding it took (after the code for it was loaded)."""
     from definetti.symmetry.find import symmetries
 
-    symmetries(model, kind)
+    symmetries(model, kind, None, PATIENCE)
     began = time.process_time()
-    group = symmetries(model, kind)
+    group = symmetries(model, kind, None, PATIENCE)
     return group, time.process_time() - began
 
 
