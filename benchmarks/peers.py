@@ -1,13 +1,15 @@
 """Beside the peers: set-up, updates per second, memory, and time until the average KL divergence is below 10^-4.
 
 Each peer runs by itself in a fresh process (`python benchmarks/peers.py TASK PEER` prints one line of JSON), so that
-its memory is its own. Times are CPU seconds of all threads. A peer that is not installed, or cannot run a task, has a row
-that says so. Tasks: the paper's 100×100 grid, and the same in a random field that the square's symmetries leave alone.
+its memory is its own. Times are CPU seconds of all threads. A peer that is not installed, or cannot run a task, has a
+row that says so. Tasks: the paper's 100×100 grid, and the same in a random field that the square's symmetries leave
+alone.
 """
 
 from __future__ import annotations
 
 import importlib.util
+import itertools
 import json
 import sys
 import time
@@ -143,8 +145,13 @@ def numba_loop(task: str) -> dict[str, Any]:
     state, ones = np.zeros((side, side), np.int64), np.zeros((side, side), np.int64)
     run(state, fields.reshape(side, side), ones, 0, 1)
     set_up = time.process_time() - began
-    return _until(lambda sweeps: (run(state, fields.reshape(side, side), ones, sweeps, 1), ones.ravel())[1],
-                  truth, set_up, 500)  # fmt: skip
+    square, seeds = fields.reshape(side, side), itertools.count(1)
+
+    def step(sweeps: int) -> np.ndarray:
+        run(state, square, ones, sweeps, next(seeds))
+        return ones.ravel()
+
+    return _until(step, truth, set_up, 500)
 
 
 def _until(step: Callable[[int], np.ndarray], truth: np.ndarray, set_up: float, sweeps: int) -> dict[str, Any]:

@@ -11,7 +11,6 @@ from definetti.experiments.figure import Effort, Measured, Row
 from definetti.experiments.targets import Target, target_of
 from definetti.experiments.truths import Truth
 
-
 PATIENCE = 300.0  # seconds by the clock for a search that takes less than one: the machine may be busy
 
 
