@@ -96,7 +96,8 @@ class Orbital(_Wrapped):
     def logic_sampling(self, asked: Asked, plan: Plan) -> Sampling:
         from definetti.samplers.logic.orbital import move_after_sweeps
 
-        return move_after_sweeps(self.inner.logic_sampling(asked, plan), asked.group, plan.seed)
+        inner = getattr(self.inner, "dense_sampling", self.inner.logic_sampling)  # whole states are renamed
+        return move_after_sweeps(inner(asked, plan), asked.group, plan.seed)
 
 
 @dataclass(frozen=True)

@@ -389,13 +389,14 @@ def write_advance(w: Writer) -> None:
     w.put(2, "c.types[at] ^= I(1) << position")
     w.put(2, "c.true_atoms[o] += new - old")
     w.put(1, "return old != new")
-    for p in plan.unary:
+    for p in plan.position:
         sort, position = plan.sorts[p][0], plan.position[p]
         w.put(0, f"\n\n@helper\ndef site_{p}(d, c, a):")
         w.put(1, f"if (d.fixed[d.type_start[{sort}] + a] >> {position}) & 1:")
         w.put(2, "return I(0)")
         w.put(1, f"if visit_bit(d, c, {p}, {sort}, {position}, a, chance_{p}(d, c, a)):")
-        w.put(2, f"reclass_{p}_0(d, c, a)")
+        for side in range(len(plan.sorts[p])):
+            w.put(2, f"reclass_{p}_{side}(d, c, a)")
         w.put(1, "return I(1)")
     w.put(0, "\n\n@helper\ndef visit(d, c, kind, a):")
     for p in plan.unary:
@@ -404,6 +405,10 @@ def write_advance(w: Writer) -> None:
     for r, s in enumerate(plan.systems):
         w.put(1, f"if kind == {s.predicate}:")
         w.put(2, f"return row_{r}(d, c, c.systems[{r}], a)")
+    for p in plan.position:
+        if len(plan.sorts[p]) == 2:
+            w.put(1, f"if kind == {len(plan.sorts) + p}:")
+            w.put(2, f"return site_{p}(d, c, a)")
     w.put(1, "return I(0)")
     w.put(0, ADVANCE)
 

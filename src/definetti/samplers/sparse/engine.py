@@ -135,7 +135,7 @@ def compile_sparse(
     plan = plan_of(model) if plan is None else plan
     packed = [packing(model, plan, s) for s in plan.systems]
     orbit_count = 1 + max((int(o.lookup.max(initial=-1)) for o in orbits.values()), default=-1)
-    data, free = lay_out(model, orbits, plan, entries_of(model, plan, deferred or {}), packed, shuffled)
+    data, free = lay_out(model, orbits, plan, entries_of(model, plan, orbits, deferred or {}), packed, shuffled)
     shared = tuple(
         (*packed[r].arrays, *orbit_arrays(model, plan, s, orbits), *known_arrays(model, plan, s, data, orbits))
         for r, s in enumerate(plan.systems)
@@ -223,17 +223,36 @@ def base_fields(plan: Plan, s: System, hard_shift: int) -> tuple[np.ndarray, np.
 # --- data ------------------------------------------------------------------------------------------------------------
 
 
-def entries_of(model: MarkovLogic, plan: Plan, deferred: Mapping[str, np.ndarray]) -> list[int]:
-    """Predicates in the order of a sweep: as declared, then those that are deferred."""
-    first, second = [], []
+def entries_of(
+    model: MarkovLogic, plan: Plan, orbits: Mapping[str, AtomOrbits], deferred: Mapping[str, np.ndarray]
+) -> list[int]:
+    """What a sweep visits: predicates as declared, then what is deferred. A diagonal that is deferred while the rest is
+    not has the number of predicates added to its own."""
+    first, second, count = [], [], len(plan.sorts)
     for p, name in enumerate(model.predicates):
         if not model.knowledge.free_count(name):
             continue
-        mask = deferred.get(name)
-        if mask is not None and mask.any() and not mask.all():
-            raise Unfit(f"some atoms of {name} are drawn after the others, and some are not")
-        (second if mask is not None and mask.any() else first).append(p)
+        rest, diagonal = deferred_parts(name, len(plan.sorts[p]), orbits.get(name), deferred.get(name))
+        (second if rest else first).append(p)
+        if diagonal and not rest:
+            second.append(count + p)
+        elif rest and not diagonal and p in plan.position and len(plan.sorts[p]) == 2:
+            raise Unfit(f"the atoms of {name} are drawn after others, and {name}(x,x) are not")
     return first + second
+
+
+def deferred_parts(name: str, arity: int, orbits: AtomOrbits | None, mask: np.ndarray | None) -> tuple[bool, bool]:
+    """Whether the atoms of different constants, and whether P(x) or R(x,x), are drawn after all others."""
+    if mask is None or orbits is None or not mask.any():
+        return False, False
+    free = orbits.lookup >= 0
+    parts = []
+    for pattern in range(mask.shape[-1]):
+        values = mask[..., pattern][free[..., pattern]]
+        if values.any() and not values.all():
+            raise Unfit(f"some atoms of {name} are drawn after the others, and some are not")
+        parts.append(bool(values.any()))
+    return parts[0], parts[-1]
 
 
 def lay_out(
@@ -247,7 +266,7 @@ def lay_out(
         if len(sorts) == 2:
             lists[2 * p], lists[2 * p + 1] = at, at + 4 if sorts[0] == sorts[1] else at + LIST * sizes[sorts[0]]
             at += LIST * int(sizes[sorts[0]] + (0 if sorts[0] == sorts[1] else sizes[sorts[1]]))
-    side = {s.predicate: s.side for s in plan.systems}
+    side, count = {s.predicate: s.side for s in plan.systems}, len(plan.sorts)
     fixed = np.zeros(int(sizes.sum()), np.int64)
     bit_start, bit_orbits, free = np.zeros(len(plan.sorts), np.int64), [np.zeros(0, np.int64)], 0
     for p, name in enumerate(model.predicates):
@@ -262,7 +281,7 @@ def lay_out(
         bit_orbits.append(diagonal_orbits(orbits.get(name), int(sizes[sort]), len(plan.sorts[p])))
     data = Data(
         sizes, start, lists, np.array(entries, np.int64),
-        np.array([plan.sorts[p][side.get(p, 0)] for p in entries], np.int64),
+        np.array([plan.sorts[p % count][side.get(p, 0)] for p in entries], np.int64),
         np.stack([x.steps for x in packed]) if plan.size else np.zeros((len(packed), 1), np.int64),
         np.concatenate([np.zeros(0), *(m.table.ravel() for m in plan.monomials)]),
         fixed, bit_start, np.concatenate(bit_orbits), np.array([int(shuffled)]),
@@ -321,7 +340,9 @@ def known_arrays(
     first = int(data.bit_start[s.predicate])
     bit = plan.position[s.predicate]
     at = int(data.type_start[s.sorts[0]])
-    return start, b, data.bit_orbits[first : first + rows], 1 - (data.fixed[at : at + rows] >> bit & 1)
+    free = 1 - (data.fixed[at : at + rows] >> bit & 1)
+    apart = len(plan.sorts) + s.predicate in data.entries  # drawn by themselves, after the others
+    return start, b, data.bit_orbits[first : first + rows], np.zeros_like(free) if apart else free
 
 
 # --- chains ----------------------------------------------------------------------------------------------------------

@@ -73,17 +73,35 @@ class Monomial:
 
 
 def monomials(model: MarkovLogic) -> tuple[Monomial, ...]:
-    """The normal form of a theory, equal monomials merged; raises `Unfit` for what it cannot express."""
+    """The normal form of a theory, equal monomials merged; raises `Unfit` for what it cannot express.
+
+    Bits that have the same known value for all constants, such as the diagonal of an irreflexive relation, are put in.
+    """
+    known = constant_bits(model)
     found: dict[tuple[object, ...], list[Monomial]] = {}
     for formula in model.formulas:
-        for monomial in expanded(model, formula):
+        for monomial in expanded(model, formula, known):
             made = canonical(monomial)
             found.setdefault(made.key, []).append(made)
     merged = [summed(group) for group in found.values()]
     return tuple(m for m in merged if m is not None)
 
 
-def expanded(model: MarkovLogic, formula: WeightedFormula) -> Iterator[Monomial]:
+def constant_bits(model: MarkovLogic) -> dict[int, int]:
+    """Predicate → the value that is known of P(x), or R(x,x), for every x."""
+    found = {}
+    for p, (name, predicate) in enumerate(model.predicates.items()):
+        if len(set(predicate.sorts)) != 1 or predicate.exclusive or len(predicate.sorts) > 2:
+            continue
+        relation, size = model.knowledge.relation(name), model.shape(name)[0]
+        here = relation.codes[relation.tuples[:, 0] == relation.tuples[:, -1]]
+        values = {int(code) for code in np.unique(here)} | ({relation.default} if len(here) < size else set())
+        if values in ({0}, {1}):
+            found[p] = values.pop()
+    return found
+
+
+def expanded(model: MarkovLogic, formula: WeightedFormula, known: Mapping[int, int]) -> Iterator[Monomial]:
     """The monomials of one formula, for every way in which its variables may be equal."""
     check_formula(model, formula)
     sort_number = {name: s for s, name in enumerate(model.sorts)}
@@ -96,7 +114,7 @@ def expanded(model: MarkovLogic, formula: WeightedFormula) -> Iterator[Monomial]
         blocks = sorted(set(block_of))
         place = dict(zip(names, (blocks.index(b) for b in block_of), strict=True))
         block_sorts = tuple(sorts[b] for b in blocks)
-        yield from polynomial(formula.body, place, number, block_sorts, sizes, weight, formula.hard)
+        yield from polynomial(formula.body, place, number, block_sorts, sizes, weight, formula.hard, known)
 
 
 def check_formula(model: MarkovLogic, formula: WeightedFormula) -> None:
@@ -131,6 +149,7 @@ def polynomial(
     sizes: Sequence[int],
     weight: float,
     hard: bool,
+    known: Mapping[int, int],
 ) -> Iterator[Monomial]:
     """The monomials of a formula whose variables stand for the distinct constants `place`."""
     pairs: list[Pair] = []
@@ -154,6 +173,10 @@ def polynomial(
     for values in product((0, 1), repeat=table.ndim):
         truth = {a: bool(values[k if pair else len(pairs) + k]) for a, (pair, k) in slot.items()}
         table[values] = holds(body, truth, same)
+    for axis in reversed(range(len(bits))):
+        if bits[axis][0] in known:
+            table = np.take(table, known[bits[axis][0]], len(pairs) + axis)
+            del bits[axis]
     for axis in range(len(pairs)):  # from values to coefficients of products
         low, high = np.take(table, 0, axis), np.take(table, 1, axis)
         table = np.stack([low, high - low], axis)
