@@ -85,8 +85,10 @@ def sites(r: Sparse, kind: int, a: int, order: np.ndarray) -> list[tuple]:
     if len(r.plan.sorts[kind]) == 1:
         found = [(name, a)]
     else:
-        side = next(s.side for s in r.plan.systems if s.predicate == kind)
-        found = [(name, a, int(b)) if side == 0 else (name, int(b), a) for b in order]
+        s = next(s for s in r.plan.systems if s.predicate == kind)
+        first = int(r.data.type_start[s.sorts[1]])
+        far = order[first : first + int(r.data.sizes[s.sorts[1]])]
+        found = [(name, a, int(b)) if s.side == 0 else (name, int(b), a) for b in far]
     return [site for site in found if r.model.knowledge.value(site[0], site[1:]) is None]
 
 
@@ -113,7 +115,7 @@ def branches(r: Sparse, group, world: World, kind: int, a: int, order: np.ndarra
         r.kernel.first_tick = first_tick
         r.kernel.draw = lambda streams, p, happens=happens: happens(p)
         chain = chain_at(r, group, world)
-        chain.order[: len(order)] = order
+        chain.order[:] = order
         with np.errstate(over="ignore"):
             r.kernel.begin_sweep(r.data, chain)
             drawn = int(r.kernel.visit(r.data, chain, kind, a))
@@ -181,21 +183,12 @@ def list_error(r: Sparse, chain: Chain) -> float:
 def worst_error(r: Sparse, group, worlds: int, seed: int) -> float:
     """Over some states, every kind of site and some constants and orders."""
     rng, worst = np.random.default_rng(seed), 0.0
-    total = int(r.data.sizes.sum())
     for _ in range(worlds):
         world = random_world(r.model, rng)
         if world is None:
             continue
         for kind, sort in zip(r.data.entries.tolist(), r.data.entry_sorts.tolist(), strict=True):
-            order = np.arange(total)
-            if len(r.data.sizes) == 1:
-                order = rng.permutation(total)
-            far = order
-            if len(r.plan.sorts[kind]) == 2:
-                s = next(s for s in r.plan.systems if s.predicate == kind)
-                start, size = int(r.data.type_start[s.sorts[1]]), int(r.data.sizes[s.sorts[1]])
-                far = order if len(r.data.sizes) == 1 else order[:size]
-                assert len(r.data.sizes) == 1 or start >= 0
+            order = np.concatenate([rng.permutation(int(n)) for n in r.data.sizes])
             a = int(rng.integers(int(r.data.sizes[sort])))
-            worst = max(worst, visit_error(r, group, world, kind, a, far))
+            worst = max(worst, visit_error(r, group, world, kind, a, order))
     return worst

@@ -141,7 +141,7 @@ def term_entry(plan: Plan, term: Term, types: Mapping[str | int, str], compact: 
     return entry(plan, term.monomial, bit)
 
 
-# --- what differs from theory to theory --------------------------------------------------------------------------------
+# --- what differs from theory to theory ------------------------------------------------------------------------------
 
 
 def kernel_text(plan: Plan) -> str:
@@ -349,7 +349,7 @@ def write_loop_delta(w: Writer, r: int, s: System) -> None:
     w.put(1, "return")
 
 
-# --- the sweep -----------------------------------------------------------------------------------------------------------
+# --- the sweep -------------------------------------------------------------------------------------------------------
 
 
 def write_begin(w: Writer) -> None:
@@ -440,4 +440,3 @@ def advance(d, c, budget, sweeps):
     clock[UPDATES] += done
     return done
 '''
-

@@ -409,9 +409,7 @@ def make_chain(
             chain.types[at : at + n] |= values << r.plan.position[p]
             free = 1 - (d.fixed[at : at + n] >> r.plan.position[p] & 1)
             numbers = d.bit_orbits[d.bit_start[p] : d.bit_start[p] + n]
-            chain.true_atoms[:] += np.bincount(
-                numbers[(values & free) == 1], minlength=r.orbit_count + 1
-            )
+            chain.true_atoms[:] += np.bincount(numbers[(values & free) == 1], minlength=r.orbit_count + 1)
         if len(r.plan.sorts[p]) == 2:
             rows = np.ascontiguousarray(pairs[name], dtype=np.int64).reshape(-1, 2)
             x, y = np.ascontiguousarray(rows[:, 0]), np.ascontiguousarray(rows[:, 1])

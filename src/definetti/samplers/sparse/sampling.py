@@ -163,7 +163,9 @@ class SparseSampling(Run):
         for k, chain in enumerate(self._chains):
             own = {name: array for name, array in chain._asdict().items() if name != "systems"}
             for r, system in enumerate(chain.systems):
-                own |= prefixed(str(r), {n: getattr(system, n) for n in SystemData._fields[:SHARED] if n not in SCRATCH})
+                own |= prefixed(
+                    str(r), {n: getattr(system, n) for n in SystemData._fields[:SHARED] if n not in SCRATCH}
+                )
             found |= prefixed(str(k), own)
         return found
 

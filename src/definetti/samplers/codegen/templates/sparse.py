@@ -4,7 +4,7 @@ Never imported: this text stands at the top of each generated file, below it the
 binary predicate and the functions that `samplers/sparse/emit.py` writes. Tests replace what stands above the line
 `# --- text ---` to run the rest as plain Python, and `first_tick` and `draw` to follow every branch.
 """
-# ruff: noqa: E741, F401, F821
+# ruff: noqa: E741
 # pyright: reportUndefinedVariable=false, reportCallIssue=false
 
 import math
@@ -137,10 +137,7 @@ def remove(pool, head, h, value):
 @helper
 def linked(pool, head, h, value):
     at = head[h]
-    for i in range(at, at + head[h + LENGTH]):
-        if pool[i] == value:
-            return True
-    return False
+    return any(pool[i] == value for i in range(at, at + head[h + LENGTH]))
 
 
 # --- classes of nodes with equal keys ---

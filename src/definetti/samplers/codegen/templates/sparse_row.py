@@ -1,7 +1,7 @@
 """The row loop of one binary predicate: R(a,b) for one a and all b, visited in the order of the sweep.
 
-Never imported: `emit.py` takes the text below the line and puts the system's number for `_R`. `row_keys_R`, `support_R`,
-`delta_R`, `loop_chance_R`, `loop_delta_R`, `class_key_R`, `reclass_R` and the constants in capitals are generated.
+Never imported: `emit.py` takes the text below the line and puts the system's number for `_R`. `row_keys_R`,
+`support_R`, `delta_R`, `loop_chance_R`, `loop_delta_R`, `class_key_R`, `reclass_R` and the constants in capitals are generated.
 
 A site b that is not touched by a join has the key of its class, so its chance is known without looking at it; the clock
 runs over all members of a class at once and picks the candidates. When a site is visited, given all that happened
