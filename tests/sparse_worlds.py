@@ -175,7 +175,7 @@ def list_error(r: Sparse, chain: Chain) -> float:
         key = getattr(r.kernel, f"class_key_{k}")
         for b, record in enumerate(s.node):
             at = engine.LIST * record[3]
-            if record[5] != key(r.data, chain, b) or chain.pool[s.members[at] + record[4]] != b:
+            if record[5] != key(r.data, chain, b) or chain.pool[s.classes[at] + record[4]] != b:
                 return 1.0
     return 0.0
 

@@ -264,7 +264,7 @@ def write_row_keys(w: Writer, r: int, s: System) -> None:
     width, both = len(s.bits_b), len(s.bits_a) + len(s.bits_b)
     w.put(1, f"base = ({' + '.join(bits) or 'I(0)'}) << {width}")
     w.put(1, f"for tb in range({1 << width}):")
-    w.put(2, "s.row_keys[tb] = s.masks[6] + base + s.hard_base[base + tb]")
+    w.put(2, "s.small[ROW_KEYS + tb] = s.small[NOTHING] + base + s.hard_base[base + tb]")
     assert both < 20
     for pairs, terms in groups(s.row):
         if len(pairs) == 1 and not any(t.bits(plan.monomials[t.monomial], Z) for t in terms):
@@ -272,7 +272,7 @@ def write_row_keys(w: Writer, r: int, s: System) -> None:
             w.put(1, f"count = c.head[{lists(p, 0 if x == A else 1)} + LIST * a + LENGTH]")
             w.put(1, f"for tb in range({1 << width}):")
             for t in terms:
-                w.put(2, f"s.row_keys[tb] += d.steps[{r}, {term_entry(plan, t, {A: 'ta'}, s.bits_b)}] * count")
+                w.put(2, f"s.small[ROW_KEYS + tb] += d.steps[{r}, {term_entry(plan, t, {A: 'ta'}, s.bits_b)}] * count")
             continue
 
         def inside(depth: int, env: Env, terms: Sequence[Term] = terms) -> None:
@@ -282,7 +282,7 @@ def write_row_keys(w: Writer, r: int, s: System) -> None:
             w.put(depth, f"for tb in range({1 << width}):")
             for t in terms:
                 index = term_entry(plan, t, {A: "ta", Z: "tz"}, s.bits_b)
-                w.put(depth + 1, f"s.row_keys[tb] += d.steps[{r}, {index}]")
+                w.put(depth + 1, f"s.small[ROW_KEYS + tb] += d.steps[{r}, {index}]")
 
         w.nest(1, {A: "a"}, pairs, role_sorts(plan, terms[0]), inside)
 
@@ -394,7 +394,7 @@ def write_advance(w: Writer) -> None:
         w.put(0, f"\n\n@helper\ndef site_{p}(d, c, a):")
         w.put(1, f"if (d.fixed[d.type_start[{sort}] + a] >> {position}) & 1:")
         w.put(2, "return I(0)")
-        w.put(1, f"if visit_bit(d, c, {p}, {sort}, {position}, a, chance_{p}(d, c, a)):")
+        w.put(1, f"if visit_bit(d, c, I({p}), I({sort}), I({position}), a, chance_{p}(d, c, a)):")
         for side in range(len(plan.sorts[p])):
             w.put(2, f"reclass_{p}_{side}(d, c, a)")
         w.put(1, "return I(1)")

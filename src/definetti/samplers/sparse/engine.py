@@ -39,20 +39,15 @@ class SystemData(NamedTuple):
     node: np.ndarray
     touched: np.ndarray
     queue: np.ndarray
-    counters: np.ndarray
-    class_key: np.ndarray
-    class_orbit: np.ndarray
-    members: np.ndarray
+    small: np.ndarray
+    classes: np.ndarray
     in_use: np.ndarray
     table: np.ndarray
     known_keys: np.ndarray
     known: np.ndarray
-    row_keys: np.ndarray
-    row_orbit: np.ndarray
     base: np.ndarray
     hard_base: np.ndarray
     units: np.ndarray
-    masks: np.ndarray
     orbits: np.ndarray
     orbit_rows: np.ndarray
     known_start: np.ndarray
@@ -62,7 +57,8 @@ class SystemData(NamedTuple):
 
 
 SHARED = SystemData._fields.index("base")
-SCRATCH = frozenset({"touched", "queue", "known_keys", "known", "row_keys", "row_orbit"})
+SCRATCH = frozenset({"touched", "queue", "known_keys", "known"})
+MASKS, ROW_KEYS = 8, 16  # places of `small`
 
 
 class Data(NamedTuple):
@@ -106,6 +102,7 @@ class Sparse:
     kernel: ModuleType
     data: Data
     shared: tuple[tuple[np.ndarray, ...], ...]  # of each system
+    masks: tuple[np.ndarray, ...]  # of each system: how its keys are packed
     orbit_count: int
     free_sites: int
     seconds: float = 0.0
@@ -141,7 +138,7 @@ def compile_sparse(
         for r, s in enumerate(plan.systems)
     )
     kernel = load_kernel(kernel_text(plan))
-    made = Sparse(model, plan, kernel, data, shared, orbit_count, free)
+    made = Sparse(model, plan, kernel, data, shared, tuple(x.masks for x in packed), orbit_count, free)
     kernel.advance(data, blank(made), 0, 0)  # compiles, or loads what an earlier process compiled
     return replace(made, seconds=perf_counter() - began)
 
@@ -151,9 +148,10 @@ def compile_sparse(
 
 @dataclass(frozen=True, eq=False)
 class Packing:
-    """How the keys of a system are made: `arrays` are base, hard_base, units and masks of `SystemData`."""
+    """How the keys of a system are made: `arrays` are base, hard_base and units of `SystemData`."""
 
-    arrays: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
+    arrays: tuple[np.ndarray, np.ndarray, np.ndarray]
+    masks: np.ndarray
     steps: np.ndarray  # int64[coefficients of all monomials]
 
 
@@ -183,7 +181,7 @@ def packing(model: MarkovLogic, plan: Plan, s: System) -> Packing:
     bias = 1 << (width - 1)
     whole = sum(bias << shift for shift in shifts)
     masks = np.array([(1 << low) - 1, low, (1 << width) - 1, bias, width, int(hard), whole], np.int64)
-    return Packing((base, hard_base, np.array(units, float), masks), steps)
+    return Packing((base, hard_base, np.array(units, float)), masks, steps)
 
 
 def _multiple(value: float, unit: float) -> int:
@@ -352,15 +350,15 @@ def blank(r: Sparse) -> Chain:
     """A chain without true atoms and without classes."""
     d, total = r.data, int(r.data.sizes.sum())
     systems = []
-    for s, shared in zip(r.plan.systems, r.shared, strict=True):
+    for s, shared, masks in zip(r.plan.systems, r.shared, r.masks, strict=True):
         n = int(d.sizes[s.sorts[1]])
         table = 1 << max(4, (2 * n).bit_length())
+        small = np.zeros(ROW_KEYS + (1 << len(s.bits_b)), np.int64)
+        small[MASKS : MASKS + len(masks)] = masks
         own = (
-            np.zeros((n, LIST), np.int64), np.zeros(n + 1, np.int64), np.zeros(n + 2, np.int64),
-            np.zeros(8, np.int64), np.zeros(n + 1, np.int64), np.zeros(n + 1, np.int64),
+            np.zeros((n, LIST), np.int64), np.zeros(n + 1, np.int64), np.zeros(n + 2, np.int64), small,
             np.zeros(LIST * (n + 1), np.int64), np.arange(n + 1), np.full(table, -1, np.int64),
-            np.full(KEPT, -1, np.int64), np.zeros((KEPT, 2)), np.zeros(1 << len(s.bits_b), np.int64),
-            np.zeros(1, np.int64),
+            np.full(KEPT, -1, np.int64), np.zeros((KEPT, 2)),
         )  # fmt: skip
         systems.append(SystemData(*own, *shared))
     ends = sum(int(d.sizes[x]) for sorts in r.plan.sorts if len(sorts) == 2 for x in set(sorts))

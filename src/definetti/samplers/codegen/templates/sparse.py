@@ -28,10 +28,14 @@ NOW, SUM, SQUARE = 0, 1, 2  # rows of the sums by orbit
 # class key, its orbit class, its place in the order
 STAMP, CHANGE, MARKS, CLASS, PLACE, KEY, ORBIT, POS = 0, 1, 2, 3, 4, 5, 6, 7
 TRUE, CANDIDATE, QUEUED, EXCLUDED = 1, 2, 4, 8  # marks
-# counters of a system: stamp, touched nodes, queue, classes in use, classes made, field evaluations
-ROW_STAMP, TOUCHED, QUEUE, IN_USE, MADE = 0, 1, 2, 3, 4
+# small numbers of a system: stamp, touched nodes, queue, classes in use, where the orbits of the row's atoms start; how
+# keys are packed (mask and width of the bits of a and b; mask, bias and width of a unit; whether there are hard ones;
+# the key of nothing); from ROW_KEYS on the part of keys that the row shares, by the bits of b
+ROW_STAMP, TOUCHED, QUEUE, IN_USE, ROW_ORBIT = 0, 1, 2, 3, 4
+BITS_MASK, BITS_WIDTH, UNIT_MASK, UNIT_BIAS, UNIT_WIDTH, HARD, NOTHING, ROW_KEYS = 8, 9, 10, 11, 12, 13, 14, 16
 LIST = 8  # a node's lists: (offset, length, room) of the atoms it comes first in, and, four further, of the others
-START, LENGTH, CAPACITY, WHERE = 0, 1, 2, 3
+START, LENGTH, CAPACITY = 0, 1, 2
+WHERE, CLASS_KEY, CLASS_ORBIT = 3, 4, 5  # of a class, behind the list of its members
 SMALLEST = 4  # room of the smallest list
 TOP, FREE = 0, 1  # of the pool: where it is unused from, then the first free block of each size
 HASH = np.int64(-7046029254386353131)
@@ -136,11 +140,18 @@ def remove(pool, head, h, value):
 
 @helper
 def linked(pool, head, h, value):
-    at = head[h]
-    return any(pool[i] == value for i in range(at, at + head[h + LENGTH]))
+    i, end = head[h], head[h] + head[h + LENGTH]
+    while i < end and pool[i] != value:
+        i += 1
+    return i < end
 
 
 # --- classes of nodes with equal keys ---
+
+
+@helper
+def is_class(s, k, key, orbit):
+    return s.classes[LIST * k + CLASS_KEY] == key and s.classes[LIST * k + CLASS_ORBIT] == orbit
 
 
 @helper
@@ -148,7 +159,7 @@ def class_place(s, key, orbit):
     """Where the class stands in the hash table, or the free place where it would."""
     mask = s.table.shape[0] - 1
     at = ((key * HASH) ^ (orbit * I(40503))) >> 20 & mask
-    while s.table[at] >= 0 and (s.class_key[s.table[at]] != key or s.class_orbit[s.table[at]] != orbit):
+    while s.table[at] >= 0 and not is_class(s, s.table[at], key, orbit):
         at = (at + 1) & mask
     return at
 
@@ -162,7 +173,7 @@ def close_gap(s, at):
     while s.table[hole] >= 0:
         k = s.table[hole]
         s.table[hole] = -1
-        s.table[class_place(s, s.class_key[k], s.class_orbit[k])] = k
+        s.table[class_place(s, s.classes[LIST * k + CLASS_KEY], s.classes[LIST * k + CLASS_ORBIT])] = k
         hole = (hole + 1) & mask
 
 
@@ -170,19 +181,19 @@ def close_gap(s, at):
 def leave_class(pool, s, b):
     k, place = s.node[b, CLASS], s.node[b, PLACE]
     h = LIST * k
-    last = s.members[h + LENGTH] - 1
-    other = pool[s.members[h] + last]
-    pool[s.members[h] + place] = other
+    last = s.classes[h + LENGTH] - 1
+    other = pool[s.classes[h] + last]
+    pool[s.classes[h] + place] = other
     s.node[other, PLACE] = place
-    s.members[h + LENGTH] = last
+    s.classes[h + LENGTH] = last
     if last == 0:
-        close_gap(s, class_place(s, s.class_key[k], s.class_orbit[k]))
-        end = s.counters[IN_USE] - 1
-        moved, where = s.in_use[end], s.members[h + WHERE]
+        close_gap(s, class_place(s, s.classes[h + CLASS_KEY], s.classes[h + CLASS_ORBIT]))
+        end = s.small[IN_USE] - 1
+        moved, where = s.in_use[end], s.classes[h + WHERE]
         s.in_use[where] = moved
-        s.members[LIST * moved + WHERE] = where
+        s.classes[LIST * moved + WHERE] = where
         s.in_use[end] = k
-        s.counters[IN_USE] = end
+        s.small[IN_USE] = end
 
 
 @helper
@@ -191,17 +202,17 @@ def join_class(pool, blocks, s, b, key):
     at = class_place(s, key, orbit)
     k = s.table[at]
     if k < 0:
-        end = s.counters[IN_USE]
+        end = s.small[IN_USE]
         k = s.in_use[end]  # numbers that are not in use stand behind those that are
-        s.class_key[k] = key
-        s.class_orbit[k] = orbit
-        s.members[LIST * k + WHERE] = end
-        s.counters[IN_USE] = end + 1
+        s.classes[LIST * k + CLASS_KEY] = key
+        s.classes[LIST * k + CLASS_ORBIT] = orbit
+        s.classes[LIST * k + WHERE] = end
+        s.small[IN_USE] = end + 1
         s.table[at] = k
     s.node[b, KEY] = key
     s.node[b, CLASS] = k
-    s.node[b, PLACE] = s.members[LIST * k + LENGTH]
-    append(pool, blocks, s.members, LIST * k, b)
+    s.node[b, PLACE] = s.classes[LIST * k + LENGTH]
+    append(pool, blocks, s.classes, LIST * k, b)
 
 
 @helper
@@ -220,12 +231,12 @@ def chances(s, key):
     needs the place."""
     at = ((key * HASH) >> 30) & (s.known_keys.shape[0] - 1)
     if s.known_keys[at] != key:
-        h, hard, rest = s.base[key & s.masks[0]], I(0), key >> s.masks[1]
+        h, hard, rest = s.base[key & s.small[BITS_MASK]], I(0), key >> s.small[BITS_WIDTH]
         for u in range(s.units.shape[0]):
-            h += s.units[u] * ((rest & s.masks[2]) - s.masks[3])
-            rest = rest >> s.masks[4]
-        if s.masks[5] != 0:
-            hard = (rest & s.masks[2]) - s.masks[3]
+            h += s.units[u] * ((rest & s.small[UNIT_MASK]) - s.small[UNIT_BIAS])
+            rest = rest >> s.small[UNIT_WIDTH]
+        if s.small[HARD] != 0:
+            hard = (rest & s.small[UNIT_MASK]) - s.small[UNIT_BIAS]
         p = chance_of(h, hard)
         s.known_keys[at] = key
         s.known[at, 0] = p
@@ -238,12 +249,12 @@ def chances(s, key):
 @helper
 def fresh(s, b):
     """The node's record is of this row."""
-    if s.node[b, STAMP] != s.counters[ROW_STAMP]:
-        s.node[b, STAMP] = s.counters[ROW_STAMP]
+    if s.node[b, STAMP] != s.small[ROW_STAMP]:
+        s.node[b, STAMP] = s.small[ROW_STAMP]
         s.node[b, CHANGE] = 0
         s.node[b, MARKS] = 0
-        s.touched[s.counters[TOUCHED]] = b
-        s.counters[TOUCHED] += 1
+        s.touched[s.small[TOUCHED]] = b
+        s.small[TOUCHED] += 1
 
 
 @helper
@@ -259,8 +270,8 @@ def push(s, b):
         return
     s.node[b, MARKS] |= QUEUED
     item = (s.node[b, POS] << 32) | b
-    i = s.counters[QUEUE]
-    s.counters[QUEUE] += 1
+    i = s.small[QUEUE]
+    s.small[QUEUE] += 1
     while i > 0:
         parent = (i - 1) >> 1
         if s.queue[parent] <= item:
@@ -273,8 +284,8 @@ def push(s, b):
 @helper
 def pop(s):
     top = s.queue[0]
-    n = s.counters[QUEUE] - 1
-    s.counters[QUEUE] = n
+    n = s.small[QUEUE] - 1
+    s.small[QUEUE] = n
     item, i = s.queue[n], I(0)
     while 2 * i + 1 < n:
         child = 2 * i + 1
@@ -304,9 +315,9 @@ def move_chance(s, streams, remainder, sum_g, b, before, after):
     p, rate = s.known[i, 0], s.known[i, 1]
     j = chances(s, after)
     q, faster = s.known[j, 0], s.known[j, 1]
-    sum_g[NOW, s.orbits[s.row_orbit[0] + s.node[b, ORBIT]]] += q - p
+    sum_g[NOW, s.orbits[s.small[ROW_ORBIT] + s.node[b, ORBIT]]] += q - p
     if q > p:
-        if not s.node[b, MARKS] & CANDIDATE and first_tick(streams, remainder, 0, 1, faster - rate) == 0:
+        if not s.node[b, MARKS] & CANDIDATE and first_tick(streams, remainder, I(0), I(1), faster - rate) == 0:
             s.node[b, MARKS] |= CANDIDATE
             push(s, b)
     elif q < p and s.node[b, MARKS] & CANDIDATE and not draw(streams, q / p):

@@ -1,7 +1,7 @@
 """The row loop of one binary predicate: R(a,b) for one a and all b, visited in the order of the sweep.
 
 Never imported: `emit.py` takes the text below the line and puts the system's number for `_R`. `row_keys_R`,
-`support_R`, `delta_R`, `loop_chance_R`, `loop_delta_R`, `class_key_R`, `reclass_R` and the constants in capitals are generated.
+`support_R`, `delta_R`, `loop_chance_R`, `loop_delta_R`, `reclass_*_R` and the constants in capitals are generated.
 
 A site b that is not touched by a join has the key of its class, so its chance is known without looking at it; the clock
 runs over all members of a class at once and picks the candidates. When a site is visited, given all that happened
@@ -17,10 +17,10 @@ before, it is a candidate with exactly the probability of its full conditional (
 @helper
 def begin_row_R(d, c, s, a):
     """Marks what is no site and what is true; supports add up the changes of keys."""
-    s.counters[ROW_STAMP] += 1
-    s.counters[TOUCHED] = 0
-    s.counters[QUEUE] = 0
-    s.row_orbit[0] = s.orbit_rows[a]
+    s.small[ROW_STAMP] += 1
+    s.small[TOUCHED] = 0
+    s.small[QUEUE] = 0
+    s.small[ROW_ORBIT] = s.orbit_rows[a]
     row_keys_R(d, c, s, a, c.types[TYPES_A_R + a])
     if SAME_R:
         fresh(s, a)
@@ -41,14 +41,13 @@ def begin_row_R(d, c, s, a):
 @helper
 def run_classes_R(d, c, s):
     """G and the candidates as if no site were touched."""
-    for i in range(s.counters[IN_USE]):
-        k = s.in_use[i]
-        key = s.class_key[k] + s.row_keys[s.class_key[k] & TYPE_B_R]
-        count, at = s.members[LIST * k + LENGTH], s.members[LIST * k]
-        j = chances(s, key)
-        c.sum_g[NOW, s.orbits[s.row_orbit[0] + s.class_orbit[k]]] += count * s.known[j, 0]
+    for i in range(s.small[IN_USE]):
+        h = LIST * s.in_use[i]
+        key, count, at = s.classes[h + CLASS_KEY], s.classes[h + LENGTH], s.classes[h]
+        j = chances(s, key + s.small[ROW_KEYS + (key & TYPE_B_R)])
+        c.sum_g[NOW, s.orbits[s.small[ROW_ORBIT] + s.classes[h + CLASS_ORBIT]]] += count * s.known[j, 0]
         rate = s.known[j, 1]
-        m = first_tick(c.streams, c.remainder, 0, count, rate)
+        m = first_tick(c.streams, c.remainder, I(0), count, rate)
         while m < count:
             make_candidate(s, I(c.pool[at + m]))
             m = first_tick(c.streams, c.remainder, m + 1, count, rate)
@@ -56,7 +55,7 @@ def run_classes_R(d, c, s):
 
 @helper
 def base_key_R(s, b):
-    return s.node[b, KEY] + s.row_keys[s.node[b, KEY] & TYPE_B_R]
+    return s.node[b, KEY] + s.small[ROW_KEYS + (s.node[b, KEY] & TYPE_B_R)]
 
 
 @helper
@@ -65,7 +64,7 @@ def run_touched_R(d, c, s, touched):
     for i in range(touched):
         b = s.touched[i]
         if s.node[b, MARKS] & EXCLUDED:
-            c.sum_g[NOW, s.orbits[s.row_orbit[0] + s.node[b, ORBIT]]] -= s.known[chances(s, base_key_R(s, b)), 0]
+            c.sum_g[NOW, s.orbits[s.small[ROW_ORBIT] + s.node[b, ORBIT]]] -= s.known[chances(s, base_key_R(s, b)), 0]
         elif s.node[b, CHANGE] != 0:
             base = base_key_R(s, b)
             move_chance(s, c.streams, c.remainder, c.sum_g, b, base, base + s.node[b, CHANGE])
@@ -94,7 +93,7 @@ def flip_R(d, c, s, a, y, value):
     else:
         remove(c.pool, c.head, h, y)
         remove(c.pool, c.head, g, a)
-    c.true_atoms[s.orbits[s.row_orbit[0] + s.node[y, ORBIT]]] += 1 if value else -1
+    c.true_atoms[s.orbits[s.small[ROW_ORBIT] + s.node[y, ORBIT]]] += 1 if value else -1
     reclass_far_R(d, c, y)
     delta_R(d, c, s, a, y, c.types[TYPES_A_R + a], I(1) if value else I(-1))
 
@@ -117,7 +116,7 @@ def visit_loop_R(d, c, s, a):
 def row_R(d, c, s, a):
     """All sites R(a,b) in the order of the sweep: exactly as many single-site updates. Returns how many."""
     begin_row_R(d, c, s, a)
-    touched = s.counters[TOUCHED]
+    touched = s.small[TOUCHED]
     run_classes_R(d, c, s)
     run_touched_R(d, c, s, touched)
     sites = SIZE_B_R - (s.known_start[a + 1] - s.known_start[a])
@@ -126,7 +125,7 @@ def row_R(d, c, s, a):
         if s.loop_free[a]:
             sites += 1
             push(s, a)
-    while s.counters[QUEUE] > 0:
+    while s.small[QUEUE] > 0:
         y = pop(s)
         if SAME_R and y == a:
             visit_loop_R(d, c, s, a)
