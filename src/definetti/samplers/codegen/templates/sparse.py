@@ -14,7 +14,7 @@ import numpy as np
 from definetti.samplers.kernels.compiling import njit
 from definetti.samplers.kernels.rng import next_word, unit
 
-helper = njit(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True, _nrt=False)
+helper = njit(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True, _nrt=False, forceinline=True)
 entry = njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True, _nrt=False)
 
 
