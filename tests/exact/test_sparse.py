@@ -112,7 +112,7 @@ MUTANTS = {
     "sites that have been visited get new candidates": ("if s.node[b, POS] > s.node[y, POS]:", "if True:"),
     "a falling chance keeps its candidates": ("and not draw(streams, q / p)", "and False"),
     "a rising chance makes no candidates": (", faster - rate) == 0", ", faster - rate) == 5"),
-    "a tick for what is no site counts": ("& EXCLUDED:\n        s.node[b, MARKS] |= C", "& 64:\n        s.node[b, MARKS] |= C"),
+    "ticks for what is no site count": ("& EXCLUDED:\n        s.node[b, MARKS] |= C", "& 64:\n        s.node[b, MARKS] |= C"),
     "the diagonal stays in the sums of classes": ("s.node[a, MARKS] = EXCLUDED", "s.node[a, MARKS] = 0"),
     "G does not follow the touched sites": ("+= q - p", "+= 0.0"),
     "a flip back does not take its supports away": ("I(1) if value else I(-1))", "I(1))"),

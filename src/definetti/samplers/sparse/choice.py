@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from definetti.model.logic.theory import MarkovLogic
+from definetti.samplers.sparse.emit import plan_of
+from definetti.samplers.sparse.keys import packing
 from definetti.samplers.sparse.normal_form import Unfit
 
 if TYPE_CHECKING:
@@ -37,9 +39,6 @@ class Verdict:
 
 def verdict(model: MarkovLogic) -> Verdict:
     """By the theory and the sizes of its sorts."""
-    from definetti.samplers.sparse.emit import plan_of
-    from definetti.samplers.sparse.engine import packing
-
     if any(f.hard for f in model.formulas):
         return Verdict("dense", "hard formulas: only the dense engine watches for chains that cannot move")
     try:
@@ -61,6 +60,12 @@ def verdict(model: MarkovLogic) -> Verdict:
         return Verdict("dense", text, (dense, sparse))
     text = f"a sparse sweep is about {dense / sparse:.2g} times cheaper, by counts"
     return Verdict("sparse", text, (dense, sparse))
+
+
+def engines(model: MarkovLogic) -> dict[str, str]:
+    """For `info`: the engine that sweeps of Gibbs sampling have for each predicate, and why."""
+    found = verdict(model)
+    return dict.fromkeys(model.predicates, f"{found.engine} ({found.reason})")
 
 
 def sparse_engine(asked: Asked, scan: str) -> Sparse | str:

@@ -14,14 +14,11 @@ from definetti.samplers.logic.engine import refuse_large
 from definetti.samplers.logic.queries import Asked
 from definetti.samplers.protocol import Plan, State, prefixed
 from definetti.samplers.run import Map, Run
+from definetti.samplers.sparse.data import SCRATCH, SHARED, Chain, SystemData
 from definetti.samplers.sparse.engine import (
-    SCRATCH,
-    SHARED,
     SWEEP,
     UPDATES,
-    Chain,
     Sparse,
-    SystemData,
     advance,
     bits_of,
     blank,

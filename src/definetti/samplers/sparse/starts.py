@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from definetti.model.logic.evidence import UNKNOWN
-from definetti.samplers.sparse.engine import Chain, Sparse, known_bits, make_chain
+from definetti.samplers.sparse.data import Chain, known_bits
+from definetti.samplers.sparse.engine import Sparse, make_chain
 
 DEGREES = (0.0, 1.0, 2.0, 4.0)  # mean degrees of the first chains, and of those after them again
 
