@@ -36,7 +36,7 @@ def plain(model: MarkovLogic, *changes: tuple[str, str], group: object = None) -
     """`compile_sparse` without compiling, and the model's group."""
     group = dft.symmetries(model, "renaming") if group is None else group
     with patch.object(engine, "load_kernel", lambda text: plain_kernel(text, *changes)):
-        return engine.compile_sparse(group.model, group.atom_orbits, shuffled=False), group
+        return engine.compile_sparse(group.model, group.atom_orbits, group.deferred, shuffled=False), group
 
 
 def chain_at(r: Sparse, group, world: World) -> Chain:
@@ -81,14 +81,22 @@ def random_world(model: MarkovLogic, rng: np.random.Generator) -> World | None:
 
 def sites(r: Sparse, kind: int, a: int, order: np.ndarray) -> list[tuple]:
     """The free sites that one visit draws, in their order."""
-    name = list(r.model.predicates)[kind]
-    if len(r.plan.sorts[kind]) == 1:
-        found = [(name, a)]
+    count = len(r.plan.sorts)
+    name = list(r.model.predicates)[kind % count]
+    if kind >= count or len(r.plan.sorts[kind]) == 1:
+        late = int(kind >= count)
+        sort, position = r.plan.sorts[kind % count][0], r.plan.position[kind % count]
+        if int(r.data.fixed[late, int(r.data.type_start[sort]) + a]) >> position & 1:
+            return []
+        found = [(name, *[a] * len(r.plan.sorts[kind % count]))]
     else:
         s = next(s for s in r.plan.systems if s.predicate == kind)
         first = int(r.data.type_start[s.sorts[1]])
         far = order[first : first + int(r.data.sizes[s.sorts[1]])]
         found = [(name, a, int(b)) if s.side == 0 else (name, int(b), a) for b in far]
+        bit = r.plan.position.get(kind, 0)
+        loops = s.same and int(r.data.fixed[0, first + a]) >> bit & 1  # known, or drawn after all others
+        found = [site for site in found if not (loops and site[1] == site[2])]
     return [site for site in found if r.model.knowledge.value(site[0], site[1:]) is None]
 
 

@@ -56,7 +56,9 @@ class Data(NamedTuple):
     entry_sorts: np.ndarray
     steps: np.ndarray
     coefs: np.ndarray
-    fixed: np.ndarray  # known bits of each constant
+    fixed: (
+        np.ndarray
+    )  # int64[2, constants]: bits that are not drawn in their predicate's turn, and not after all others
     bit_start: np.ndarray
     bit_orbits: np.ndarray
     shuffled: np.ndarray  # whether every sweep has a new order
@@ -81,37 +83,39 @@ class Chain(NamedTuple):
 def entries_of(
     model: MarkovLogic, plan: Plan, orbits: Mapping[str, AtomOrbits], deferred: Mapping[str, np.ndarray]
 ) -> list[int]:
-    """What a sweep visits: predicates as declared, then what is deferred. A diagonal that is deferred while the rest is
-    not has the number of predicates added to its own."""
+    """What a sweep visits: predicates as declared, then what is deferred. P(x) and R(x,x) that are deferred have the
+    number of predicates added to that of theirs; R(x,y) are deferred all or none."""
     first, second, count = [], [], len(plan.sorts)
     for p, name in enumerate(model.predicates):
         if not model.knowledge.free_count(name):
             continue
-        rest, diagonal = deferred_parts(name, len(plan.sorts[p]), orbits.get(name), deferred.get(name))
-        (second if rest else first).append(p)
-        if diagonal and not rest:
+        late = len(plan.sorts[p]) == 2 and pairs_late(name, orbits.get(name), deferred.get(name))
+        (second if late else first).append(p)
+        if p in plan.position and late_bits(orbits.get(name), deferred.get(name)).any():
             second.append(count + p)
-        elif rest and not diagonal and p in plan.position and len(plan.sorts[p]) == 2:
-            raise Unfit(f"the atoms of {name} are drawn after others, and {name}(x,x) are not")
     return first + second
 
 
-def deferred_parts(name: str, arity: int, orbits: AtomOrbits | None, mask: np.ndarray | None) -> tuple[bool, bool]:
-    """Whether the atoms of different constants, and whether P(x) or R(x,x), are drawn after all others."""
-    if mask is None or orbits is None or not mask.any():
-        return False, False
-    free = orbits.lookup >= 0
-    parts = []
-    for pattern in range(mask.shape[-1]):
-        values = mask[..., pattern][free[..., pattern]]
-        if values.any() and not values.all():
-            raise Unfit(f"some atoms of {name} are drawn after the others, and some are not")
-        parts.append(bool(values.any()))
-    return parts[0], parts[-1]
+def pairs_late(name: str, orbits: AtomOrbits | None, mask: np.ndarray | None) -> bool:
+    """Whether the atoms of different constants are drawn after all others."""
+    if mask is None or orbits is None:
+        return False
+    values = mask[..., 0][orbits.lookup[..., 0] >= 0]
+    if values.any() and not values.all():
+        raise Unfit(f"some atoms of {name} are drawn after the others, and some are not")
+    return bool(values.any())
+
+
+def late_bits(orbits: AtomOrbits | None, mask: np.ndarray | None) -> np.ndarray:
+    """bool[constants]: whether P(x), or R(x,x), is drawn after all others."""
+    if mask is None or orbits is None:
+        return np.zeros(1, bool)
+    return mask[(*orbits.classes, 0 if len(orbits.classes) == 1 else 1)]
 
 
 def lay_out(
-    model: MarkovLogic, orbits: Mapping[str, AtomOrbits], plan: Plan, entries: list[int], packed: list[Packing],
+    model: MarkovLogic, orbits: Mapping[str, AtomOrbits], deferred: Mapping[str, np.ndarray], plan: Plan,
+    entries: list[int], packed: list[Packing],
     shuffled: bool,
 ) -> tuple[Data, int]:  # fmt: skip
     sizes = np.array([sort.size for sort in model.sorts.values()], np.int64)
@@ -122,7 +126,7 @@ def lay_out(
             lists[2 * p], lists[2 * p + 1] = at, at + 4 if sorts[0] == sorts[1] else at + LIST * sizes[sorts[0]]
             at += LIST * int(sizes[sorts[0]] + (0 if sorts[0] == sorts[1] else sizes[sorts[1]]))
     side, count = {s.predicate: s.side for s in plan.systems}, len(plan.sorts)
-    fixed = np.zeros(int(sizes.sum()), np.int64)
+    fixed = np.zeros((2, int(sizes.sum())), np.int64)
     bit_start, bit_orbits, free = np.zeros(len(plan.sorts), np.int64), [np.zeros(0, np.int64)], 0
     for p, name in enumerate(model.predicates):
         relation = model.knowledge.relation(name)
@@ -131,7 +135,9 @@ def lay_out(
             continue
         sort, one = plan.sorts[p][0], np.int64(1) << plan.position[p]
         known = known_bits(relation.tuples, relation.codes, relation.default, int(sizes[sort]))
-        fixed[start[sort] : start[sort] + sizes[sort]] |= np.where(known != UNKNOWN, one, 0)
+        late, here = late_bits(orbits.get(name), deferred.get(name)), slice(start[sort], start[sort] + sizes[sort])
+        fixed[0, here] |= np.where((known != UNKNOWN) | late, one, 0)
+        fixed[1, here] |= np.where((known != UNKNOWN) | ~late, one, 0)
         bit_start[p] = sum(part.size for part in bit_orbits)
         bit_orbits.append(diagonal_orbits(orbits.get(name), int(sizes[sort]), len(plan.sorts[p])))
     data = Data(
@@ -195,6 +201,4 @@ def known_arrays(
     first = int(data.bit_start[s.predicate])
     bit = plan.position[s.predicate]
     at = int(data.type_start[s.sorts[0]])
-    free = 1 - (data.fixed[at : at + rows] >> bit & 1)
-    apart = len(plan.sorts) + s.predicate in data.entries  # drawn by themselves, after the others
-    return start, b, data.bit_orbits[first : first + rows], np.zeros_like(free) if apart else free
+    return start, b, data.bit_orbits[first : first + rows], 1 - (data.fixed[0, at : at + rows] >> bit & 1)

@@ -391,8 +391,8 @@ def write_advance(w: Writer) -> None:
     w.put(1, "return old != new")
     for p in plan.position:
         sort, position = plan.sorts[p][0], plan.position[p]
-        w.put(0, f"\n\n@helper\ndef site_{p}(d, c, a):")
-        w.put(1, f"if (d.fixed[d.type_start[{sort}] + a] >> {position}) & 1:")
+        w.put(0, f"\n\n@helper\ndef site_{p}(d, c, a, late):")
+        w.put(1, f"if (d.fixed[late, d.type_start[{sort}] + a] >> {position}) & 1:")
         w.put(2, "return I(0)")
         w.put(1, f"if visit_bit(d, c, I({p}), I({sort}), I({position}), a, chance_{p}(d, c, a)):")
         for side in range(len(plan.sorts[p])):
@@ -401,14 +401,13 @@ def write_advance(w: Writer) -> None:
     w.put(0, "\n\n@helper\ndef visit(d, c, kind, a):")
     for p in plan.unary:
         w.put(1, f"if kind == {p}:")
-        w.put(2, f"return site_{p}(d, c, a)")
+        w.put(2, f"return site_{p}(d, c, a, I(0))")
     for r, s in enumerate(plan.systems):
         w.put(1, f"if kind == {s.predicate}:")
         w.put(2, f"return row_{r}(d, c, c.systems[{r}], a)")
     for p in plan.position:
-        if len(plan.sorts[p]) == 2:
-            w.put(1, f"if kind == {len(plan.sorts) + p}:")
-            w.put(2, f"return site_{p}(d, c, a)")
+        w.put(1, f"if kind == {len(plan.sorts) + p}:")
+        w.put(2, f"return site_{p}(d, c, a, I(1))")
     w.put(1, "return I(0)")
     w.put(0, ADVANCE)
 

@@ -69,13 +69,14 @@ def compile_sparse(
 ) -> Sparse:
     """Writes and loads the kernel of a theory and lays out its data; raises `Unfit` where it has none.
 
-    `deferred`: by the classes of `orbits`, which atoms are drawn after all others; of a predicate all or none.
+    `deferred`: by the classes of `orbits`, which atoms are drawn after all others; of R(x,y) all or none.
     """
     began = perf_counter()
     plan = plan_of(model) if plan is None else plan
     packed = [packing(model, plan, s) for s in plan.systems]
     orbit_count = 1 + max((int(o.lookup.max(initial=-1)) for o in orbits.values()), default=-1)
-    data, free = lay_out(model, orbits, plan, entries_of(model, plan, orbits, deferred or {}), packed, shuffled)
+    late = deferred or {}
+    data, free = lay_out(model, orbits, late, plan, entries_of(model, plan, orbits, late), packed, shuffled)
     shared = tuple(
         (*packed[r].arrays, *orbit_arrays(model, plan, s, orbits), *known_arrays(model, plan, s, data, orbits))
         for r, s in enumerate(plan.systems)
@@ -148,7 +149,7 @@ def make_chain(
             at, n = int(d.type_start[sort]), int(d.sizes[sort])
             values = np.asarray(bits[name], np.int64)
             chain.types[at : at + n] |= values << r.plan.position[p]
-            free = 1 - (d.fixed[at : at + n] >> r.plan.position[p] & 1)
+            free = 1 - ((d.fixed[0, at : at + n] & d.fixed[1, at : at + n]) >> r.plan.position[p] & 1)
             numbers = d.bit_orbits[d.bit_start[p] : d.bit_start[p] + n]
             chain.true_atoms[:] += np.bincount(numbers[(values & free) == 1], minlength=r.orbit_count + 1)
         if len(r.plan.sorts[p]) == 2:
