@@ -28,6 +28,7 @@ COMMANDS = (
     "quotient",
     "compare",
     "report",
+    "experiment",
     "doctor",
     "completion",
 )

@@ -17,12 +17,13 @@ import numpy as np
 
 from definetti.errors import INTERRUPTED, ModelError, Notice
 from definetti.estimators import choose
-from definetti.inference.exact_first import exact_first
 from definetti.inference.modes import Exploration, advised, explore, mixture, started, with_doubts
 from definetti.inference.progress import check_progress, reports
 from definetti.inference.question import Question, Request, is_stuck
 from definetti.inference.stopping import MOST_SECONDS, Stopping
+from definetti.inference.survey_time import in_time
 from definetti.model.marginals import Marginals
+from definetti.readers.world import language, with_world
 from definetti.samplers.draws import Draws
 from definetti.samplers.protocol import Plan, Progress, Sampler, Sampling
 from definetti.samplers.registry import named
@@ -56,6 +57,7 @@ def marginals(
     workers: int | None = None,
     time_limit: float = 10.0,
     progress: bool | Callable[[Progress], None] | None = None,
+    world: str = "open",
 ) -> Marginals:
     """Marginals of a model: exact where that is about a second's work, else by sampling, each sample averaged over its
     orbit; or of samples drawn elsewhere.
@@ -97,6 +99,8 @@ def marginals(
         Seconds for the search for symmetries.
     progress : bool or callable, optional
         True draws a bar; a function is called with a `Progress`.
+    world : {"open", "alchemy"}
+        Of Markov logic: "alchemy" closes what Alchemy would, the predicates with evidence that no query names.
 
     Returns
     -------
@@ -139,14 +143,18 @@ def marginals(
     check_progress(progress)
     seed = secrets.randbits(32) if seed is None else seed
     began = time.perf_counter()
-    asked: Any = source  # a model of either kind
+    asked: Any  # a model of either kind
+    asked, said_before = with_world(source, queries, world)
     request = Request(check(asked, symmetries), wanted, scan, queries, method, seed, time_limit)
-    said_first: tuple[Notice, ...] = ()
+    said_first: tuple[Notice, ...] = said_before
     if wanted is None and not asks_to_sample:
+        from definetti.inference.exact_first import exact_first
+
         first = exact_first(asked, queries, symmetries, time_limit)
         if isinstance(first, Marginals):
-            return replace(first, run={**first.run, "world": world(asked)})
-        said_first = () if first is None else (first,)
+            notices = (*said_before, *first.notices)
+            return replace(first, run={**first.run, **language(asked)}, notices=notices)
+        said_first = said_before if first is None else (*said_before, first)
     ready = _prepare(asked).ready(asked, request)
     if not ready.sampler.warms_up:
         burn_in = 0
@@ -156,28 +164,32 @@ def marginals(
 
     def answer(kernel: Sampler, plan: Plan, seconds: float | None, watched: bool = False) -> tuple[Marginals, float]:
         how = usable(method, kernel)
-        explored = explore(ready.question, kernel, ready.chains * SWEEPS, plan, wanted is None)
+        start = began if seconds is given else time.perf_counter()  # of a second sampler: what is left is its own
+
+        def survey(question: Any) -> Exploration | None:
+            return explore(question, kernel, ready.chains * SWEEPS, plan, wanted is None)
+
+        explored, unseen = in_time(survey, ready.question, report, start, seconds)
         if explored is not None and explored.weighed:
             return mix(kernel, plan, how, explored), math.inf if seconds is None else 0.0
         if wanted is None:  # a sampler that was named has its own starts: the survey only warns
             plan = started(plan, explored)
-        start = began if seconds is given else time.perf_counter()  # of a second sampler: what is left is its own
         taken = _take(ready.question, kernel, plan, how, seconds, until, report, watched, start)
         head = {"sampler": kernel.name, "estimator": how, "scan": kernel.scan, "symmetries": ready.symmetries}
-        run = {**head, "world": world(asked), **taken.run}
+        run = {**head, **language(asked), **taken.run}
         run["seconds"] = {"symmetries": prepared, **taken.run["seconds"]}
         if explored is not None and explored.weighing is not None:
             run["regions"] = explored.report(ready.question)
         result = ready.in_names_of_source(ready.question.conclude(taken.draws, how, run, taken.interrupted))
         seen = [] if explored is None else explored.notices(ready.question)
-        said = [*said_first, *result.notices, *taken.notices, *with_doubts(plan, seen)]
+        said = [*said_first, *unseen, *result.notices, *taken.notices, *with_doubts(plan, seen)]
         said += _fallen_back(method, how, kernel)
         return replace(result, notices=advised(said, kernel, wanted is None)), taken.left
 
     def mix(kernel: Sampler, plan: Plan, how: str, explored: Exploration) -> Marginals:
         made = mixture(ready.question, explored, plan, SWEEPS, how, report)
         head = {"sampler": kernel.name, "estimator": how, "scan": kernel.scan, "symmetries": ready.symmetries}
-        run = {**head, "world": world(asked), **made.run, "regions": explored.report(ready.question)}
+        run = {**head, **language(asked), **made.run, "regions": explored.report(ready.question)}
         run["seconds"] = {"symmetries": prepared, "compile": 0.0, **made.run["seconds"]}
         seen = [*said_first, *explored.notices(ready.question)]
         result = ready.question.present(made.made, how, run, seen, made.interrupted)
@@ -271,12 +283,6 @@ def _take(
     }
     notices = [*([] if interrupted else stopping.notices()), *sampling.notices()]
     return Taken(draws, run, tuple(notices), interrupted, stopping.remaining)
-
-
-def world(model: FactorGraph | MarkovLogic) -> str:
-    """What is taken for false without being said."""
-    closed = sorted(getattr(model, "closed", ()))
-    return f"closed: {','.join(closed)}" if closed else "open"
 
 
 def check(model: FactorGraph | MarkovLogic, wanted: Any) -> Any:

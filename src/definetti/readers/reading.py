@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from importlib import import_module
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from definetti.errors import ModelError, ParseError
 from definetti.files import require_file
 from definetti.model.graph.factors import FactorGraph
-from definetti.model.logic.theory import MarkovLogic
-from definetti.readers.graph.adapters import adapt
-from definetti.readers.graph.fg import read_fg
-from definetti.readers.graph.uai import read_evid, read_uai
+from definetti.readers.graph.uai import read_evid
 
-Model = FactorGraph | MarkovLogic
+if TYPE_CHECKING:
+    from definetti.model.logic.theory import MarkovLogic
+
+Model: TypeAlias = "FactorGraph | MarkovLogic"
 Evidence = (
     str
     | PathLike[str]
@@ -24,7 +25,7 @@ Evidence = (
     | Mapping[int, int | str]
 )
 
-FACTOR_GRAPHS = {".uai": read_uai, ".fg": read_fg}
+FACTOR_GRAPHS = {".uai": "read_uai", ".fg": "read_fg"}  # suffix → function of the module of that name
 SUFFIXES = (*FACTOR_GRAPHS, ".mln")
 
 
@@ -36,6 +37,8 @@ def read(
     open_world: Iterable[str] = (),
     closed_world: Iterable[str] = (),
     weights: str = "formula",
+    dialect: str = "auto",
+    default_weight: float | None = None,
     beta: float | None = None,
     coupling: float | None = None,
 ) -> Model:
@@ -56,6 +59,11 @@ def read(
     weights : {"formula", "alchemy"}
         Of Markov logic: a weight counts once per grounding in which the whole formula is true, or is split over the
         clauses of the formula.
+    dialect : {"auto", "alchemy", "tuffy", "pracmln"}
+        Of Markov logic: the dialect of the file; recognised by default. `model.dialect` says which was read.
+    default_weight : float, optional
+        Of Markov logic: the weight of formulas that have none. Without it such a model has a structure and symmetries,
+        but no marginals.
     beta : float, optional
         Of dimod's models: the inverse temperature, 1 by default.
     coupling : float, optional
@@ -81,8 +89,8 @@ def read(
     """
     logic: dict[str, Any] = {"domain": domain, "open_world": open_world, "closed_world": closed_world}
     logic = {name: value for name, value in logic.items() if value}
-    if weights != "formula":
-        logic["weights"] = weights
+    chosen = {"weights": (weights, "formula"), "dialect": (dialect, "auto"), "default_weight": (default_weight, None)}
+    logic |= {name: value for name, (value, default) in chosen.items() if value != default}
     options = {name: value for name, value in (("beta", beta), ("coupling", coupling)) if value is not None}
     if isinstance(source, str | PathLike):
         path = Path(fspath(source))
@@ -92,12 +100,14 @@ def read(
         if suffix == ".mln":
             return _read_mln(path, evidence, logic)
         _refuse_logic(logic, f"{path} is a factor graph")
-        return observe(FACTOR_GRAPHS[suffix](path), evidence)
+        return observe(_reader(suffix)(path), evidence)
     _refuse_logic(logic, f"this is a {type(source).__name__} already")
-    if isinstance(source, MarkovLogic):
+    if getattr(source, "kind", None) == "logic":
         if evidence is not None or options:
             raise ModelError("a MarkovLogic model is complete; model.condition({'Smokes(Anna)': True}) adds evidence")
-        return source
+        return cast("MarkovLogic", source)
+    from definetti.readers.graph.adapters import adapt
+
     return observe(adapt(source, **options), evidence)
 
 
@@ -109,6 +119,8 @@ def markov_logic(
     open_world: Iterable[str] = (),
     closed_world: Iterable[str] = (),
     weights: str = "formula",
+    dialect: str = "auto",
+    default_weight: float | None = None,
 ) -> MarkovLogic:
     """A Markov logic network from text in the language of .mln files.
 
@@ -125,6 +137,11 @@ def markov_logic(
         Predicates whose atoms are unknown (the default), or false, where the evidence does not name them.
     weights : {"formula", "alchemy"}
         A weight counts once per grounding in which the whole formula is true, or is split over its clauses.
+    dialect : {"auto", "alchemy", "tuffy", "pracmln"}
+        The dialect of the file; recognised by default. `model.dialect` says which was read.
+    default_weight : float, optional
+        The weight of formulas that have none. Without it such a model has a structure and symmetries,
+        but no marginals.
 
     Returns
     -------
@@ -154,7 +171,8 @@ def markov_logic(
     from definetti.readers.logic.mln import read_mln_text  # lark is loaded only for Markov logic
 
     worlds = {"open_world": open_world, "closed_world": closed_world}
-    return read_mln_text(text, cast("Any", evidence), domain=domain, weights=weights, **worlds)
+    how = {"weights": weights, "dialect": dialect, "default_weight": default_weight}
+    return read_mln_text(text, cast("Any", evidence), domain=domain, **how, **worlds)
 
 
 def observe(model: FactorGraph, evidence: Evidence | None) -> FactorGraph:
@@ -167,6 +185,11 @@ def observe(model: FactorGraph, evidence: Evidence | None) -> FactorGraph:
         return model.condition(cast("Mapping[str, int | str]", evidence))
     kind = type(evidence).__name__
     raise ModelError(f"evidence must be a path to an .evid file or a mapping from names to values, not a {kind}")
+
+
+def _reader(suffix: str) -> Callable[[Path], FactorGraph]:
+    """Of this format, the others not loaded."""
+    return getattr(import_module(f"definetti.readers.graph{suffix}"), FACTOR_GRAPHS[suffix])
 
 
 def _suffix(path: Path) -> str:
