@@ -150,4 +150,5 @@ class OrbitalMetropolis(_Wrapped):
         from definetti.samplers.logic.orbital import Proposals, move_after_sweeps
 
         moves = Proposals(asked.group, plan.chains, plan.seed, self.tolerance)
-        return move_after_sweeps(self.inner.logic_sampling(asked, plan), moves)
+        inner = getattr(self.inner, "dense_sampling", self.inner.logic_sampling)  # whole states are renamed
+        return move_after_sweeps(inner(asked, plan), moves)
