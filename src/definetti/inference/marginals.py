@@ -58,6 +58,7 @@ def marginals(
     time_limit: float = 10.0,
     progress: bool | Callable[[Progress], None] | None = None,
     world: str = "open",
+    formulas: bool = False,
 ) -> Marginals:
     """Marginals of a model: exact where that is about a second's work, else by sampling, each sample averaged over its
     orbit; or of samples drawn elsewhere.
@@ -101,6 +102,8 @@ def marginals(
         True draws a bar; a function is called with a `Progress`.
     world : {"open", "alchemy"}
         Of Markov logic: "alchemy" closes what Alchemy would, the predicates with evidence that no query names.
+    formulas : bool
+        Of Markov logic: add the expected number of true groundings of every formula (`Marginals.formulas`).
 
     Returns
     -------
@@ -145,6 +148,15 @@ def marginals(
     began = time.perf_counter()
     asked: Any  # a model of either kind
     asked, said_before = with_world(source, queries, world)
+    if formulas:
+        from definetti.solvers.formula_counts import formula_queries, with_formulas
+
+        options = {"symmetries": symmetries, "sampler": sampler, "estimator": estimator, "scan": scan, "chains": chains,
+                   "sweeps": sweeps, "seconds": seconds, "until": until, "burn_in": burn_in, "seed": seed,
+                   "workers": workers, "time_limit": time_limit, "progress": progress}  # fmt: skip
+        counted: Any = [*queries, *formula_queries(asked)]
+        found = marginals(asked, counted, **options)
+        return with_formulas(asked, replace(found, notices=(*said_before, *found.notices)))
     request = Request(check(asked, symmetries), wanted, scan, queries, method, seed, time_limit)
     said_first: tuple[Notice, ...] = said_before
     if wanted is None and not asks_to_sample:
@@ -193,7 +205,7 @@ def marginals(
         run["seconds"] = {"symmetries": prepared, "compile": 0.0, **made.run["seconds"]}
         seen = [*said_first, *explored.notices(ready.question)]
         result = ready.question.present(made.made, how, run, seen, made.interrupted)
-        return ready.in_names_of_source(replace(result, trace=None))  # no one run's batches show a mixture
+        return ready.in_names_of_source(replace(result, trace=made.trace))
 
     with reports(progress) as report:
         if ready.strategy is not None:
