@@ -16,7 +16,7 @@ import numpy as np
 from measuring import Row, peak_megabytes
 from relational import atom, network, orbits_of, rule, smokers
 
-from definetti.model.logic.theory import And, Equal, Evidence, Iff, Implies, MarkovLogic, Not, Variable
+from definetti.model.logic.theory import And, Equal, Evidence, Iff, MarkovLogic, Not, Variable
 from definetti.samplers.logic import engine as dense
 from definetti.samplers.logic.starts import first_state
 from definetti.samplers.sparse.engine import FOREVER, advance, compile_sparse, true_pairs
@@ -36,10 +36,10 @@ def graph(n: int) -> MarkovLogic:
     apart = [Not(Equal(Variable(a), Variable(b))) for a, b in ("xy", "yz", "xz")]
     alike = [Iff(atom(g, "x"), atom(g, "y")) for g in ("g", "h")]
     rules = [
-        rule(math.log(3.8 / n), atom("e", "x", "y"), "x y"),
+        rule(math.log(4.2 / n), atom("e", "x", "y"), "x y"),
         rule(1.0, And((atom("e", "x", "y"), atom("e", "y", "x"), apart[0])), "x y"),
         rule(0.2, And((atom("e", "x", "y"), atom("e", "y", "z"), atom("e", "x", "z"), *apart)), "x y z"),
-        rule(0.5, Implies(atom("e", "x", "y"), And(tuple(alike))), "x y"),
+        rule(0.5, And((atom("e", "x", "y"), *alike)), "x y"),
     ]
     made = network(n, {"g": 1, "h": 1, "e": 2}, rules)
     people = np.arange(n, dtype=np.int32)[:, None]
