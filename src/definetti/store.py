@@ -269,7 +269,10 @@ def load_document(path: str | Path) -> dict[str, Any]:
             raise ParseError("no results in this file", path=path)
         counts = {"orbit_count": len(content["orbits"]), "run": {}, "warnings": []}
         return counts | content
-    except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
+    except KeyError as error:
+        what = f"{error} is missing among its queries and orbits"
+        raise ParseError(f"not a result written by definetti: {what}", path=path) from None
+    except (TypeError, ValueError, AttributeError, OverflowError):
         raise ParseError("not a result written by definetti: expected its keys queries and orbits", path=path) from None
 
 
