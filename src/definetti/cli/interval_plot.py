@@ -61,7 +61,7 @@ def plot(console: Console, lines: Sequence[tuple[str, float, float, float]]) -> 
         console.print(text, no_wrap=True, overflow="crop")
     console.print(Text(" " * (names + 2) + axis.labels(), style="dim"), no_wrap=True, overflow="crop")
     kind = "logit" if logit else "linear"
-    console.print(Text(f"{'':{names}}  probability with 95 % intervals, {kind} axis", style="dim"), no_wrap=True)
+    console.print(Text(f"{'':{names}}  95 % intervals, {kind} axis", style="dim"), no_wrap=True)
 
 
 class Axis:
