@@ -277,10 +277,11 @@ def load_document(path: str | Path) -> dict[str, Any]:
 
 
 def _as_document(found: Saved, path: Path) -> dict[str, Any]:
-    """A table of variables as a document: each of them is a row."""
-    rows = [{"representative": name, "size": 1} | fields(estimate) for name, estimate in found.items()]
+    """A table of variables as a document: each of them is a row. Counts can only have been asked for."""
+    counts = {name: one for name, one in found.items() if isinstance(one, Count)}
+    rows = [{"representative": name, "size": 1} | fields(one) for name, one in found.items() if name not in counts]
     return {
-        "queries": {},
+        "queries": {name: fields(one) | {"orbit_size": one.orbit_size} for name, one in counts.items()},
         "orbits": rows,
         "orbit_count": len(rows),
         "trusted": not any(notice.fails for notice in found.notices),
@@ -363,7 +364,8 @@ def _from_csv(text: str, path: Path) -> Saved:
             doubts.update(row[len(COLUMNS) :])
             try:
                 value, *numbers = (None if field == "" else _checked(float(field)) for field in row[2:last])
-                if numbers[0] is None or not 0 <= numbers[0] <= 1 or numbers[-1] is None:
+                most = math.inf if row[0] == "query" and row[1].startswith("#") else 1.0  # a count has a mean
+                if numbers[0] is None or not 0 <= numbers[0] <= most or numbers[-1] is None:
                     raise ValueError
                 rows.append((row[0], row[1], value, *numbers))
             except ValueError:
@@ -398,7 +400,10 @@ def _from_rows(rows: Iterable[tuple[Any, ...]]) -> dict[str, Estimate]:
     found: dict[str, Estimate] = {}
     several: dict[tuple[str, str], list[tuple[Any, ...]]] = {}
     for kind, name, value, *numbers, size in rows:
-        if value is None:
+        if value is None and kind == "query" and name.startswith("#"):
+            mean, mcse, half, rhat, ess = numbers
+            found[name] = Count(mean, mcse, rhat, ess, int(size), half_width=half)
+        elif value is None:
             found[name] = _made(*numbers, size=size)
         else:
             several.setdefault((kind, name), []).append((value, *numbers, size))

@@ -24,6 +24,9 @@ def draw(answers: Sequence[tuple[str, int, Estimate | OrbitRow]]) -> None:
     """To stdout. Variables with more than two values are drawn by each value."""
     from rich.console import Console
 
+    from definetti.model.marginals import Count
+
+    answers = [one for one in answers if not isinstance(one[2], Count)]  # these have another axis
     lines = [line for name, _, answer in answers[:ROWS] for line in intervals(name, answer)][:ROWS]
     if not lines:
         return
