@@ -76,10 +76,12 @@ def pack(tree: Tree) -> bytes:
         if isinstance(part, np.ndarray):
             if part.dtype.kind not in KINDS:
                 raise TypeError(f"an array of {part.dtype} cannot be stored")
-            content = np.ascontiguousarray(part, dtype=part.dtype.newbyteorder("<")).tobytes()
+            turned = part.flags.f_contiguous and not part.flags.c_contiguous  # sums depend on the order in memory
+            kind, rows = part.dtype.newbyteorder("<"), part.T if turned else part
+            content = np.asarray(rows, dtype=kind).tobytes()
             arrays.append(content)
             place += len(content)
-            return {"!": [part.dtype.newbyteorder("<").str, list(part.shape), place - len(content)]}
+            return {"!": [kind.str, list(rows.shape), place - len(content), turned]}
         if isinstance(part, Mapping):
             return {"": {str(key): flat(value) for key, value in part.items()}}
         if isinstance(part, list | tuple):
@@ -111,7 +113,7 @@ def unpack(content: bytes) -> Tree:
     return whole(json.loads(content[4 : 4 + length]))
 
 
-def _array(content: memoryview, kind: str, shape: list[int], start: int) -> np.ndarray:
+def _array(content: memoryview, kind: str, shape: list[int], start: int, turned: bool) -> np.ndarray:
     dtype = np.dtype(kind)
     sizes_are_fine = len(shape) <= MOST_AXES and all(type(k) is int and k >= 0 for k in [*shape, start])
     if dtype.kind not in KINDS or dtype.fields is not None or dtype.subdtype is not None or not sizes_are_fine:
@@ -120,7 +122,8 @@ def _array(content: memoryview, kind: str, shape: list[int], start: int) -> np.n
     if start + count * dtype.itemsize > len(content):
         raise ValueError
     found = np.frombuffer(content, dtype, count, start) if count else np.zeros(0, dtype)
-    return found.reshape(shape).astype(dtype.newbyteorder("="))  # a copy: it may be written to
+    made = found.reshape(shape).astype(dtype.newbyteorder("="))  # a copy: it may be written to
+    return made.T if turned else made
 
 
 # --- reading ---------------------------------------------------------------------------------------------------------

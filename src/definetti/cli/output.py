@@ -57,7 +57,9 @@ def warn(notices: Sequence[Notice]) -> None:
 # --- marginals ---------------------------------------------------------------------------------------------------
 
 
-def complete(result: Marginals, path: Path, closed: Sequence[str], read_seconds: float) -> Marginals:
+def complete(
+    result: Marginals, path: Path, closed: Sequence[str], read_seconds: float | None, command: str | None = None
+) -> Marginals:
     """Add to the run what only the command line knows; a key that does not apply to this run is null."""
     run: dict[str, Any] = dict.fromkeys(RUN) | dict(result.run)
     run["model"] = str(path)
@@ -65,7 +67,7 @@ def complete(result: Marginals, path: Path, closed: Sequence[str], read_seconds:
     run["seconds"] = dict.fromkeys(SECONDS) | dict(run["seconds"] or {}) | {"read": read_seconds}
     run["peak_memory_mb"] = run["peak_memory_mb"] or peak_memory_mb()
     run["version"] = __version__
-    run["command"] = command_line(run["seed"])
+    run["command"] = command or command_line(run["seed"])
     return replace(result, run=run)
 
 

@@ -1,8 +1,7 @@
 """The checkpoint of a run: what was asked, what was decided by the clock, and where the chains are, in a `.dft` file.
 
-A run is a function of what was asked, but for decisions that depend on the clock (`replay.py`). So a run that is
-resumed is the same call once more, with these decisions taken as before and the chains put where they were. It has
-*parts*: the samplers that ran one after the other, each with the state of its chains and of its stopping rule.
+A run that is resumed is the same call once more, with these decisions taken as before and the chains put where they
+were (`journal.py`).
 """
 
 from __future__ import annotations
@@ -12,86 +11,54 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field
+from contextlib import contextmanager
+from dataclasses import dataclass
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
 from definetti import __version__, archive
-from definetti.archive import SUFFIX, Archive, Damaged, Tree, pack
+from definetti.archive import SUFFIX, Archive, Damaged, pack
 from definetti.errors import INTERRUPTED, DefinettiError, ModelError, Notice, ParseError
-from definetti.inference import options as asked
-from definetti.inference.options import Options
+from definetti.inference import option_encoding
+from definetti.inference.question import Options
+from definetti.journal import Goal, Journal, Part, Record, recording
 from definetti.model import encoding
-from definetti.replay import Record, recording
 
 SHARE = 0.015  # of the time goes into checkpoints at most,
 LEAST_SECONDS = 1.0  # and there is never less than this between two
 SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM") if hasattr(signal, name))
 
 
-@dataclass(frozen=True)
-class Goal:
-    """Until when a run that is resumed goes on, where that is not what was asked for at first."""
+class Checkpoint(Journal):
+    """The parts of a run under way, and the file that keeps them."""
 
-    sweeps: int | None = None
-    seconds: float | None = None
-    until: float | None = None
+    keeps = True
 
-    def __bool__(self) -> bool:
-        return any(x is not None for x in (self.sweeps, self.seconds, self.until))
-
-    def tree(self) -> Tree:
-        return {"sweeps": self.sweeps, "seconds": self.seconds, "until": self.until}
-
-
-@dataclass
-class Part:
-    """One sampler's run: its state when it was last kept, and whether it came to its end."""
-
-    journal: Journal
-    name: str
-    state: Tree | None = None
-    finished: bool = False
-    goal: Goal = Goal()
-    extended: bool = False  # the goal is new
-    packed: bytes | None = field(default=None, repr=False)  # of a finished part
-
-    def look(self, state: Callable[[], Tree]) -> None:
-        """Keeps the state if it is time to do so."""
-        if self.journal.due:
-            self.keep(state)
-
-    def keep(self, state: Callable[[], Tree], finished: bool = False) -> None:
-        """Keeps the state now. Without a file nothing is made of it."""
-        if self.journal.path is not None:
-            began = time.perf_counter()
-            self.state, self.finished, self.packed = state(), finished, None
-            self.journal.write(began)
-
-    def tree(self) -> bytes:
-        if self.packed is None:
-            made = pack(
-                {"name": self.name, "finished": self.finished, "goal": self.goal.tree(), "state": self.state}
-            )
-            self.packed = made if self.finished else None
-            return made
-        return self.packed
-
-
-class Journal:
-    """The parts of a run under way, and the file that keeps them; without a file it keeps nothing, at no cost."""
-
-    def __init__(self, path: Path | None = None, call: bytes = b"", record: Record | None = None) -> None:
-        self.path, self.record = path, {} if record is None else record
-        self.notices: tuple[Notice, ...] = ()
-        self.goal = Goal()  # a new one, for the last part
-        self._call, self._label, self._answer = call, {}, b""
+    def __init__(self, path: Path, call: bytes, label: dict[str, Any], good: bool) -> None:
+        """`call`: what was asked, packed; `label`: what the caller keeps in the file; `good`: what stands in the place
+        of the file is worth keeping."""
+        self.path, self.record, self.label, self.goal = path, Record(), label, Goal()
+        self.written, self.replaced = False, good
+        self._call, self._good, self._answer, self._finished = call, good, b"", False
         self._past: list[Part] = []  # of the file that is resumed, still to come
         self._parts: list[Part] = []
-        self._good = False  # what stands in the place of the file is worth keeping
-        self._finished = False
+        self._packed: dict[int, bytes] = {}  # of finished parts, by number
         self._next = 0.0
+        self._only_shown = False
+
+    def begin(self) -> None:
+        if not self._past:
+            self.write(time.perf_counter())
+
+    @property
+    def begun(self) -> bool:
+        """Whether chains have begun: then there is something to lose."""
+        return any(part.state is not None for part in [*self._parts, *self._past])
+
+    def only_shown(self) -> None:
+        """Nothing is sampled and nothing is written from here on."""
+        self._only_shown = True
 
     def part(self, name: str) -> Part:
         """The next sampler's run, with what the file says of it."""
@@ -103,41 +70,50 @@ class Journal:
         else:
             part = Part(self, name)
         if self.goal and not self._past:  # the last one goes on
-            part.goal, part.extended, part.finished, part.packed = self.goal, True, False, None
-            self.goal = Goal()
+            part.goal, part.extended, part.finished, self.goal = self.goal, True, False, Goal()
+        part.shown = self._only_shown
         self._parts.append(part)
         return part
 
     @property
     def due(self) -> bool:
-        return self.path is not None and time.perf_counter() >= self._next
+        return time.perf_counter() >= self._next
 
-    def write(self, began: float | None = None) -> None:
+    def write(self, began: float) -> None:
         """Now; `began`: when the work for it began."""
-        if self.path is None:
+        if self._only_shown:
             return
-        began = time.perf_counter() if began is None else began
-        sections = {"call": self._call, "journal": pack({"record": self.record, "label": self._label})}
+        sections = {"call": self._call, "journal": pack({"record": self.record, "label": self.label})}
         parts = [*self._parts, *self._past]  # a file is never poorer than the one before
-        sections |= {f"part {k}": part.tree() for k, part in enumerate(parts)}
+        sections |= {f"part {k}": self._pack(k, part) for k, part in enumerate(parts)}
         if self._answer:
             sections["answer"] = self._answer
         head = {"version": __version__, "finished": self._finished, "parts": len(parts)}
         archive.write(self.path, head, sections, self._good)
-        self._good = True
+        self._good = self.written = True
         now = time.perf_counter()
         self._next = now + max(LEAST_SECONDS, (now - began) / SHARE)
 
+    def _pack(self, number: int, part: Part) -> bytes:
+        if number in self._packed:
+            return self._packed[number]
+        tree = {"name": part.name, "finished": part.finished, "goal": part.goal.tree(), "state": part.state}
+        packed = pack(tree)
+        if part.finished and part in self._parts:  # one that is still to come may get another goal
+            self._packed[number] = packed
+        return packed
+
     def finish(self, document: Callable[[], Any], interrupted: bool) -> None:
         """The answer, for those who read the file as a result; a run that was interrupted can be resumed."""
-        if self.path is not None:
-            self._answer = json.dumps(document(), allow_nan=False, separators=(",", ":")).encode()
-            self._finished = not interrupted
-            self.write()
+        began = time.perf_counter()
+        made = document()
+        made["run"] = {"model": self.label.get("model"), **made["run"]}
+        self._answer = json.dumps(made, allow_nan=False, separators=(",", ":")).encode()
+        self._finished = not interrupted
+        self.write(began)
 
     def patiently(self) -> Any:
-        """While chains advance: a signal to end waits for the step under way, after which a checkpoint is written."""
-        return nullcontext() if self.path is None else _patiently()
+        return _patiently()
 
 
 @contextmanager
@@ -169,25 +145,33 @@ def _patiently() -> Iterator[None]:
 
 @contextmanager
 def kept_in(
-    path: str | Path | None, model: Any, queries: Sequence[str], options: Options, label: dict[str, Any]
-) -> Iterator[tuple[Journal, Options]]:
+    path: str | PathLike[str], model: Any, queries: Sequence[str], options: Options, label: dict[str, Any]
+) -> Iterator[tuple[Checkpoint, Options]]:
     """The journal of a new run. Its file exists from here on."""
-    if path is None:
-        yield Journal(), options
-        return
     path = Path(path)
     if path.suffix != SUFFIX:
         raise ModelError(f"a checkpoint is a file that ends in {SUFFIX}, got {path.name}")
-    options = asked.replayable(options)
+    options = option_encoding.replayable(options)
     with archive.locked(path):
         refuse_unfinished(path)
-        call = {"model": encoding.encoded(model), "queries": list(queries), "options": asked.encoded(options)}
-        journal = Journal(path, pack(call))
-        journal._good = path.exists()
-        journal._label = label
-        journal.write()
-        with recording(journal.record):
-            yield journal, options
+        kept = option_encoding.encoded(options)
+        call = {"model": encoding.encoded(model), "queries": list(queries), "options": kept}
+        journal = Checkpoint(path, pack(call), label, good=path.exists())
+        try:
+            with recording(journal.record):
+                yield journal, options
+        except DefinettiError:
+            if not journal.begun:  # nothing half-written
+                _take_back(path, journal)
+            raise
+
+
+def _take_back(path: Path, journal: Checkpoint) -> None:
+    """The file that was there before, or none."""
+    if journal.written and journal.replaced:
+        archive.previous(path).replace(path)
+    elif journal.written:
+        path.unlink(missing_ok=True)
 
 
 def refuse_unfinished(path: Path) -> None:
@@ -197,7 +181,9 @@ def refuse_unfinished(path: Path) -> None:
     try:
         found = archive.read(path)
     except Damaged as error:
-        raise ModelError(f"{error}; definetti resume {path} uses the checkpoint before it, or delete the file") from None
+        raise ModelError(
+            f"{error}; definetti resume {path} uses the checkpoint before it, or delete the file"
+        ) from None
     except ParseError as error:
         raise ModelError(f"{error}; choose another file for the checkpoint") from None
     if not found.head.get("finished"):
@@ -214,13 +200,12 @@ class Kept:
     model: Any
     queries: list[str]
     options: Options
-    label: dict[str, Any]
     finished: bool
     answer: Any  # the document of its answer, None where it has none
-    journal: Journal
+    journal: Checkpoint
 
 
-def opened(path: str | Path) -> tuple[Archive, tuple[Notice, ...]]:
+def opened(path: str | PathLike[str]) -> tuple[Archive, tuple[Notice, ...]]:
     """The file; the one before it where it is damaged, with a notice."""
     path = Path(path)
     try:
@@ -233,27 +218,26 @@ def opened(path: str | Path) -> tuple[Archive, tuple[Notice, ...]]:
         return found, (Notice("note", f"{damage}; the checkpoint before it is used"),)
 
 
-def read_run(path: str | Path) -> Kept:
+def read_run(path: str | PathLike[str]) -> Kept:
     """A run from its file."""
     found, notices = opened(path)
     try:
         call, state = found.tree("call"), found.tree("journal")
         model = encoding.decoded(call["model"])
-        options = asked.decoded(call["options"], model)
-        journal = Journal(Path(path), found.sections["call"], state["record"])
-        journal._label, journal._good = dict(state["label"]), not notices
-        journal.notices = (*notices, *_of_another_version(found))
+        options = option_encoding.decoded(call["options"], model)
+        journal = Checkpoint(Path(path), found.sections["call"], dict(state["label"]), good=not notices)
+        journal.record, journal.notices = dict(state["record"]), (*notices, *_of_another_version(found))
         for k in range(int(found.head["parts"])):
             part = found.tree(f"part {k}")
-            name, finished = str(part["name"]), bool(part["finished"])
-            journal._past.append(Part(journal, name, part["state"], finished, Goal(**part["goal"])))
+            kept = Part(journal, str(part["name"]), part["state"], bool(part["finished"]), Goal(**part["goal"]))
+            journal._past.append(kept)
         answer = json.loads(found.sections["answer"]) if "answer" in found.sections else None
         finished, queries = bool(found.head["finished"]), [str(query) for query in call["queries"]]
     except DefinettiError:
         raise
     except (KeyError, ValueError, TypeError, IndexError, AttributeError, RecursionError, OverflowError):
         raise Damaged("the file is whole, and what it says is no run of definetti", path=found.path) from None
-    return Kept(model, queries, options, journal._label, finished, answer, journal)
+    return Kept(model, queries, options, finished, answer, journal)
 
 
 def _of_another_version(found: Archive) -> list[Notice]:

@@ -19,13 +19,11 @@ import numpy as np
 from definetti import show
 from definetti.errors import INTERRUPTED, ModelError, Notice
 from definetti.estimators import choose
-from definetti.inference.checkpoint import Journal, Part, kept_in
-from definetti.inference.exact_first import exact_first
 from definetti.inference.modes import Exploration, advised, explore, mixture, started, with_doubts
-from definetti.inference.options import Options
 from definetti.inference.progress import check_progress, reports
-from definetti.inference.question import Question, Request, is_stuck
+from definetti.inference.question import Options, Question, Request, is_stuck
 from definetti.inference.stopping import MOST_SECONDS, Stopping
+from definetti.journal import Journal, Part
 from definetti.model.marginals import Marginals
 from definetti.samplers.draws import Draws
 from definetti.samplers.protocol import Plan, Progress, Sampler, Sampling
@@ -153,6 +151,10 @@ def marginals(
         symmetries, sampler, estimator, scan, chains, sweeps, seconds, until, burn_in, seed,
         workers or available_cores(), time_limit,
     )  # fmt: skip
+    if checkpoint is None:
+        return answered(asked, queries, options, progress, Journal())
+    from definetti.inference.checkpoint import kept_in
+
     with kept_in(checkpoint, asked, queries, options, dict(label or {})) as (journal, options):
         return answered(asked, queries, options, progress, journal)
 
@@ -181,6 +183,8 @@ def _answered(
     request = Request(check(asked, symmetries), wanted, scan, queries, method, seed, time_limit)
     said_first: tuple[Notice, ...] = ()
     if wanted is None and not options.ask_to_sample:
+        from definetti.inference.exact_first import exact_first
+
         first = exact_first(asked, queries, symmetries, time_limit)
         if isinstance(first, Marginals):
             return replace(first, run={**first.run, "world": world(asked)})
@@ -191,6 +195,7 @@ def _answered(
     plan = _plan(options.chains or ready.chains, sweeps, seconds, until, burn_in, seed, options.workers)
     prepared = time.perf_counter() - began
     given = seconds
+    journal.begin()
 
     def answer(kernel: Sampler, plan: Plan, seconds: float | None, watched: bool = False) -> tuple[Marginals, float]:
         how = usable(method, kernel)
@@ -216,7 +221,7 @@ def _answered(
         part = journal.part("mixture")
         plan = plan if part.goal.sweeps is None else replace(plan, sweeps=part.goal.sweeps)
         made = mixture(ready.question, explored, plan, SWEEPS, how, report)
-        part.keep(lambda: None, finished=not made.interrupted)  # the same seed gives the same mixture once more
+        part.keep(dict, finished=not made.interrupted)  # the same seed gives the same mixture once more
         head = {"sampler": kernel.name, "estimator": how, "scan": kernel.scan, "symmetries": ready.symmetries}
         run = {**head, "world": world(asked), **made.run, "regions": explored.report(ready.question)}
         run["seconds"] = {"symmetries": prepared, "compile": 0.0, **made.run["seconds"]}
@@ -342,9 +347,7 @@ def resolve(model: FactorGraph | MarkovLogic, wanted: Any, time_limit: float) ->
     return symmetries(model, "none" if wanted is None else wanted, None, time_limit)
 
 
-def _follow(
-    sampling: Sampling, stopping: Stopping, progress: Callable[[Progress], None] | None, part: Part
-) -> bool:
+def _follow(sampling: Sampling, stopping: Stopping, progress: Callable[[Progress], None] | None, part: Part) -> bool:
     """Run to the end, to the time limit, or to the wanted error; true if interrupted."""
 
     def state() -> dict[str, Any]:
@@ -353,8 +356,8 @@ def _follow(
     if part.state is not None:
         sampling.restore(part.state["sampling"])
         stopping.restore(part.state["stopping"], not part.extended)
-    if part.finished:
-        return False
+    if part.finished or part.shown:
+        return part.shown
     part.keep(state)  # before the first sweep
     try:
         with part.journal.patiently():

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,11 +18,12 @@ from definetti.errors import INTERRUPTED, Notice
 from definetti.inference.assemble import Estimated
 from definetti.inference.question import STUCK
 from definetti.modes.looking import Budget, Looked, look
-from definetti.modes.mixture import FEWEST_CHAINS, WARM_UP, batches_of, mixed
 from definetti.modes.walkers import States, Walkers
-from definetti.modes.weighing import Weighed, Weighing, inside_of, unweighed, weigh
 from definetti.samplers.draws import BATCHES, Batch
 from definetti.samplers.protocol import Plan, Progress, Sampler
+
+if TYPE_CHECKING:
+    from definetti.modes.weighing import Weighed, Weighing
 
 SURVEY_SHARE, WEIGHING_SHARE = 0.25, 0.5  # of a default run
 QUICK = 20_000_000  # updates: about a second's work
@@ -100,6 +101,8 @@ def explore(question: Any, kernel: Sampler, default: int, plan: Plan, weighs: bo
     single = len(looked.survey.regions) == 1 and not looked.survey.forgotten
     if single:
         return Exploration(walkers, looked, None)
+    from definetti.modes.weighing import unweighed, weigh  # only where there are several
+
     if not kernel.single_site:
         return Exploration(walkers, looked, unweighed(walkers, looked, f"the moves of {kernel.name} are not weighed"))
     return Exploration(walkers, looked, weigh(walkers, looked, budget, (seed, 72), weighs))
@@ -201,6 +204,9 @@ def mixture(
     method: str,
     progress: Callable[[Progress], None] | None,
 ) -> Mixture:
+    from definetti.modes.mixture import FEWEST_CHAINS, WARM_UP, batches_of, mixed
+    from definetti.modes.weighing import inside_of
+
     found, walkers = explored.weighing, explored.walkers
     assert found is not None
     began, lengths = time.perf_counter(), lengths_of(plan, sweeps, WARM_UP)

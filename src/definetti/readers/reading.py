@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from importlib import import_module
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from definetti.errors import ModelError, ParseError
 from definetti.files import require_file
 from definetti.model.graph.factors import FactorGraph
-from definetti.model.logic.theory import MarkovLogic
-from definetti.readers.graph.adapters import adapt
-from definetti.readers.graph.fg import read_fg
-from definetti.readers.graph.uai import read_evid, read_uai
+from definetti.readers.graph.uai import read_evid
 
-Model = FactorGraph | MarkovLogic
+if TYPE_CHECKING:
+    from definetti.model.logic.theory import MarkovLogic
+
+Model: TypeAlias = "FactorGraph | MarkovLogic"
 Evidence = (
     str
     | PathLike[str]
@@ -24,7 +25,7 @@ Evidence = (
     | Mapping[int, int | str]
 )
 
-FACTOR_GRAPHS = {".uai": read_uai, ".fg": read_fg}
+FACTOR_GRAPHS = {".uai": "read_uai", ".fg": "read_fg"}  # suffix → function of the module of that name
 SUFFIXES = (*FACTOR_GRAPHS, ".mln")
 
 
@@ -92,12 +93,14 @@ def read(
         if suffix == ".mln":
             return _read_mln(path, evidence, logic)
         _refuse_logic(logic, f"{path} is a factor graph")
-        return observe(FACTOR_GRAPHS[suffix](path), evidence)
+        return observe(_reader(suffix)(path), evidence)
     _refuse_logic(logic, f"this is a {type(source).__name__} already")
-    if isinstance(source, MarkovLogic):
+    if getattr(source, "kind", None) == "logic":
         if evidence is not None or options:
             raise ModelError("a MarkovLogic model is complete; model.condition({'Smokes(Anna)': True}) adds evidence")
-        return source
+        return cast("MarkovLogic", source)
+    from definetti.readers.graph.adapters import adapt
+
     return observe(adapt(source, **options), evidence)
 
 
@@ -167,6 +170,11 @@ def observe(model: FactorGraph, evidence: Evidence | None) -> FactorGraph:
         return model.condition(cast("Mapping[str, int | str]", evidence))
     kind = type(evidence).__name__
     raise ModelError(f"evidence must be a path to an .evid file or a mapping from names to values, not a {kind}")
+
+
+def _reader(suffix: str) -> Callable[[Path], FactorGraph]:
+    """Of this format, the others not loaded."""
+    return getattr(import_module(f"definetti.readers.graph{suffix}"), FACTOR_GRAPHS[suffix])
 
 
 def _suffix(path: Path) -> str:

@@ -185,7 +185,7 @@ class Run:
                 yield self.values()
 
     def _next_length(self) -> int:
-        """Batches of nearly equal length where the end was known from the start; otherwise as long as the merged ones."""
+        """Batches of nearly equal length where the end was known at first; otherwise as long as the merged ones."""
         planned = self.plan.sweeps
         if planned is None or self._kept >= planned:
             length = max(self.first_batch, self._batches[0].length if self._batches else 0)

@@ -19,8 +19,8 @@ from pathlib import Path
 import numpy as np
 
 from definetti.groups import Generator
+from definetti.journal import Record, decided
 from definetti.memory import available_memory
-from definetti.replay import Record, decided
 from definetti.symmetry.components import Graph, automorphisms
 
 IN_PROCESS = 200  # nodes: below this a search takes no noticeable time

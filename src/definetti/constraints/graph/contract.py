@@ -16,6 +16,7 @@ than those of the model.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -27,12 +28,13 @@ from definetti.constraints.graph.arc_consistency import (
     possible_entries,
     possible_values,
 )
-from definetti.constraints.graph.connectivity import Part, components, legal_tuples
-from definetti.constraints.graph.legal_states import refuse_cancelling
 from definetti.errors import TooLarge
 from definetti.model.graph.factors import FREE, FactorGraph, frozen
-from definetti.model.graph.simplify import simplify
+from definetti.model.graph.simplify import LARGE, simplify
 from definetti.model.queries import Query
+
+if TYPE_CHECKING:
+    from definetti.constraints.graph.connectivity import Part
 
 MOST_VALUES = 64  # of a variable made of several
 MOST_ENTRIES = 2**14  # of a table that gets such a variable
@@ -107,7 +109,10 @@ class Contracted:
 def contract(model: FactorGraph) -> Contracted:
     """The core of a model, and the model's variables as functions of it. Without hard factors it is the model."""
     simple = core = simplify(model)
-    refuse_cancelling(simple)
+    if (simple.table_range > LARGE).any():
+        from definetti.constraints.graph.legal_states import refuse_cancelling
+
+        refuse_cancelling(simple)
     links = identity(simple)
     while len(hard_factors(core)):
         core, step = _propagate(core)
@@ -223,6 +228,8 @@ def _disconnected_factors(core: FactorGraph, domain: list[int]) -> list[Class]:
             found.append((int(allowed.sum()), (scope, allowed)))
     if not found:
         return []
+    from definetti.constraints.graph.connectivity import components, legal_tuples
+
     candidates: list[Class] = []
     for part in components([part for _, part in found]):
         together = legal_tuples(core, part, MOST_VALUES) if len(part) > 1 else None

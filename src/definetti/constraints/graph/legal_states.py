@@ -22,9 +22,9 @@ from definetti.constraints.graph.connectivity import components
 from definetti.constraints.sat import SHRINK_SECONDS, SOME_CONFLICTS, decide, new_solver, shrink, undecided
 from definetti.errors import Unsatisfiable
 from definetti.integer_rows import distinct
+from definetti.journal import Deadline
 from definetti.model.graph.factors import FREE, FactorGraph, frozen
 from definetti.model.graph.simplify import LARGE, PRECISION, cancelling
-from definetti.replay import Deadline
 
 MOST_SPENT = 100_000  # conflicts: of a search for a legal state, of all questions about values together
 SEARCHING = 2.0  # seconds spent on finding values that no legal state has
@@ -319,18 +319,15 @@ def refuse_cancelling(model: FactorGraph) -> None:
     penalty, those that do have no weight and their rounding does not matter. Factors with large entries that are
     connected count together; a search that is not decided counts as no state.
     """
-    top, low = (np.full(len(model.table_start) - 1, extreme) for extreme in (-np.inf, np.inf))
-    which = np.repeat(np.arange(len(top)), np.diff(model.table_start))
-    np.maximum.at(top, which, model.tables)
-    np.minimum.at(low, which, np.where(np.isneginf(model.tables), np.inf, model.tables))
-    factors = np.flatnonzero((top - low > LARGE)[model.table_of])
+    reach = model.table_range
+    factors = np.flatnonzero((reach > LARGE)[model.table_of])
     if not len(factors):
         return
-    lost = _lost_by_penalties(model, factors, (top - low)[model.table_of[factors]])
+    lost = _lost_by_penalties(model, factors, reach[model.table_of[factors]])
     factors, lost = factors[lost > PRECISION], lost[lost > PRECISION]
-    if len(factors) and _solvable(model) and not _solvable(_hardened(model, factors, top)):
+    if len(factors) and _solvable(model) and not _solvable(_hardened(model, factors)):
         k = int(factors[lost.argmax()])
-        largest = float((top - low)[model.table_of[k]])
+        largest = float(reach[model.table_of[k]])
         raise cancelling(model, model.variables(k).tolist(), largest, float(lost.max()))
 
 
@@ -344,13 +341,13 @@ def _lost_by_penalties(model: FactorGraph, factors: np.ndarray, depth: np.ndarra
     return lost
 
 
-def _hardened(model: FactorGraph, factors: np.ndarray, top: np.ndarray) -> FactorGraph:
+def _hardened(model: FactorGraph, factors: np.ndarray) -> FactorGraph:
     """The model with the large penalties of these factors as impossible entries."""
     tables, which = np.unique(model.table_of[factors], return_inverse=True)
     made = [model.tables[model.table_start[t] : model.table_start[t + 1]] for t in tables.tolist()]
-    made = [np.where(table < top[t] - LARGE, -np.inf, table) for t, table in zip(tables.tolist(), made, strict=True)]
+    made = [np.where(table < table.max() - LARGE, -np.inf, table) for table in made]
     table_of = model.table_of.copy()
-    table_of[factors] = len(top) + which.ravel()
+    table_of[factors] = len(model.table_start) - 1 + which.ravel()
     ends = model.table_start[-1] + np.cumsum([len(table) for table in made])
     return replace(
         model,

@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from definetti.constraints.graph.arc_consistency import hard_factors
-from definetti.constraints.graph.connectivity import single_moves_connect
 from definetti.constraints.graph.contract import Contracted, contract, forbid_literals
 from definetti.errors import ModelError, Notice, Unsatisfiable
 from definetti.inference.graph.question import ask
@@ -69,7 +68,7 @@ def prepare(model: FactorGraph, wanted: Any, sampler: GraphSampler | None, scan:
     notices: list[Notice] = []
     if sampler is None:
         sampler, notices = choose(group.model, scan)  # what is sampled: what is found out about it is kept
-    elif sampler.single_site and len(hard_factors(target)) <= MOST_CHECKED and single_moves_connect(target) is False:
+    elif sampler.single_site and len(hard_factors(target)) <= MOST_CHECKED and _connected(target) is False:
         notices = [UNREACHED]
     return Prepared(group, untied if target is not untied.model else None, sampler, tuple(notices))
 
@@ -90,9 +89,18 @@ def _untied(model: FactorGraph, by_core: bool) -> Contracted:
         raise explain(model) from None  # in terms of the factors and the evidence as they were given
 
 
+def _connected(model: FactorGraph) -> bool | None:
+    """Whether single moves connect the legal states, where decided."""
+    if not len(hard_factors(model)):
+        return True
+    from definetti.constraints.graph.connectivity import single_moves_connect
+
+    return single_moves_connect(model)
+
+
 def choose(core: FactorGraph, scan: str) -> tuple[GraphSampler, list[Notice]]:
     """What `auto` takes for the core of a model, and what there is to say about it."""
-    connected = single_moves_connect(core)
+    connected = _connected(core)
     if connected:
         return Gibbs(scan), []
     from definetti.samplers.graph.block_gibbs import Blocks

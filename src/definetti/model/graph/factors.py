@@ -227,6 +227,15 @@ class FactorGraph(Shown):
         return frozen(np.diff(self.scope_start), np.int64)
 
     @cached_property
+    def table_range(self) -> np.ndarray:
+        """float64[T]: of each table, the largest minus the smallest possible log entry."""
+        top, low = (np.full(len(self.table_start) - 1, extreme) for extreme in (-np.inf, np.inf))
+        which = np.repeat(np.arange(len(top)), np.diff(self.table_start))
+        np.maximum.at(top, which, self.tables)
+        np.minimum.at(low, which, np.where(np.isneginf(self.tables), np.inf, self.tables))
+        return frozen(top - low)
+
+    @cached_property
     def owner_of(self) -> np.ndarray:
         """int64 beside `scope`: the factor that each entry of `scope` belongs to."""
         return frozen(np.repeat(np.arange(self.factor_count), self.arity), np.int64)

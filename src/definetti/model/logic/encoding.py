@@ -6,7 +6,6 @@ its sort and its number there.
 
 from __future__ import annotations
 
-
 from collections.abc import Mapping
 from typing import Any
 
@@ -94,7 +93,7 @@ def decoded(tree: Any) -> MarkovLogic:
     sorts = {_text(name): Sort(name, tuple(map(_text, constants))) for name, constants in tree["sorts"]}
     for sort in sorts.values():
         _require(sort.size == len(sort.numbers))
-    predicates = {_text(name): _predicate(name, *rest, sorts) for name, *rest in tree["predicates"]}
+    predicates = {_text(name): _predicate(name, places, only, sorts) for name, places, only in tree["predicates"]}
     shapes = {name: tuple(sorts[s].size for s in p.sorts) for name, p in predicates.items()}
     evidence = {_text(name): _evidence(rows, values, shapes[name]) for name, rows, values in tree["evidence"]}
     unknown = {_text(name): _rows(rows, shapes[name]) for name, rows in tree["unknown"]}

@@ -15,8 +15,7 @@ from definetti.modes.walkers import Advanced, Key, Paths, Walk, penalties
 from definetti.samplers.draws import Batch, Draws, draws_of
 from definetti.samplers.graph.lanes import Orders, Slots, words
 from definetti.samplers.graph.sampling import Statistics
-from definetti.samplers.graph.tables import TablesEngine, build, log_rows
-from definetti.samplers.graph.tempering import all_parts
+from definetti.samplers.graph.tables import TablesEngine, all_parts, build, log_rows
 from definetti.samplers.protocol import GraphSampler
 from definetti.symmetry.graph.group import GraphSymmetries
 

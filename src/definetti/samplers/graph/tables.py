@@ -70,6 +70,20 @@ def log_rows(model: FactorGraph) -> Any:
     return kernels.Rows(card, soft.start, soft.near, soft.further, soft.logs, hard, literal)
 
 
+def all_parts(model: FactorGraph) -> Any:
+    """All factors as flat arrays (`kernels.tables.Parts`)."""
+    from definetti.samplers.kernels import tables as kernels
+
+    return kernels.Parts(
+        start=np.ascontiguousarray(model.scope_start),
+        scope=np.ascontiguousarray(model.scope),
+        stride=np.ascontiguousarray(model.strides),
+        first=np.ascontiguousarray(model.table_start[model.table_of]),
+        log=np.nan_to_num(model.tables, neginf=0.0),
+        possible=~np.isneginf(model.tables),
+    )
+
+
 @dataclass(frozen=True, eq=False)
 class Pairs:
     """Every (variable, factor) pair by variable: its rows of log tables and where to find them."""

@@ -18,6 +18,7 @@ import numpy as np
 from definetti.errors import Notice, TooLarge
 from definetti.model.graph.factors import FREE, FactorGraph, frozen
 from definetti.samplers.graph.lanes import Block, Engine, Harvest, Seeds, Slots, words
+from definetti.samplers.graph.tables import all_parts
 from definetti.samplers.ladder import Ladder, level_count, penalty, placed
 from definetti.samplers.protocol import GraphSampler, prefixed
 
@@ -33,19 +34,6 @@ def softened(model: FactorGraph, level: float) -> FactorGraph:
         return model
     tables = np.where(np.isneginf(model.tables), -penalty(level), level * np.nan_to_num(model.tables, neginf=0.0))
     return replace(model, tables=frozen(tables))
-
-
-def all_parts(model: FactorGraph) -> Any:
-    from definetti.samplers.kernels import tempering as kernels
-
-    return kernels.Parts(
-        start=np.ascontiguousarray(model.scope_start),
-        scope=np.ascontiguousarray(model.scope),
-        stride=np.ascontiguousarray(model.strides),
-        first=np.ascontiguousarray(model.table_start[model.table_of]),
-        log=np.nan_to_num(model.tables, neginf=0.0),
-        possible=~np.isneginf(model.tables),
-    )
 
 
 @dataclass(frozen=True, eq=False)

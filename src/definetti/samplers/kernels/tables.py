@@ -26,6 +26,17 @@ FULL = 255  # what a small counter holds
 U1, U2, U3 = np.uint64(1), np.uint64(2), np.uint64(3)
 
 
+class Parts(NamedTuple):
+    """All factors; entry = first[k] + the sum of stride · value over the scope."""
+
+    start: np.ndarray  # int64[F + 1]
+    scope: np.ndarray  # int32
+    stride: np.ndarray  # int64
+    first: np.ndarray  # int64[F]
+    log: np.ndarray  # float64: by entry, 0 where impossible
+    possible: np.ndarray  # bool: by entry
+
+
 class Tables(NamedTuple):
     """A compiled model. Pair e of variable i multiplies by the row of weights that begins at base + the sum of
     stride · value over the factor's other variables.

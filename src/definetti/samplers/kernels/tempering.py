@@ -2,25 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from definetti.samplers.kernels.compiling import njit
 from definetti.samplers.kernels.rng import uniform
 
 FROM_TOP, RETURNING = 1, 2  # where a replica comes from: the top, the bottom after the top
-
-
-class Parts(NamedTuple):
-    """All factors; entry = first[k] + the sum of stride · value over the scope."""
-
-    start: np.ndarray  # int64[F + 1]
-    scope: np.ndarray  # int32
-    stride: np.ndarray  # int64
-    first: np.ndarray  # int64[F]
-    log: np.ndarray  # float64: by entry, 0 where impossible
-    possible: np.ndarray  # bool: by entry
 
 
 @njit(nogil=True, cache=True)

@@ -20,7 +20,6 @@ from definetti.model.graph.factors import FactorGraph, frozen
 from definetti.symmetry import bliss
 from definetti.symmetry.graph.check import ScopeIndex, scope_index, violation
 from definetti.symmetry.graph.coloured_graph import ColouredGraph, literal_graph, variable_graph
-from definetti.symmetry.graph.generator_text import read_generators
 from definetti.symmetry.graph.twins import Twins, twins
 from definetti.symmetry.protocol import Orbit
 
@@ -165,6 +164,8 @@ def none(model: FactorGraph) -> GraphSymmetries:
 def given(model: FactorGraph, generators: Any) -> GraphSymmetries:
     """The group that the given generators generate; `SymmetryError` names the factor that one of them breaks."""
     started = time.monotonic()
+    from definetti.symmetry.graph.generator_text import read_generators
+
     read = read_generators(model, generators)
     wrong = violation(scope_index(model), read)
     if wrong is not None:

@@ -22,11 +22,11 @@ import numpy as np
 from definetti import groups
 from definetti.constraints.logic.ties import Image
 from definetti.errors import Notice
+from definetti.journal import Deadline
 from definetti.model.logic.evidence import UNKNOWN, Relation
 from definetti.model.logic.formulas import map_terms, parts, rebuild
 from definetti.model.logic.interchangeable import Nodes, class_sizes, mix
 from definetti.model.logic.theory import Atom, Constant, Formula, MarkovLogic, Not, Predicate, Term
-from definetti.replay import Deadline
 from definetti.symmetry.bliss import search
 from definetti.symmetry.logic.class_permutations import Rows, quotient_graph, quotient_rows, refine
 from definetti.symmetry.logic.constants import ConstantGroup

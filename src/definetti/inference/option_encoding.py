@@ -1,37 +1,16 @@
-"""What a run was asked, apart from model and queries: a value that a checkpoint can keep."""
+"""What a run was asked, apart from model and queries, as a tree that a checkpoint keeps; and back, checked."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields, is_dataclass, replace
+from dataclasses import asdict, fields, is_dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from definetti.errors import ModelError, Notice
+from definetti.inference.question import Options
 from definetti.samplers.registry import SAMPLERS
 from definetti.symmetry.find import is_group
-
-
-@dataclass(frozen=True, eq=False)
-class Options:
-    """The arguments of `marginals`; None where the caller left the choice."""
-
-    symmetries: Any  # a group of the model, the kind of symmetries to look for, or None for none
-    sampler: Any  # a name or a value
-    estimator: str | None
-    scan: str | None
-    chains: int | None
-    sweeps: int | None
-    seconds: float | None
-    until: float | None
-    burn_in: int | None
-    seed: int
-    workers: int
-    time_limit: float
-
-    @property
-    def ask_to_sample(self) -> bool:
-        return any(x is not None for x in (self.estimator, self.scan, self.chains, self.sweeps, self.burn_in))
 
 
 def replayable(options: Options) -> Options:
@@ -64,9 +43,12 @@ def decoded(tree: Any, model: Any) -> Options:
 def _sampler(value: Any) -> Any:
     if isinstance(value, str):
         return value
-    if value.name not in SAMPLERS or SAMPLERS[value.name].sampler_class is not type(value) or not is_dataclass(value):
+    entry = SAMPLERS.get(value.name)
+    if entry is None or entry.sampler_class is not type(value):
         raise ModelError(f"a checkpoint cannot keep the sampler {value!r}: it is not one of {', '.join(SAMPLERS)}")
-    settings = {field.name: getattr(value, field.name) for field in fields(value) if field.init}
+    settings = (
+        {field.name: getattr(value, field.name) for field in fields(value) if field.init} if is_dataclass(value) else {}
+    )
     inner = {name: _sampler(part) if hasattr(part, "kinds") else part for name, part in settings.items()}
     return {"sampler": value.name, "settings": inner}
 
@@ -111,11 +93,13 @@ def _group_of(tree: Any, model: Any) -> Any:
     simple = simplify(model)
     literals = int(simple.literal_start[-1])
     points, images, bounds = tree["points"], tree["images"], np.cumsum(tree["sizes"])[:-1]
-    generators = list(zip(np.split(points, bounds), np.split(images, bounds), strict=True)) if len(tree["sizes"]) else []
+    generators = (
+        list(zip(np.split(points, bounds), np.split(images, bounds), strict=True)) if len(tree["sizes"]) else []
+    )
     for at, to in generators:
         if len(at) != len(to) or not np.array_equal(np.unique(at), np.unique(to)) or len(np.unique(at)) != len(at):
             raise ValueError
-        if len(at) and not (0 <= at.min() and at.max() < literals):
+        if len(at) and not (at.min() >= 0 and at.max() < literals):
             raise ValueError
     if violation(scope_index(simple), generators) is not None:
         raise ValueError
