@@ -317,7 +317,7 @@ def wait_for_sampling(path: Path, process: subprocess.Popen[str]) -> None:
 
 def test_sigkill_and_resume(tmp_path: Path) -> None:
     path = tmp_path / "run.dft"
-    process = started(path, "--sweeps", "40000", "--chains", "256")
+    process = started(path, "--sweeps", "20000", "--chains", "256")
     wait_for_sampling(path, process)
     process.kill()
     process.communicate()
@@ -325,7 +325,7 @@ def test_sigkill_and_resume(tmp_path: Path) -> None:
     model = dft.read(Path(__file__).resolve().parents[2] / "examples" / "grid.uai")
     workers = made.run["workers"]
     assert numbers(made) == numbers(
-        dft.marginals(model, sampler="gibbs", seed=7, sweeps=40000, chains=256, workers=workers)
+        dft.marginals(model, sampler="gibbs", seed=7, sweeps=20000, chains=256, workers=workers)
     )
 
 
