@@ -86,8 +86,24 @@ def values() -> float:
     return float(max(apart, np.abs(made.batches[:, :, 3:] - known).max()))
 
 
+def rounding() -> float:
+    """Two variables of three values, whose D add up to 0: what is left of two values beside the third is the same, and
+    noise of the size of rounding must not decide which of them serves."""
+    rng = np.random.default_rng(9)
+    d = 0.01 * rng.normal(size=(BATCHES, CHAINS, 6))
+    d -= np.repeat(d.reshape(BATCHES, CHAINS, 2, 3).mean(axis=3), 3, axis=2)
+    mix = rng.normal(size=(6, 6)) + 2.0 * np.eye(6)
+    f = 1 / 3 + d @ mix + 0.003 * rng.normal(size=d.shape)
+    groups, apart = np.array([0, 0, 0, 1, 1, 1]), 0.0
+    plain = control.estimate(draws(f, d, groups))
+    for _ in range(8):
+        noisy = control.estimate(draws(f, d * (1 + 1e-15 * rng.normal(size=d.shape)), groups))
+        apart = max(apart, float(np.abs(noisy.batches - plain.batches).max()))
+    return apart
+
+
 #: check → what rounding leaves; of least squares the ridge, of memory the noise of so few batches
-CHECKS = {linear: 1e-6, remembered: 0.1, least_squares: 1e-3, peeking: 1e-12, values: 1e-12}
+CHECKS = {linear: 1e-6, remembered: 0.1, least_squares: 1e-3, peeking: 1e-12, values: 1e-12, rounding: 1e-11}
 
 
 def names(checks: object) -> str:
@@ -108,6 +124,7 @@ MUTANTS = {
     "the batch before subtracted": (regression, "beta += _late(", "beta -= _late("),
     "one regressor too many for values": (regression, "chosen = np.concatenate([own,", "beta[..., -1] *= 0.9; chosen = np.concatenate([own,"),
     "a heavy ridge": (regression, "weight = np.minimum(used * residual", "weight = np.minimum(0.1 + used * residual"),
+    "the best by a hair": (regression, "(1.0 - LEVEL) * score.max", "1.0 * score.max"),
     "fitted on what it is used on": (control, "outside = rows != k", "outside = rows >= 0"),
     "later batches before earlier ones": (control, "np.stack([number[:-1][both], number[1:][both]])", "np.stack([number[1:][both], number[:-1][both]])"),
     "another fold's coefficients": (control, "Fit(of == k,", "Fit(of == (k + 1) % len(moves),"),

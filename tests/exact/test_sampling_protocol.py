@@ -19,7 +19,7 @@ from definetti.estimators import ESTIMATORS
 from definetti.inference.graph.question import ask
 from definetti.inference.logic.question import logic_question
 from definetti.samplers.protocol import Plan
-from definetti.samplers.registry import SAMPLERS, named, names
+from definetti.samplers.registry import SAMPLERS, named, names, wrapped
 from definetti.symmetry.find import symmetries
 
 
@@ -51,6 +51,16 @@ def test_unknown_names_are_refused_with_the_known_ones() -> None:
     ):
         named("slice", "symmetric")
     assert named("auto", "symmetric") is None and names()[0] == "auto"
+
+
+@pytest.mark.parametrize("name", wrapped())
+def test_any_chain_is_wrapped_by_name(name: str) -> None:
+    outer, _, inner = name.partition(":")
+    sampler = named(name, "symmetric")
+    assert sampler is not None and sampler.kinds == SAMPLERS[inner].kinds and sampler.warms_up
+    assert sampler.name == (outer if inner == "gibbs" else name)
+    assert sampler == SAMPLERS[outer].sampler_class(named(inner, "symmetric"))
+    assert SAMPLERS[inner].independent is False and SAMPLERS["lifted"].make("symmetric").warms_up is False
 
 
 def test_estimators_are_loaded_by_the_table() -> None:

@@ -40,13 +40,7 @@ def test_a_run_on_a_factor_graph_loads_nothing_of_markov_logic() -> None:
     assert not [m for m in OTHER_LIBRARIES if m in modules]
     assert not of_rooms(modules, (*LOGIC, "inference.logic"))
     assert of_rooms(modules, ("samplers.graph.fields",))
-    unused = (
-        "block_gibbs",
-        "swendsen_wang",
-        "mcsat",
-        "frozen_watch",
-        "tempering",
-    )  # the survey of modes runs on tables
+    unused = ("block_gibbs", "swendsen_wang", "mcsat", "frozen_watch", "tempering")  # the survey runs on tables
     assert not of_rooms(modules, tuple(f"samplers.graph.{name}" for name in unused))
     ours = [m for m in modules if m.partition(".")[0] == "definetti"]
     assert len(ours) <= MOST, ours

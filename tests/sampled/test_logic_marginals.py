@@ -35,7 +35,7 @@ def smokers(people: int = 3, name: str = "smokers.mln"):
 def test_relational_sampling_agrees_with_enumeration(name: str) -> None:
     model = smokers(3, name)
     queries = [PAIR, "Smokes(Person1) v Cancer(Person1)", "Cancer(Person2)"]
-    sampled = dft.marginals(model, queries, sweeps=3000, chains=8, seed=11)
+    sampled = dft.marginals(model, queries, sweeps=1500, chains=8, seed=11)
     comparison = sampled.compare(dft.exact(model, queries))
     assert len(comparison.names) == len(sampled.members) + 2
     assert comparison.agrees, comparison
@@ -47,7 +47,7 @@ def test_every_scan_and_estimator_agrees() -> None:
     truth = dft.exact(model, [PAIR])
     for scan in ("symmetric", "random", "fixed"):
         for estimator in ("orbit", "standard", "conditional"):
-            sampled = dft.marginals(model, [PAIR], sweeps=2000, scan=scan, estimator=estimator, seed=5)
+            sampled = dft.marginals(model, [PAIR], sweeps=700, scan=scan, estimator=estimator, seed=5)
             assert sampled.compare(truth).agrees, (scan, estimator, sampled.compare(truth))
 
 
@@ -55,7 +55,7 @@ def test_the_ground_engine_gives_the_same() -> None:
     model = smokers()
     truth = dft.exact(model, [PAIR])
     for kind in ("variables", "literals"):
-        ground = dft.marginals(model, [PAIR], symmetries=kind, sweeps=2000, seed=3)
+        ground = dft.marginals(model, [PAIR], symmetries=kind, sweeps=700, seed=3)
         assert ground.run["symmetries"] == kind and ground.run["chains"] == 64
         assert ground.compare(truth).agrees
 

@@ -29,6 +29,7 @@ COMMANDS = (
     "quotient",
     "compare",
     "report",
+    "experiment",
     "doctor",
     "completion",
 )

@@ -12,7 +12,18 @@ import click
 from click.core import ParameterSource
 
 from definetti import show
-from definetti.cli.options import FILE, Positive, Source, Word, answers_in, prints, reads_model, symmetry, together
+from definetti.cli.options import (
+    FILE,
+    Positive,
+    SamplerName,
+    Source,
+    Word,
+    answers_in,
+    prints,
+    reads_model,
+    symmetry,
+    together,
+)
 from definetti.cli.output import answer, command_line, complete
 from definetti.estimators import ESTIMATORS
 from definetti.estimators import help_text as estimator_help
@@ -31,7 +42,7 @@ sampling = together(
     click.option("--samples", type=FILE, help="Use draws that another program made: CSV, a row per draw."),
     click.option(
         "--sampler",
-        type=Word(registry.names()),
+        type=SamplerName(),
         default="auto",
         show_default=True,
         help=registry.help_text(),
@@ -122,7 +133,7 @@ def command(
 
         draws: dict[str, Any] = {"model": model}
         subject: Any = read_samples(samples, model)
-        settings = {key: value for key, value in settings.items() if key not in NOT_WITH_SAMPLES}
+        settings = {key: value for key, value in settings.items() if key not in (*NOT_WITH_SAMPLES, "world")}
     else:
         draws, subject = {}, model
         for name in ("estimator", "scan"):  # a default asks for nothing: `auto` may answer exactly
@@ -143,7 +154,7 @@ def command(
             progress=progress,
             **settings,
         )
-    result = complete(result, source.path, source.closed_world, read_seconds)
+    result = complete(result, source.path, model, read_seconds)
     return answer(result, as_json=as_json, output=output, footer=footer, plot=plot)
 
 

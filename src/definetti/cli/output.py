@@ -58,12 +58,13 @@ def warn(notices: Sequence[Notice]) -> None:
 
 
 def complete(
-    result: Marginals, path: Path, closed: Sequence[str], read_seconds: float | None, command: str | None = None
+    result: Marginals, path: Path, model: Any, read_seconds: float | None, command: str | None = None
 ) -> Marginals:
     """Add to the run what only the command line knows; a key that does not apply to this run is null."""
-    run: dict[str, Any] = dict.fromkeys(RUN) | dict(result.run)
+    from definetti.readers.world import language
+
+    run: dict[str, Any] = dict.fromkeys(RUN) | language(model) | dict(result.run)
     run["model"] = str(path)
-    run["world"] = run["world"] or (f"closed: {','.join(closed)}" if closed else "open")
     run["seconds"] = dict.fromkeys(SECONDS) | dict(run["seconds"] or {}) | {"read": read_seconds}
     run["peak_memory_mb"] = run["peak_memory_mb"] or peak_memory_mb()
     run["version"] = __version__
@@ -135,7 +136,8 @@ def world(run: Mapping[str, Any]) -> list[str]:
     if not str(run["model"]).endswith(".mln"):
         return []
     kind, _, closed = run["world"].partition(": ")
-    return [f"{kind} world: {closed.replace(',', ', ')} false where the evidence is silent" if closed else "open world"]
+    text = f"{kind} world: {closed.replace(',', ', ')} false where the evidence is silent" if closed else "open world"
+    return [f"{text}; dialect {run.get('dialect', 'alchemy')}"]
 
 
 def shown_answers(result: Marginals) -> tuple[str, list[tuple[str, int, Estimate | OrbitRow]]]:

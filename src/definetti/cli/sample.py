@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from definetti import show
-from definetti.cli.options import Source, Word, destination, prints, reads_model, symmetry
+from definetti.cli.options import SamplerName, Source, Word, destination, prints, reads_model, symmetry
 from definetti.cli.output import say, say_json
 from definetti.samplers import registry
 from definetti.samplers.gibbs import SCANS
@@ -27,7 +27,7 @@ SUFFIXES = (".npz", ".csv", ".parquet")
     callback=destination(SUFFIXES, "parquet", "pyarrow"),
     help="Where to: .npz (eight values in a byte), .csv or .parquet.",
 )
-@click.option("--sampler", type=Word(registry.names()), default="auto", show_default=True, help=registry.help_text())
+@click.option("--sampler", type=SamplerName(), default="auto", show_default=True, help=registry.help_text())
 @click.option("--scan", type=Word(SCANS), default="symmetric", show_default=True, help="The order of a sweep.")
 @click.option("--chains", type=COUNT, metavar="N", help="Chains.  [default: 64 on factor graphs, 8 on Markov logic]")
 @click.option("--draws", type=COUNT, default=1000, show_default=True, metavar="N", help="Draws of each chain.")

@@ -27,6 +27,7 @@ BLOCK = 1 << 20  # numbers worked on at once
 PIECE = 1 << 18  # multiplications of a product of matrices; OpenBLAS works on one thread up to here
 TINY = 1e-20
 FRESH = 1e-7  # of a regressor's squared norm must be new beside those already there
+LEVEL = 1e-6  # scores so near are level, and the first is taken: rounding, which CPUs do differently, must not choose
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,7 +205,7 @@ def _forward(products: Products, foreign: np.ndarray, more: np.ndarray, most: in
         usable = foreign & (free > FRESH)
         score /= np.where(usable, free, 1.0)
         score[~usable] = 0.0
-        pick = score.argmax(axis=1)
+        pick = (score >= (1.0 - LEVEL) * score.max(axis=1, keepdims=True)).argmax(axis=1)
         enough = np.maximum(chance * rest, FRESH**2 * products.squares)
         good = (score[at, pick] > enough) & (rest > FRESH**2 * products.squares) & (step < more)
         if not good.any():

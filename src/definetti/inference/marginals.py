@@ -25,6 +25,7 @@ from definetti.inference.question import Options, Question, Request, is_stuck
 from definetti.inference.stopping import MOST_SECONDS, Stopping
 from definetti.journal import Journal, Part
 from definetti.model.marginals import Marginals
+from definetti.readers.world import language, with_world
 from definetti.samplers.draws import Draws
 from definetti.samplers.protocol import Plan, Progress, Sampler, Sampling
 from definetti.samplers.registry import named
@@ -58,6 +59,7 @@ def marginals(
     workers: int | None = None,
     time_limit: float = 10.0,
     progress: bool | Callable[[Progress], None] | None = None,
+    world: str = "open",
     checkpoint: str | PathLike[str] | None = None,
     label: Mapping[str, Any] | None = None,
 ) -> Marginals:
@@ -101,6 +103,8 @@ def marginals(
         Seconds for the search for symmetries.
     progress : bool or callable, optional
         True draws a bar; a function is called with a `Progress`.
+    world : {"open", "alchemy"}
+        Of Markov logic: "alchemy" closes what Alchemy would, the predicates with evidence that no query names.
     checkpoint : path, optional
         A new .dft file that keeps the run: model, options, and now and then the state of the chains. `resume` continues
         it after whatever ended the process; `load`, `compare` and `report` read it as a result.
@@ -146,10 +150,11 @@ def marginals(
     check_length(sweeps, seconds, until)
     check_progress(progress)
     seed = secrets.randbits(32) if seed is None else seed
-    asked: Any = source  # a model of either kind
+    asked: Any  # a model of either kind
+    asked, said = with_world(source, queries, world)
     options = Options(
         symmetries, sampler, estimator, scan, chains, sweeps, seconds, until, burn_in, seed,
-        workers or available_cores(), time_limit,
+        workers or available_cores(), time_limit, said,
     )  # fmt: skip
     if checkpoint is None:
         return answered(asked, queries, options, progress, Journal())
@@ -181,14 +186,15 @@ def _answered(
     scan = "symmetric" if options.scan is None else options.scan
     wanted = named(options.sampler, scan)
     request = Request(check(asked, symmetries), wanted, scan, queries, method, seed, time_limit)
-    said_first: tuple[Notice, ...] = ()
+    said_first = options.said
     if wanted is None and not options.ask_to_sample:
         from definetti.inference.exact_first import exact_first
 
         first = exact_first(asked, queries, symmetries, time_limit)
         if isinstance(first, Marginals):
-            return replace(first, run={**first.run, "world": world(asked)})
-        said_first = () if first is None else (first,)
+            notices = (*said_before, *first.notices)
+            return replace(first, run={**first.run, **language(asked)}, notices=notices)
+        said_first = said_first if first is None else (*said_first, first)
     ready = _prepare(asked).ready(asked, request)
     if not ready.sampler.warms_up:
         burn_in = 0
@@ -207,7 +213,7 @@ def _answered(
         start = began if seconds is given else time.perf_counter()  # of a second sampler: what is left is its own
         taken = _take(ready.question, kernel, plan, how, seconds, until, report, watched, start, journal)
         head = {"sampler": kernel.name, "estimator": how, "scan": kernel.scan, "symmetries": ready.symmetries}
-        run = {**head, "world": world(asked), **taken.run}
+        run = {**head, **language(asked), **taken.run}
         run["seconds"] = {"symmetries": prepared, **taken.run["seconds"]}
         if explored is not None and explored.weighing is not None:
             run["regions"] = explored.report(ready.question)
@@ -223,7 +229,7 @@ def _answered(
         made = mixture(ready.question, explored, plan, SWEEPS, how, report)
         part.keep(dict, finished=not made.interrupted)  # the same seed gives the same mixture once more
         head = {"sampler": kernel.name, "estimator": how, "scan": kernel.scan, "symmetries": ready.symmetries}
-        run = {**head, "world": world(asked), **made.run, "regions": explored.report(ready.question)}
+        run = {**head, **language(asked), **made.run, "regions": explored.report(ready.question)}
         run["seconds"] = {"symmetries": prepared, "compile": 0.0, **made.run["seconds"]}
         seen = [*said_first, *explored.notices(ready.question)]
         result = ready.question.present(made.made, how, run, seen, made.interrupted)
@@ -323,12 +329,6 @@ def _take(
     }
     notices = [*([] if interrupted else stopping.notices()), *sampling.notices()]
     return Taken(draws, run, tuple(notices), interrupted, left)
-
-
-def world(model: FactorGraph | MarkovLogic) -> str:
-    """What is taken for false without being said."""
-    closed = sorted(getattr(model, "closed", ()))
-    return f"closed: {','.join(closed)}" if closed else "open"
 
 
 def check(model: FactorGraph | MarkovLogic, wanted: Any) -> Any:

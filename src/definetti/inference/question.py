@@ -87,6 +87,7 @@ class Options:
     seed: int
     workers: int
     time_limit: float
+    said: tuple[Notice, ...] = ()  # about the model, before it is asked
 
     @property
     def ask_to_sample(self) -> bool:

@@ -59,14 +59,16 @@ def markov_logic_facts(model: MarkovLogic) -> dict[str, Any]:
     free = sum(model.knowledge.free_count(name) for name in model.predicates)
     return {
         "kind": "MarkovLogic",
+        "dialect": model.dialect,
         "sorts": {sort.name: sort.size for sort in model.sorts.values()},
         "predicates": {name: len(p.sorts) for name, p in model.predicates.items()},
         "formulas": len(model.formulas),
         "hard_formulas": sum(f.hard for f in model.formulas),
+        "formulas_without_weight": len(model.unweighted),
         "variables": model.atom_count,
         "groundings": model.ground_count,
         "evidence": observed,
-        "closed_world": sorted(model.closed),
+        "closed_world": sorted(model.closed - model.computed),
         "log10_states_at_most": free * math.log10(2),  # `!` arguments and hard formulas leave fewer
         "memory_mb": {"state_of_one_chain": model.atom_count / 8e6},
     }

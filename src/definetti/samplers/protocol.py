@@ -106,8 +106,8 @@ class Sampling(Protocol):
         """What there is so far."""
         ...
 
-    def snapshots(self, every: int) -> Iterator[np.ndarray]:
-        """Instead of `steps`: uint8[chains, variables], the states after every so many sweeps, for ever."""
+    def snapshots(self, every: int, most: int = 1) -> Iterator[np.ndarray]:
+        """Instead of `steps`: uint8[some, chains, variables], the states after every so many sweeps, for ever."""
         ...
 
     def notices(self) -> list[Notice]:

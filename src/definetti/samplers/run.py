@@ -167,22 +167,34 @@ class Run:
             if not whole:
                 return
 
-    def snapshots(self, every: int) -> Iterator[np.ndarray]:
+    def snapshots(self, every: int, most: int = 1) -> Iterator[np.ndarray]:
         """After the warm-up the states of all chains at the end of every so many sweeps, for ever; nothing is folded.
-        They are the states that `steps` goes through."""
+        They are the states that `steps` goes through, as uint8[some, C, variables]: at most `most` at once, and no more
+        than a chunk's time allows."""
         with ThreadPoolExecutor(self._threads) as pool:
             self._begin(pool.map)
             for _ in self._warm(pool.map):
                 pass
             self._end_of_warm_up()
-            self._phase = "sampling"
+            self._phase, some = "sampling", 1
             while True:
-                self._length, self._done = every, 0
-                self._open()
-                while self._done < self._length:
-                    self._done = self._advance(pool.map, 0, CHUNK_SECONDS)
-                self._length = 0
-                yield self.values()
+                began = time.perf_counter()
+                states = self._record(pool.map, every, some)
+                quick = time.perf_counter() - began < CHUNK_SECONDS
+                yield states
+                some = min(most, 2 * some) if quick else max(1, some // 2)
+
+    def _record(self, run: Map, every: int, some: int) -> np.ndarray:
+        """uint8[some, C, variables]: the next states, with so many sweeps before each."""
+        rows = []
+        for _ in range(some):
+            self._length, self._done = every, 0
+            self._open()
+            while self._done < self._length:
+                self._done = self._advance(run, 0, CHUNK_SECONDS)
+            self._length = 0
+            rows.append(self.values())
+        return np.stack(rows)
 
     def _next_length(self) -> int:
         """Batches of nearly equal length where the end was known at first; otherwise as long as the merged ones."""

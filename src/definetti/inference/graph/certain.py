@@ -38,18 +38,27 @@ def _bounded(model: FactorGraph, singles: np.ndarray, statistic_of: np.ndarray) 
     """How far off; and in `singles` 0 or 1 for what is nowhere farther from it than `PROVEN`."""
     bounds = np.zeros(len(singles))
     share = np.exp(log_bounds(model))
-    variable = model.variable_of
-    first, card = model.literal_start[variable], model.cards[variable]
-    rest = np.zeros(len(share))  # of all other values of the variable
-    for step in range(1, int(model.cards.max(initial=1))):
-        place = first + (np.arange(len(share)) - first + step) % card
-        rest += np.where(step < card, share[place], 0.0)
+    variable, rest = model.variable_of, _of_other_values(model, share)
     for value, error in ((0.0, share), (1.0, rest)):
         open_ = (model.evidence[variable] == FREE) & (error < PROVEN)
         open_[open_] &= np.isnan(singles[statistic_of[open_]])
         bounds[statistic_of[open_]] = error[open_]
         singles[statistic_of[open_]] = value
     return bounds
+
+
+def _of_other_values(model: FactorGraph, share: np.ndarray) -> np.ndarray:
+    """By literal: the sum over the other values of its variable; that of the largest literal is added up without it,
+    since a difference would lose what is small."""
+    variable = model.variable_of
+    order = np.lexsort((share, variable))
+    largest = order[model.literal_start[1:] - 1]
+    others = share.copy()
+    others[largest] = 0.0
+    below = np.bincount(variable, weights=others, minlength=model.n)
+    rest = (below + share[largest])[variable] - share
+    rest[largest] = below
+    return rest
 
 
 def _alone(model: FactorGraph) -> tuple[np.ndarray, np.ndarray]:

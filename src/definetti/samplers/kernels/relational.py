@@ -332,6 +332,23 @@ def fold(folds, p, lookup, coords, orbit, value, chance, sum_f, sum_g, m, values
             sum_f[VISITS, orbit[i]] += 1
 
 
+@part
+def occupy(strides, first, held, since, total, time, p, coords, value, m):
+    """Every update of a chunk is a sample: adds up for how many samples each atom was true (`every_update.py`)."""
+    now = time[0]
+    for i in range(m):
+        now += 1
+        atom = peek(first, p)
+        for j in range(strides.shape[1]):
+            atom += cell(strides, p, j) * cell(coords, j, i)
+        if value[i] != held[atom]:
+            if held[atom] != 0:
+                total[atom] += now - since[atom]
+            held[atom] = value[i]
+            since[atom] = now
+    time[0] = now
+
+
 @helper
 def put_block_values(folds, p, coords, m, k):
     """Puts the k-th value of a block into the exclusive arguments of every site of the chunk."""

@@ -23,6 +23,7 @@ from definetti.samplers.conditionals import ChainLooks, balance_of, conditional_
 from definetti.samplers.draws import Batch, Draws
 from definetti.samplers.kernels.rng import seed_words
 from definetti.samplers.logic.mirrored import Means, with_mirror_images
+from definetti.samplers.logic.orbital import Atoms, Moves
 from definetti.samplers.logic.queries import Asked, satisfied
 from definetti.samplers.mcsat import Graph, State, approximate_share, doubts, graph_of, state_of
 from definetti.samplers.protocol import Plan, prefixed
@@ -37,7 +38,7 @@ class MCSatSampling(Run):
     """The chains of one run, and how they are advanced and folded."""
 
     reports_after = False
-    renamed: Any = None  # `orbital.Renamings`: what moves the states after every sample
+    renamed: Moves | None = None  # what moves the states after every sample
 
     def __init__(self, asked: Asked, temperature: float, plan: Plan) -> None:
         self.group, self.asked, self._temperature = asked.group, asked, temperature
@@ -115,18 +116,26 @@ class MCSatSampling(Run):
             self._joint[0, k] += seen
             self._joint[1, k] += seen**2
             if self.renamed is not None:
-                self._rename(k, chain)
+                self._rename(self.renamed, k, chain)
 
-    def _rename(self, k: int, chain: State) -> None:
+    def _rename(self, moves: Moves, k: int, chain: State) -> None:
         """Moves a chain's atoms."""
         from definetti.samplers.kernels.mcsat import SAMPLE
 
-        renaming, x = self.renamed.draw(k, int(chain.clock[SAMPLE])), chain.x.copy()
-        for name in self.group.model.predicates:
-            variable, value = atom_literals(self.group.model, name)
-            true = self.renamed.apply(renaming, name, x[variable] == value)
-            chain.x[variable[~true & (value == 1)]] = 0  # a block keeps one true atom, which comes next
-            chain.x[variable[true]] = value[true]
+        places = {name: atom_literals(self.group.model, name) for name in self.group.model.predicates}
+        atoms = {name: chain.x[variable] == value for name, (variable, value) in places.items()}
+
+        def put(x: np.ndarray, some: Atoms) -> np.ndarray:
+            for name, true in some.items():
+                variable, value = places[name]
+                x[variable[~true & (value == 1)]] = 0  # a block keeps one true atom, which comes next
+                x[variable[true]] = value[true]
+            return x
+
+        def log_density(some: Atoms) -> float:
+            return float(self._ground.log_density(put(chain.x.astype(np.int64), some)[None])[0])
+
+        put(chain.x, moves.moved(k, int(chain.clock[SAMPLE]), atoms, log_density))
         chain.y[:] = chain.x
 
     def values(self) -> np.ndarray:
@@ -157,7 +166,8 @@ class MCSatSampling(Run):
         return doubts(chain.clock for chain in self._chains)
 
     def report(self) -> dict[str, Any]:
-        return {"approximate_share": approximate_share(chain.clock for chain in self._chains)}
+        moves = {} if self.renamed is None else self.renamed.report()
+        return moves | {"approximate_share": approximate_share(chain.clock for chain in self._chains)}
 
     def _arrays(self) -> dict[str, np.ndarray]:
         found = {"joint": self._joint}
@@ -166,7 +176,7 @@ class MCSatSampling(Run):
             found |= prefixed(str(k), own)
         for k, looks in enumerate(self._looks):
             found |= prefixed(f"looks{k}", looks.arrays())
-        return found
+        return found if self.renamed is None else found | prefixed("moves", self.renamed.arrays())
 
     def _completed(self, draws: Draws) -> Draws:
         return replace(draws, balance=balance_of(self._looks))

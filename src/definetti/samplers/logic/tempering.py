@@ -165,11 +165,16 @@ class TemperedSampling(RelationalSampling):
             return
         each = max(1, self.relational.free_sites * len(rungs.replica))
         sweeps = min(left, max(1, int(seconds * self._rates[k] / each)))
-        looked = self._tracking or self._debug
+        looked = self._tracking or self._debug or self.renamed is not None
         done = 0
         for _ in range(sweeps if looked else 1):
             done += self._temper(chain, rungs, 1 if looked else sweeps)
             self._show(chain, rungs)
+            if self.renamed is not None:
+                self._rename(self.renamed, k, chain)
+                recount(self.relational, chain)
+                top = rungs.replica[-1]
+                rungs.bits[top], rungs.tally[top] = chain.bits, chain.tally
             if self._tracking:
                 self._true[k] += self._atoms.values(chain)
             if self._debug and (violations(self.relational, chain) or rungs.tally[rungs.replica[-1], BROKEN]):
@@ -206,7 +211,7 @@ class TemperedSampling(RelationalSampling):
         return self.ladder().notices() if self._rungs and self._batches else []
 
     def report(self) -> dict[str, Any]:
-        return {"tempering": self.ladder().report()} if self._rungs else {}
+        return super().report() | ({"tempering": self.ladder().report()} if self._rungs else {})
 
     # --- saving ------------------------------------------------------------------------------------------------------
 

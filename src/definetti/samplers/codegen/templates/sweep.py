@@ -48,6 +48,7 @@ from definetti.samplers.kernels.relational import (
     lowest,
     measure,
     note_arrival,
+    occupy,
     peek,
     popcount,
     test,
@@ -55,6 +56,7 @@ from definetti.samplers.kernels.relational import (
     toggle,
     uniforms,
 )
+from definetti.samplers.lowering.function import lowered
 
 helper = njit(**BARE)
 entry = njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True, _nrt=False)
@@ -225,4 +227,32 @@ def temper(d, c, ladder, sweeps):
         exchange(ladder.levels, ladder.weights, ladder.tally, ladder.soft, ladder.replica, ladder.heading,
                  ladder.counters, ladder.rejected, streams, c.uniform)  # fmt: skip
     clock[UPDATES] += done
+    return done
+
+
+@entry
+def follow(d, c, watch, budget):
+    """Draws `budget` sites, each a sample: `watch` keeps how long every atom was true. Nothing is folded."""
+    done, longest = 0, c.uniform.shape[0]
+    while done < budget:
+        if c.clock[OPEN] == 0:
+            begin_sweep(d.scan, c.clock, c.streams, c.uniform, c.order, d.sorts, d.entries)
+        m, e = choose(
+            d.entries, d.words, d.sorts, c.order, c.coords, c.clock, c.streams, c.uniform, budget - done, longest,
+            d.free_sites, d.all_sites,
+        )  # fmt: skip
+        if m == 0:
+            end_sweep(c.clock, c.sum_f, c.sum_g)
+            continue
+        p = d.entries[e, PREDICATE]
+        uniforms(c.streams, OWN, c.uniform, m)
+        c.clock[FAILED] = update(
+            d.numbers, d.indices, d.reals, d.words, c.bits, c.coords, c.uniform, c.value, c.chance, c.fields, d.level,
+            c.tilt, c.tally, p, m, 0,
+        )  # fmt: skip
+        if c.clock[FAILED] >= 0:
+            break
+        occupy(watch.strides, watch.first, watch.held, watch.since, watch.total, watch.time, p, c.coords, c.value, m)
+        done += m
+    c.clock[UPDATES] += done
     return done

@@ -1,0 +1,69 @@
+"""What the panels of Figure 2 on Markov logic share: a model with its group, its truth, and three kinds of curves."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from definetti.experiments import curves, drawing
+from definetti.experiments.figure import Effort, Measured, Row
+from definetti.experiments.targets import Target, target_of
+from definetti.experiments.truths import Truth
+
+
+def partition(model: Any, kind: str = "auto") -> tuple[Any, float]:
+    """The group, and the CPU seconds that finding it took (after the code for it was loaded)."""
+    from definetti.symmetry.find import symmetries
+
+    symmetries(model, kind)
+    began = time.process_time()
+    group = symmetries(model, kind)
+    return group, time.process_time() - began
+
+
+def exact_target(model: Any, group: Any) -> tuple[Target, dict[str, Any]]:
+    """The truth by an exact engine."""
+    from definetti.solvers.exact import exact
+
+    began = time.process_time()
+    answer = exact(model)
+    seconds = time.process_time() - began
+    made = target_of(group, lambda name: answer[name].probability)
+    return made, {"truth": f"exact ({str(answer.method).split(' (')[0]})", "exact_seconds": seconds}
+
+
+def kept_target(group: Any, kept: Truth) -> tuple[Target, dict[str, Any]]:
+    """The truth by a long run that is kept."""
+    made = target_of(group, kept.values, kept.errors.__getitem__)
+    text = f"a long run of {kept.made['updates']:.2g} updates, standard errors up to {made.error.max():.1g}"
+    return made, {"truth": text}
+
+
+def facts_of(target: Target, seconds: float, more: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "variables": target.variables,
+        "orbits": target.orbits,
+        "partition_seconds": seconds,
+        "truth_noise": target.noise(),
+        **more,
+    }
+
+
+def three_curves(
+    model: Any, group: Any, target: Target, effort: Effort, *, updates: float, samples: int, sweeps: Sequence[int]
+) -> list[Row]:
+    """Gibbs sampling by the paper's protocol, MC-SAT, and the defaults. Lengths are those of a full run."""
+    rows = curves.paper_curves(model, target, effort.runs, int(updates * effort.length))
+    rows += curves.mcsat_curves(model, target, effort.runs, max(20, int(samples * effort.length)))
+    kept = [length for length in sweeps if length <= max(sweeps[0], sweeps[-1] * effort.length)]
+    return rows + curves.auto_curves(model, group, target, effort.runs, kept)
+
+
+def standard_figure(measured: Measured, title: str, *said: str) -> Any:
+    facts = measured.facts
+    size = f"{facts['variables']:,} variables in {facts['orbits']:,} orbits", f"truth: {facts['truth']}"
+    marks = []
+    if facts.get("exact_seconds"):
+        marks.append({"x": facts["exact_seconds"], "label": "exact"})
+    return drawing.divergence_figure(measured.rows, title, [*size, *said], marks)

@@ -1,0 +1,122 @@
+"""Runs figures and keeps what is finished: a figure whose files are there and were made with the same parameters is
+not run again."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from definetti import __version__
+from definetti.experiments.figure import FULL, QUICK, Effort, Measured, Verdict
+from definetti.files import write_atomically
+
+FIGURES = ("fig1", "fig2b", "fig2c")
+Say = Callable[[str], None]
+
+
+def figure_file(name: str) -> Any:
+    """The module of a figure."""
+    return import_module(f"definetti.experiments.figures.{name}")
+
+
+def parameters(effort: Effort) -> dict[str, Any]:
+    """What a finished figure must have been made with to be kept."""
+    return {"version": __version__, **asdict(effort)}
+
+
+def is_finished(name: str, out: Path, effort: Effort) -> bool:
+    try:
+        kept = json.loads((out / f"{name}.json").read_text(encoding="utf-8"))
+        return kept["parameters"] == parameters(effort) and (out / f"{name}.csv").is_file()
+    except (OSError, ValueError, KeyError):
+        return False
+
+
+def planned_seconds(names: Sequence[str], out: Path, effort: Effort) -> float:
+    """About how many CPU seconds the figures that are not finished take."""
+    return sum(figure_file(n).SECONDS[effort.quick] for n in names if not is_finished(n, out, effort))
+
+
+def run_figures(names: Sequence[str], out: Path, quick: bool, say: Say) -> list[Verdict]:
+    """Measures, draws and judges; the verdicts of all figures that `out` holds."""
+    effort = QUICK if quick else FULL
+    out.mkdir(parents=True, exist_ok=True)
+    say(f"about {_minutes(planned_seconds(names, out, effort))} on one core, plus compiling; results in {out}")
+    for name in names:
+        if is_finished(name, out, effort):
+            say(f"{name}: finished before, kept")
+        else:
+            began = time.process_time()
+            say(f"{name}: {figure_file(name).CAPTION}")
+            measured = figure_file(name).measure(effort)
+            _keep(name, out, effort, measured, time.process_time() - began)
+        _picture(name, out)
+    return collect(out)
+
+
+def collect(out: Path) -> list[Verdict]:
+    """verdicts.json and the pages, from the figures that are there."""
+    from definetti.experiments.page import write_pages
+
+    verdicts = []
+    for name in (name for name in FIGURES if (out / f"{name}.json").is_file()):
+        verdicts += figure_file(name).judge(load(name, out)[0])
+    rows = [_as_json(verdict) for verdict in verdicts]
+    write_atomically(out / "verdicts.json", json.dumps(rows, indent=1, ensure_ascii=False) + "\n")
+    write_pages(out, verdicts)
+    return verdicts
+
+
+def load(name: str, out: Path) -> tuple[Measured, dict[str, Any]]:
+    """The numbers of a finished figure, and what it was made with."""
+    kept = json.loads((out / f"{name}.json").read_text(encoding="utf-8"))
+    with (out / f"{name}.csv").open(encoding="utf-8", newline="") as file:
+        rows = [{key: _value(text) for key, text in row.items()} for row in csv.DictReader(file)]
+    return Measured(rows, kept["facts"]), kept
+
+
+def _keep(name: str, out: Path, effort: Effort, measured: Measured, seconds: float) -> None:
+    """The CSV first: without the other file the figure is not finished."""
+    fields = list(dict.fromkeys(key for row in measured.rows for key in row))
+    text = io.StringIO()
+    writer = csv.DictWriter(text, fields, lineterminator="\n", restval="")
+    writer.writeheader()
+    writer.writerows(measured.rows)
+    write_atomically(out / f"{name}.csv", text.getvalue())
+    made = {"parameters": parameters(effort), "cpu_seconds": round(seconds, 1), "facts": measured.facts}
+    write_atomically(out / f"{name}.json", json.dumps(made, indent=1, ensure_ascii=False) + "\n")
+
+
+def _picture(name: str, out: Path) -> None:
+    from definetti.pages.style import save_chart
+
+    chart = figure_file(name).draw(load(name, out)[0])
+    for suffix in (".svg", ".png"):
+        save_chart(chart, out / f"{name}{suffix}")
+
+
+def _as_json(verdict: Verdict) -> dict[str, Any]:
+    made = {key: value for key, value in asdict(verdict).items() if key != "paper"}
+    return {**made, "held": bool(verdict.held), "source": "paper" if verdict.paper else "definetti"}
+
+
+def _value(text: str) -> Any:
+    if text in ("True", "False"):
+        return text == "True"
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            pass
+    return text
+
+
+def _minutes(seconds: float) -> str:
+    return f"{seconds:.0f} CPU seconds" if seconds < 120 else f"{seconds / 60:.0f} CPU minutes"

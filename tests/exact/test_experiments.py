@@ -1,0 +1,107 @@
+"""The experiments' own arithmetic: divergences, exact values of the grid, orbits of edges, verdicts from numbers."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import definetti as dft
+from definetti.experiments import claims, curves, models, truths
+from definetti.experiments.figure import QUICK, Measured
+from definetti.experiments.run import FIGURES, figure_file, is_finished, run_figures
+from definetti.experiments.targets import divergence, target_of
+
+rng = np.random.default_rng(3)
+
+
+def test_divergences_are_those_of_compare() -> None:
+    a, b = (dft.factor_graph([2], [([0], [1.0, w])]) for w in (2.0, 3.0))
+    compared = dft.exact(a).compare(dft.exact(b))
+    found = divergence(np.array([2 / 3]), np.array([3 / 4]), np.ones(1))
+    assert found == pytest.approx({"kl": compared.kl_ab, "kl_reverse": compared.kl_ba, "mse": compared.mse})
+    assert divergence(np.zeros(1), np.array([0.25]), np.ones(1))["kl"] == pytest.approx(-np.log(0.75))
+
+
+def test_an_orbit_estimate_is_never_worse_whatever_the_samples() -> None:
+    model = models.smokers(4, True)
+    group = dft.symmetries(model)
+    target = target_of(group, {row.representative: 0.1 * (k + 1) for k, row in enumerate(group.orbits)})
+    assert (target.variables, target.orbits) == (24, 4)
+    for _ in range(50):
+        means = rng.random(24)
+        standard, orbit = target.standard(means), target.orbit(target.over_orbits(means))
+        assert all(orbit[key] <= standard[key] + 1e-15 for key in ("kl", "mse"))
+
+
+@pytest.mark.parametrize("side", [2, 3])
+def test_kac_and_ward_agree_with_exact_answers(side: int) -> None:
+    edges = models.grid_edges(side)
+    queries = [f"!(X{a}=1 <=> X{b}=1)" for a, b in edges.tolist()]
+    answer = dft.exact(models.grid(side), queries)
+    assert truths.disagreement(side) == pytest.approx([answer[q].probability for q in queries], abs=1e-12)
+
+
+def test_orbits_of_edges_are_those_of_the_square() -> None:
+    for side in (2, 3, 4):
+        pairs = dft.symmetries(models.grid(side), "variables")
+        orbit, edges = truths.edge_orbits(side), models.grid_edges(side)
+        row = np.asarray(pairs.row_of)[edges]
+        for k in range(orbit.max() + 1):  # edges of one orbit join the same orbits of variables
+            assert len(np.unique(np.sort(row[orbit == k], axis=1), axis=0)) == 1
+    assert len(np.unique(truths.edge_orbits(models.SIDE))) == 2500
+    kept = truths.truth("grid-edges").values
+    assert kept["X0!=X1"] == pytest.approx((1 + 0.100668) / 2, abs=1e-6)
+    assert kept["X4949!=X4950"] == pytest.approx(0.5508443, abs=1e-7)
+
+
+def test_fields_that_the_square_leaves_alone() -> None:
+    fields = models.symmetric_fields(6)
+    model = models.grid(6, fields=fields)
+    assert len(dft.symmetries(model, "variables").orbits) == len(np.unique(fields)) == 6
+
+
+def test_evidence_is_that_of_the_paper() -> None:
+    evidence = models.known_people(50, 1)
+    assert evidence.count("smokes") == 5 and evidence.count("friends") == 50
+    assert models.known_smokers(evidence) == evidence.count("smokes") - evidence.count("!smokes")
+    assert dft.symmetries(models.smokers(50, evidence=evidence)).sizes.sum() == 2600 - 55
+
+
+def rows(curve: str, values: list[float]) -> list[dict]:
+    at = enumerate(values)
+    return [curves.point(curve, 0, 10 ** (k + 1), 1, 10.0**k, {"kl": v, "kl_reverse": v, "mse": v}) for k, v in at]
+
+
+@pytest.mark.parametrize(("orbit", "held"), [([1e-3, 1e-4], True), ([1e-3, 1e-2], False), ([1e-3, 1e-7], False)])
+def test_a_gain_is_held_against_variables_by_orbits(orbit: list[float], held: bool) -> None:
+    facts = {"variables": 100, "orbits": 1}
+    measured = Measured(rows(curves.STANDARD, [1e-1, 1e-2]) + rows(curves.ORBIT, orbit), facts)
+    assert claims.gain_by_symmetry("x", measured).held is held
+    worse = Measured(rows(curves.STANDARD, [1e-1, 1e-2]) + rows(curves.ORBIT, [1e-3, 2e-2]), facts)
+    assert not claims.never_worse("x", worse, [(curves.STANDARD, curves.ORBIT)]).held
+
+
+def test_every_figure_has_its_parts() -> None:
+    for name in FIGURES:
+        found = figure_file(name)
+        assert found.CAPTION and len(found.SECONDS) == 2 and found.SECONDS[1] <= found.SECONDS[0]
+        assert all(callable(getattr(found, part)) for part in ("measure", "draw", "judge"))
+    assert sum(figure_file(name).SECONDS[1] for name in FIGURES) < 300
+    assert sum(figure_file(name).SECONDS[0] for name in FIGURES) < 90 * 60
+
+
+def test_a_figure_is_measured_drawn_judged_and_kept(tmp_path) -> None:
+    said: list[str] = []
+    verdicts = run_figures(["fig1"], tmp_path, True, said.append)
+    assert all(v.held for v in verdicts) and is_finished("fig1", tmp_path, QUICK)
+    assert {p.name for p in tmp_path.iterdir()} == {
+        "fig1.csv", "fig1.json", "fig1.png", "fig1.svg", "index.html", "README.md", "verdicts.json"
+    }  # fmt: skip
+    for row in json.loads((tmp_path / "verdicts.json").read_text()):
+        assert {"figure", "claim", "expected", "measured", "held"} <= row.keys() and row["held"] is True
+    assert "10 orbits of 16 states" in (tmp_path / "index.html").read_text()
+    before = (tmp_path / "fig1.csv").stat().st_mtime_ns
+    run_figures(["fig1"], tmp_path, True, said.append)
+    assert "fig1: finished before, kept" in said and (tmp_path / "fig1.csv").stat().st_mtime_ns == before
