@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -288,6 +289,8 @@ def test_models_are_kept_bit_by_bit(tmp_path: Path) -> None:
         packed = archive.pack(encoding.encoded(model))
         again = encoding.decoded(archive.unpack(packed))
         assert archive.pack(encoding.encoded(again)) == packed and repr(again) == repr(model)
+    names = {field.name for field in fields(logic)}
+    assert names == encoding.encoded(logic)["parts"].keys()  # a new field is kept, too
     again = encoding.decoded(archive.unpack(archive.pack(encoding.encoded(logic))))
     assert [f.body for f in again.formulas] == [f.body for f in logic.formulas]
 

@@ -142,7 +142,7 @@ def command(
         if settings.get("seconds") is not None:  # they bound the whole command
             settings["seconds"] = max(settings["seconds"] - (time.perf_counter() - began), 1e-3)
         if output is not None and output.suffix == RUN:
-            words = {"model": str(source.path), "closed": list(source.closed_world), "command": command_line(None)}
+            words = {"model": str(source.path), "command": command_line(None)}
             draws, output = {"checkpoint": output, "label": words}, None
     with progress_line(not quiet and sys.stderr.isatty()) as progress:
         result = marginals(

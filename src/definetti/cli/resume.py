@@ -42,10 +42,10 @@ def command(
     """
     if sweeps is not None and (seconds is not None or until is not None):
         raise click.UsageError("--sweeps excludes --seconds and --until")
-    from definetti.inference.resume import kept_label, resume
+    from definetti.inference.resume import kept_by_the_command_line, resume
 
-    label = kept_label(path)
+    model, words = kept_by_the_command_line(path)
     with progress_line(not quiet and sys.stderr.isatty()) as progress:
         result = resume(path, sweeps=sweeps, seconds=seconds, until=until, progress=progress)
-    result = complete(result, Path(label["model"] or path), label["closed"], None, label["command"])
+    result = complete(result, Path(words["model"] or path), model, None, words["command"])
     return answer(result, as_json=as_json, output=None, footer=footer, plot=plot)

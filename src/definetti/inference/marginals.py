@@ -61,7 +61,7 @@ def marginals(
     progress: bool | Callable[[Progress], None] | None = None,
     world: str = "open",
     checkpoint: str | PathLike[str] | None = None,
-    label: Mapping[str, Any] | None = None,
+    label: Mapping[str, str] | None = None,
 ) -> Marginals:
     """Marginals of a model: exact where that is about a second's work, else by sampling, each sample averaged over its
     orbit; or of samples drawn elsewhere.
@@ -109,7 +109,7 @@ def marginals(
         A new .dft file that keeps the run: model, options, and now and then the state of the chains. `resume` continues
         it after whatever ended the process; `load`, `compare` and `report` read it as a result.
     label : mapping, optional
-        Numbers and texts that are kept in the checkpoint for the caller.
+        Texts that are kept in the checkpoint for the caller.
 
     Returns
     -------
@@ -192,7 +192,7 @@ def _answered(
 
         first = exact_first(asked, queries, symmetries, time_limit)
         if isinstance(first, Marginals):
-            notices = (*said_before, *first.notices)
+            notices = (*said_first, *first.notices)
             return replace(first, run={**first.run, **language(asked)}, notices=notices)
         said_first = said_first if first is None else (*said_first, first)
     ready = _prepare(asked).ready(asked, request)

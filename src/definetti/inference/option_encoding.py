@@ -26,6 +26,7 @@ def encoded(options: Options) -> dict[str, Any]:
     group = options.symmetries
     plain["sampler"] = _sampler(options.sampler)
     plain["symmetries"] = _group(group) if is_group(group) else group
+    plain["said"] = [asdict(notice) for notice in options.said]
     return plain
 
 
@@ -34,6 +35,7 @@ def decoded(tree: Any, model: Any) -> Options:
     parts["sampler"] = _sampler_of(parts["sampler"])
     if isinstance(parts["symmetries"], dict):
         parts["symmetries"] = _group_of(parts["symmetries"], model)
+    parts["said"] = tuple(Notice(**notice) for notice in parts["said"])
     return Options(**parts)
 
 
@@ -43,14 +45,13 @@ def decoded(tree: Any, model: Any) -> Options:
 def _sampler(value: Any) -> Any:
     if isinstance(value, str):
         return value
-    entry = SAMPLERS.get(value.name)
-    if entry is None or entry.sampler_class is not type(value):
+    name = {entry.class_name: name for name, entry in SAMPLERS.items()}.get(type(value).__name__)
+    if name is None or SAMPLERS[name].sampler_class is not type(value):
         raise ModelError(f"a checkpoint cannot keep the sampler {value!r}: it is not one of {', '.join(SAMPLERS)}")
-    settings = (
-        {field.name: getattr(value, field.name) for field in fields(value) if field.init} if is_dataclass(value) else {}
-    )
-    inner = {name: _sampler(part) if hasattr(part, "kinds") else part for name, part in settings.items()}
-    return {"sampler": value.name, "settings": inner}
+    settings = [field.name for field in fields(value) if field.init] if is_dataclass(value) else []
+    parts = {setting: getattr(value, setting) for setting in settings}
+    inner = {setting: _sampler(part) if hasattr(part, "kinds") else part for setting, part in parts.items()}
+    return {"sampler": name, "settings": inner}
 
 
 def _sampler_of(tree: Any) -> Any:

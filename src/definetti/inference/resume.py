@@ -93,9 +93,8 @@ def continued(kept: Kept, progress: Any = None) -> Marginals:
         return answered(kept.model, kept.queries, kept.options, progress, kept.journal)
 
 
-def kept_label(path: str | PathLike[str]) -> dict[str, Any]:
-    """The model's file, its closed predicates and the command, where the command line began the run."""
-    kept = read_run(path).journal.label
-    closed = [str(name) for name in kept.get("closed") or ()]
-    words = {name: None if kept.get(name) is None else str(kept[name]) for name in ("model", "command")}
-    return {**words, "closed": closed}
+def kept_by_the_command_line(path: str | PathLike[str]) -> tuple[Any, dict[str, str | None]]:
+    """The model, and under "model" and "command" its file and what was typed."""
+    kept = read_run(path)
+    label = kept.journal.label
+    return kept.model, {name: None if label.get(name) is None else str(label[name]) for name in ("model", "command")}

@@ -6,6 +6,7 @@ its sort and its number there.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping
 from typing import Any
 
@@ -42,12 +43,15 @@ QUANTIFIERS = {"Exist": Exist, "Forall": Forall}
 def encoded(model: MarkovLogic) -> dict[str, Any]:
     return {
         "sorts": [[sort.name, list(sort.constants)] for sort in model.sorts.values()],
-        "predicates": [[p.name, list(p.sorts), list(p.exclusive)] for p in model.predicates.values()],
+        "predicates": [[p.name, list(p.sorts), list(p.exclusive), p.function] for p in model.predicates.values()],
         "formulas": [_weighted(formula) for formula in model.formulas],
         "evidence": [[name, known.tuples, known.values] for name, known in model.evidence.items()],
         "closed": sorted(model.closed),
         "unknown": [[name, rows] for name, rows in model.unknown.items()],
         "sized": sorted(model.sized),
+        "dialect": model.dialect,
+        "unweighted": list(model.unweighted),
+        "computed": sorted(model.computed),
     }
 
 
@@ -93,14 +97,16 @@ def decoded(tree: Any) -> MarkovLogic:
     sorts = {_text(name): Sort(name, tuple(map(_text, constants))) for name, constants in tree["sorts"]}
     for sort in sorts.values():
         _require(sort.size == len(sort.numbers))
-    predicates = {_text(name): _predicate(name, places, only, sorts) for name, places, only in tree["predicates"]}
+    predicates = {_text(name): _predicate(name, *rest, sorts) for name, *rest in tree["predicates"]}
     shapes = {name: tuple(sorts[s].size for s in p.sorts) for name, p in predicates.items()}
     evidence = {_text(name): _evidence(rows, values, shapes[name]) for name, rows, values in tree["evidence"]}
     unknown = {_text(name): _rows(rows, shapes[name]) for name, rows in tree["unknown"]}
     formulas = tuple(_Reader(sorts, predicates, row).formula() for row in tree["formulas"])
-    closed, sized = frozenset(map(_text, tree["closed"])), frozenset(map(_text, tree["sized"]))
-    _require(closed <= predicates.keys() and sized <= sorts.keys() and len(sorts) == len(tree["sorts"]))
-    return MarkovLogic(sorts, predicates, formulas, evidence, closed, unknown, sized)
+    closed, sized, computed = (frozenset(map(_text, tree[part])) for part in ("closed", "sized", "computed"))
+    _require((closed | computed) <= predicates.keys() and sized <= sorts.keys() and len(sorts) == len(tree["sorts"]))
+    unweighted, dialect = tuple(map(operator.index, tree["unweighted"])), _text(tree["dialect"])
+    _require(all(0 <= k < len(formulas) for k in unweighted))
+    return MarkovLogic(sorts, predicates, formulas, evidence, closed, unknown, sized, dialect, unweighted, computed)
 
 
 def _require(fine: Any) -> None:
@@ -113,9 +119,11 @@ def _text(name: Any) -> str:
     return name
 
 
-def _predicate(name: str, sorts: list[str], exclusive: list[int], known: Mapping[str, Sort]) -> Predicate:
+def _predicate(name: str, *rest: Any) -> Predicate:
+    sorts, exclusive, function, known = rest
     _require(all(s in known for s in sorts) and all(type(k) is int and 0 <= k < len(sorts) for k in exclusive))
-    return Predicate(name, tuple(sorts), tuple(exclusive))
+    _require(isinstance(function, bool))
+    return Predicate(name, tuple(sorts), tuple(exclusive), function)
 
 
 def _rows(rows: Any, shape: tuple[int, ...]) -> np.ndarray:
