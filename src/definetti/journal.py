@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from definetti.errors import Notice
+from definetti.errors import ModelError, Notice
 
 Tree = Any  # dicts with text keys, lists, numbers, texts, None and arrays
 Record = dict[str, Tree]  # name → what was decided
@@ -118,6 +118,15 @@ class Part:
     goal: Goal = Goal()
     extended: bool = False  # the goal is new
     shown: bool = False  # only what there is so far is wanted
+
+    @contextmanager
+    def fitting(self) -> Iterator[None]:
+        """While a state is put back: what does not fit is an error of the file."""
+        try:
+            yield
+        except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
+            text = f"the state of the chains in the checkpoint does not fit this run ({type(error).__name__})"
+            raise ModelError(f"{text}; it was changed, or written by another version") from None
 
     def look(self, state: Callable[[], Tree]) -> None:
         """Keeps the state if it is time to do so."""

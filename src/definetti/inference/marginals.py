@@ -353,9 +353,10 @@ def _follow(sampling: Sampling, stopping: Stopping, progress: Callable[[Progress
     def state() -> dict[str, Any]:
         return {"sampling": sampling.state(), "stopping": stopping.state(), "left": stopping.remaining}
 
-    if part.state is not None:
-        sampling.restore(part.state["sampling"])
-        stopping.restore(part.state["stopping"], not part.extended)
+    with part.fitting():
+        if part.state is not None:
+            sampling.restore(part.state["sampling"])
+            stopping.restore(part.state["stopping"], not part.extended)
     if part.finished or part.shown:
         return part.shown
     part.keep(state)  # before the first sweep
