@@ -31,7 +31,7 @@ from definetti.inference import checkpoint
 from definetti.samplers import run as loop
 
 SWEEPS = 150
-SMALL_DISK = 1 << 14  # bytes
+SMALL_DISK = 1 << 12  # bytes
 
 
 def cases(folder: Path) -> dict[str, tuple[Any, dict[str, Any]]]:
@@ -110,7 +110,7 @@ class Soak:
         def go_on() -> None:
             dft.resume(path)
 
-        for _ in range(20):
+        for _ in range(int(self.rng.integers(1, 4))):
             work = go_on if path.exists() else begin
             disk = self.rng.random() < 0.1
             process = forked(full_disk(work) if disk else work)

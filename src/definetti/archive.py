@@ -96,7 +96,7 @@ def pack(tree: Tree) -> bytes:
 
 def unpack(content: bytes) -> Tree:
     """The reverse of `pack`; `ValueError` and its like for what `pack` does not write."""
-    (length,) = struct.unpack_from("<I", content)
+    length = int.from_bytes(content[:4], "little")
     if 4 + length > len(content):
         raise ValueError
     arrays = memoryview(content)[4 + length :]
