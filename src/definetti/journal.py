@@ -61,18 +61,35 @@ def _digest(arrays: tuple[np.ndarray, ...]) -> str:
     return made.hexdigest()
 
 
-class Deadline:
-    """A number of seconds from now on. Deadlines of one name are distinguished by their order."""
+class Verdicts:
+    """Answers to one question that is asked again and again, of which the first yes is the last answer: whether the
+    time is up. Questions of one name are distinguished by the order in which they come up."""
 
-    def __init__(self, name: str, seconds: float) -> None:
-        self._until, self._asked, self._of = time.monotonic() + seconds, 0, None
+    def __init__(self, name: str) -> None:
+        self._asked, self._of = 0, None
         record = _RECORD.get()
         if record is not None:
-            mine = record.setdefault(name, {"next": 0, "deadlines": []})
-            if mine["next"] == len(mine["deadlines"]):
-                mine["deadlines"].append({"asked": 0, "passed": False})
-            self._of = mine["deadlines"][mine["next"]]
+            mine = record.setdefault(name, {"next": 0, "questions": []})
+            if mine["next"] == len(mine["questions"]):
+                mine["questions"].append({"asked": 0, "yes": False})
+            self._of = mine["questions"][mine["next"]]
             mine["next"] += 1
+
+    def given(self, now: bool) -> bool:
+        """The answer that was given before, else the one of now."""
+        if self._of is None:
+            return now
+        self._asked += 1
+        if self._asked > self._of["asked"] and not self._of["yes"]:  # it was not asked so often before
+            self._of["asked"], self._of["yes"] = self._asked, now
+        return self._asked >= self._of["asked"] and bool(self._of["yes"])
+
+
+class Deadline:
+    """A number of seconds from now on."""
+
+    def __init__(self, name: str, seconds: float) -> None:
+        self._until, self._verdicts = time.monotonic() + seconds, Verdicts(name)
 
     @property
     def left(self) -> float:
@@ -81,12 +98,7 @@ class Deadline:
 
     def passed(self) -> bool:
         """Whether the time is up; once it is, it stays so."""
-        if self._of is None:
-            return self.left < 0
-        self._asked += 1
-        if self._asked > self._of["asked"] and not self._of["passed"]:  # it was not asked so often before
-            self._of["asked"], self._of["passed"] = self._asked, self.left < 0
-        return self._asked >= self._of["asked"] and bool(self._of["passed"])
+        return self._verdicts.given(self.left < 0)
 
 
 # --- parts ------------------------------------------------------------------------------------------------------------

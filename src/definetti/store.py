@@ -20,7 +20,7 @@ from typing import Any
 from definetti import __version__
 from definetti.errors import FAILURES, DefinettiError, ModelError, Notice, ParseError
 from definetti.files import ANSWER_SUFFIXES, read_text, write_atomically
-from definetti.model.marginals import FIELDS, Estimate, Marginals, Saved, Variables, fields
+from definetti.model.marginals import FIELDS, Count, Estimate, Marginals, Saved, Variables, fields, numbers_of
 
 COLUMNS = ("kind", "variable", "value", "probability", "mcse", "half_width", "rhat", "ess", "orbit_size", "trusted")
 DOUBTFUL = (*COLUMNS, "warnings")  # where a diagnostic failed: numbers go nowhere without their warning
@@ -188,7 +188,7 @@ def _rows(marginals: Marginals) -> Iterator[tuple[Any, ...]]:
     asked = (("query", text, estimate) for text, estimate in marginals.queries.items())
     every = (("variable", name, estimate) for name, estimate in marginals.variables())
     for kind, name, estimate in chain(asked, every):
-        numbers = fields(estimate).values()
+        numbers = numbers_of(estimate).values()
         if isinstance(estimate.probability, list):
             for value in range(len(estimate.probability)):
                 yield kind, name, value, *(_at(number, value) for number in numbers), estimate.orbit_size, *doubt
@@ -305,7 +305,7 @@ def _parsed(text: str, path: Path) -> Any:
 def saved(content: Mapping[str, Any]) -> Saved:
     """The answers of a document, by name."""
     orbits = {row["representative"]: _estimate(row, row["size"]) for row in content["orbits"]}
-    asked = {name: _estimate(row, row["orbit_size"]) for name, row in content["queries"].items()}
+    asked = {name: _answer(row, row["orbit_size"]) for name, row in content["queries"].items()}
     notices = tuple(Notice(str(row["kind"]), str(row["message"])) for row in content.get("warnings") or ())
     return Saved(orbits | asked, _covered(orbits, asked), notices)
 
@@ -314,6 +314,17 @@ def _covered(orbits: Mapping[str, Estimate], asked: Mapping[str, Estimate]) -> d
     """Variables that the name of an orbit stands for: its size, without those that were also asked for by name."""
     by_name = Counter(repr(estimate) for name, estimate in asked.items() if name not in orbits)
     return {name: max(1, row.orbit_size - by_name[repr(row)]) for name, row in orbits.items()}
+
+
+def _answer(row: Mapping[str, Any], size: Any) -> Estimate:
+    """A query's answer: a count, a probability, or one that is not known (of a condition that was never met)."""
+    if "mean" not in row:
+        return Estimate(math.nan, None, orbit_size=int(size)) if row["probability"] is None else _estimate(row, size)
+    mean, std, mcse, half, rhat, ess = (_checked(row[key]) for key in ("mean", "std", *FIELDS[1:]))
+    if mean is None or isinstance(mean, list):
+        raise ValueError
+    rows = tuple(dict(one) for one in row["distribution"])
+    return Count(mean, mcse, rhat, ess, int(size), half_width=half, std=std, distribution=rows)
 
 
 def _estimate(row: Mapping[str, Any], size: Any) -> Estimate:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import jsonschema
@@ -124,7 +125,8 @@ def test_the_command_line_writes_other_formats(tmp_path: Path, capfd: pytest.Cap
 def test_draws_go_to_arviz_and_come_back() -> None:
     draws = dft.sample(RING, sampler="gibbs", chains=4, draws=25, seed=3)
     data = draws.to_arviz()
-    posterior = data.posterior["x"] if hasattr(data, "posterior") else data["posterior"]["x"]
+    assert type(data).__name__ == ("DataTree" if sys.version_info >= (3, 12) else "InferenceData")
+    posterior = data["posterior"]["x"]
     assert posterior.dims == ("chain", "draw", "variable") and posterior.shape == (4, 25, 4)
     assert posterior.sel(variable="X2").values.tolist() == draws.array()[:, :, 2].tolist()
     assert (dft.from_arviz(data, RING) == draws.array()).all()

@@ -185,3 +185,13 @@ def test_the_table_tells_the_world(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out.splitlines()[-2] == "open world"
     assert run(["exact", str(EXAMPLES / "grid.uai")]) == 0
     assert "world" not in capsys.readouterr().out
+
+
+def test_queries_of_several_shapes_keep_their_order() -> None:
+    """The kernel counts queries of one shape together: answers of interleaved shapes were exchanged."""
+    text = "person = {A,B,C,D}\nS(person)\nF(person,person)\n0.5 S(x)\n1.1 F(x,y) ^ S(x) => S(y)\n-0.7 F(x,y)\n"
+    model = dft.markov_logic(text, "S(D)\nF(A,B)")
+    asked = ["S(A) ^ S(B)", "F(A,C) ^ S(A) ^ S(C)", "S(B) ^ S(C)", "F(B,C) v S(A)"]
+    found, truth = dft.marginals(model, asked, sampler="gibbs", sweeps=1000, seed=1), dft.exact(model, asked)
+    for text in asked:
+        assert abs(found[text].probability - truth[text].probability) < 5 * found[text].mcse

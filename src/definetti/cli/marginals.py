@@ -133,7 +133,8 @@ def command(
 
         draws: dict[str, Any] = {"model": model}
         subject: Any = read_samples(samples, model)
-        settings = {key: value for key, value in settings.items() if key not in (*NOT_WITH_SAMPLES, "world")}
+        left_out = (*NOT_WITH_SAMPLES, "world", "formulas")
+        settings = {key: value for key, value in settings.items() if key not in left_out}
     else:
         draws, subject = {}, model
         for name in ("estimator", "scan"):  # a default asks for nothing: `auto` may answer exactly

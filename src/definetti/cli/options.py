@@ -211,7 +211,14 @@ def answers_in(suffixes: tuple[str, ...], more: str = "") -> Decorator:
             show_default=True,
             help="alchemy: predicates with evidence that no query names are false where the evidence is silent.",
         ),
-        click.option("--query", "queries", multiple=True, metavar="Q", help="A variable, an atom, or X1=0 ^ X7=2."),
+        click.option(
+            "--query",
+            "queries",
+            multiple=True,
+            metavar="Q",
+            help="A variable, an atom, a formula (X1=0 ^ X7=2), A | B, #Smokes: docs/queries.md.",
+        ),
+        click.option("--formulas", is_flag=True, help="Also the expected number of true groundings of every formula."),
         click.option("-o", "output", type=FILE, callback=check, help=formats + more),
     )
 

@@ -108,6 +108,8 @@ def answer(
 def say_answer(result: Marginals, footer: Callable[[Marginals], str], plot: bool) -> None:
     """The table, how it came about, and last, where the eye rests, whether to trust it."""
     say(marginals_table(result, terminal_width()))
+    if result.formulas:
+        say(formulas_table(result))
     if plot:
         from definetti.cli.interval_plot import draw
 
@@ -147,6 +149,26 @@ def shown_answers(result: Marginals) -> tuple[str, list[tuple[str, int, Estimate
     return "orbit of", [(row.representative, row.size, row) for row in sorted(result.orbits, key=lambda row: -row.size)]
 
 
+def shown_number(answer: Any) -> str:
+    """A probability; of a count its mean and standard deviation."""
+    from definetti.model.marginals import Count, width
+
+    if isinstance(answer, Count):
+        spread = "" if answer.std is None else f" (sd {show.number(answer.std, 4)})"
+        return f"{show.number(answer.mean, 6)}{spread}"
+    return "–" if answer.probability != answer.probability else show.probability(answer.probability, width(answer))
+
+
+def formulas_table(result: Marginals) -> str:
+    """Expected true groundings, the first rows."""
+    rows = [
+        [show.shortened(r["formula"], 60), "hard" if r["weight"] is None else show.number(r["weight"], 6),
+         show.large(r["groundings"]), show.number(r["expected"], 8), show.number(r["half_width"], 3)]
+        for r in result.formulas[:ROWS]
+    ]  # fmt: skip
+    return show.table(["formula", "weight", "groundings", "expected true", "± 95 %"], rows) + "\n"
+
+
 def marginals_table(result: Marginals, columns: int | None = None) -> str:
     """Names, sizes, probabilities and half-widths; of sampled ones R-hat, the effective number of draws, and the gain:
     by how much the error is smaller than that of as many independent draws, as a factor on their number."""
@@ -156,11 +178,13 @@ def marginals_table(result: Marginals, columns: int | None = None) -> str:
     head, answers = shown_answers(result)
     exact, draws = result.method is not None, (result.run.get("chains") or 0) * (result.run.get("sweeps") or 0)
     rows = [
-        [name, show.count(size), show.probability(a.probability, width(a)), show.half_width(width(a), not exact)]
+        [name, show.count(size), shown_number(a), show.half_width(width(a), not exact)]
         + ([] if exact else [show.number(a.rhat), show.effective(a.ess, draws), show.gain(a.ess, draws)])
         for name, size, a in answers[:ROWS]
     ]
-    heads = [head, "size", "probability", "± 95 %"] + ([] if exact else ["R-hat", "eff. draws", "gain"])
+    counts = any(getattr(a, "distribution", None) is not None for _, _, a in answers[:ROWS])
+    number = "probability or mean" if counts else "probability"
+    heads = [head, "size", number, "± 95 %"] + ([] if exact else ["R-hat", "eff. draws", "gain"])
     more = len(answers) - ROWS
     rest = f"\n… and {show.count(more)} more; --json and -o show them" if more > 0 else ""
     if not exact and any(row[-1] for row in rows):

@@ -151,6 +151,8 @@ def kept_in(
     path = Path(path)
     if path.suffix != SUFFIX:
         raise ModelError(f"a checkpoint is a file that ends in {SUFFIX}, got {path.name}")
+    if not all(isinstance(query, str) for query in queries):
+        raise ModelError("a checkpoint keeps queries that are texts")
     options = option_encoding.replayable(options)
     with archive.locked(path):
         refuse_unfinished(path)

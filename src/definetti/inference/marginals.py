@@ -23,6 +23,7 @@ from definetti.inference.modes import Exploration, advised, explore, mixture, st
 from definetti.inference.progress import check_progress, reports
 from definetti.inference.question import Options, Question, Request, is_stuck
 from definetti.inference.stopping import MOST_SECONDS, Stopping
+from definetti.inference.survey_time import in_time
 from definetti.journal import Journal, Part
 from definetti.model.marginals import Marginals
 from definetti.readers.world import language, with_world
@@ -60,6 +61,7 @@ def marginals(
     time_limit: float = 10.0,
     progress: bool | Callable[[Progress], None] | None = None,
     world: str = "open",
+    formulas: bool = False,
     checkpoint: str | PathLike[str] | None = None,
     label: Mapping[str, str] | None = None,
 ) -> Marginals:
@@ -105,6 +107,8 @@ def marginals(
         True draws a bar; a function is called with a `Progress`.
     world : {"open", "alchemy"}
         Of Markov logic: "alchemy" closes what Alchemy would, the predicates with evidence that no query names.
+    formulas : bool
+        Of Markov logic: add the expected number of true groundings of every formula (`Marginals.formulas`).
     checkpoint : path, optional
         A new .dft file that keeps the run: model, options, and now and then the state of the chains. `resume` continues
         it after whatever ended the process; `load`, `compare` and `report` read it as a result.
@@ -154,7 +158,7 @@ def marginals(
     asked, said = with_world(source, queries, world)
     options = Options(
         symmetries, sampler, estimator, scan, chains, sweeps, seconds, until, burn_in, seed,
-        workers or available_cores(), time_limit, said,
+        workers or available_cores(), time_limit, said, formulas,
     )  # fmt: skip
     if checkpoint is None:
         return answered(asked, queries, options, progress, Journal())
@@ -169,7 +173,13 @@ def answered(
     journal: Journal,
 ) -> Marginals:  # fmt: skip
     """The answer, for a run that begins or goes on."""
-    result = _answered(asked, queries, options, progress, journal)
+    if options.formulas:
+        from definetti.solvers.formula_counts import formula_queries, with_formulas
+
+        counted: Any = [*queries, *formula_queries(asked)]
+        result = with_formulas(asked, _answered(asked, counted, options, progress, journal))
+    else:
+        result = _answered(asked, queries, options, progress, journal)
     result = replace(result, notices=(*journal.notices, *result.notices))
     journal.finish(lambda: show.above("store").document(result), result.interrupted)
     return result
@@ -205,12 +215,16 @@ def _answered(
 
     def answer(kernel: Sampler, plan: Plan, seconds: float | None, watched: bool = False) -> tuple[Marginals, float]:
         how = usable(method, kernel)
-        explored = explore(ready.question, kernel, ready.chains * SWEEPS, plan, wanted is None)
+        start = began if seconds is given else time.perf_counter()  # of a second sampler: what is left is its own
+
+        def survey(question: Any) -> Exploration | None:
+            return explore(question, kernel, ready.chains * SWEEPS, plan, wanted is None)
+
+        explored, unseen = in_time(survey, ready.question, report, start, seconds)
         if explored is not None and explored.weighed:
             return mix(kernel, plan, how, explored), math.inf if seconds is None else 0.0
         if wanted is None:  # a sampler that was named has its own starts: the survey only warns
             plan = started(plan, explored)
-        start = began if seconds is given else time.perf_counter()  # of a second sampler: what is left is its own
         taken = _take(ready.question, kernel, plan, how, seconds, until, report, watched, start, journal)
         head = {"sampler": kernel.name, "estimator": how, "scan": kernel.scan, "symmetries": ready.symmetries}
         run = {**head, **language(asked), **taken.run}
@@ -219,7 +233,7 @@ def _answered(
             run["regions"] = explored.report(ready.question)
         result = ready.in_names_of_source(ready.question.conclude(taken.draws, how, run, taken.interrupted))
         seen = [] if explored is None else explored.notices(ready.question)
-        said = [*said_first, *result.notices, *taken.notices, *with_doubts(plan, seen)]
+        said = [*said_first, *unseen, *result.notices, *taken.notices, *with_doubts(plan, seen)]
         said += _fallen_back(method, how, kernel)
         return replace(result, notices=advised(said, kernel, wanted is None)), taken.left
 
@@ -233,7 +247,7 @@ def _answered(
         run["seconds"] = {"symmetries": prepared, "compile": 0.0, **made.run["seconds"]}
         seen = [*said_first, *explored.notices(ready.question)]
         result = ready.question.present(made.made, how, run, seen, made.interrupted)
-        return ready.in_names_of_source(replace(result, trace=None))  # no one run's batches show a mixture
+        return ready.in_names_of_source(replace(result, trace=made.trace))
 
     with reports(progress) as report:
         if ready.strategy is not None:

@@ -88,6 +88,7 @@ class Options:
     workers: int
     time_limit: float
     said: tuple[Notice, ...] = ()  # about the model, before it is asked
+    formulas: bool = False  # the expected numbers of true groundings, too
 
     @property
     def ask_to_sample(self) -> bool:

@@ -17,7 +17,6 @@ from definetti.model.queries import Query, parse_query
 from definetti.symmetry.find import is_group, require_fit, symmetries
 
 MOST_QUERIES = 16  # rows that are looked at where nothing is asked
-FREE_PARTS = "renaming"  # with free permutations of pendant and isolated atoms: the group that `marginals` uses
 
 
 @dataclass(frozen=True, eq=False)

@@ -203,7 +203,7 @@ def _logic(alt: Any, found: dict[str, Any], orbits: list[tuple[str, int]]) -> An
             )
             .properties(width=alt.Step(18), height=alt.Step(18), title=f"{one['name']}({', '.join(one['sorts'])})")
         )  # fmt: skip
-    return alt.hconcat(*panels, spacing=26).resolve_scale(x="independent", y="independent")
+    return alt.concat(*panels, columns=4, spacing=26).resolve_scale(x="independent", y="independent")
 
 
 def _sizes(alt: Any, found: dict[str, Any], orbits: list[tuple[str, int]]) -> Any:

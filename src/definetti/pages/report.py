@@ -308,6 +308,14 @@ def _key(values: Sequence[float]) -> str:
     return f"{max(values):.10g}" if values else ""
 
 
+def _shown(query: Mapping[str, Any]) -> str:
+    """A probability, or of a count its mean and spread."""
+    if "mean" in query:
+        spread = "" if query["std"] is None else f", standard deviation {show.number(query['std'], 4)}"
+        return f"{show.number(query['mean'], 6)} on average{spread}"
+    return show.probability(query["probability"], query["half_width"])
+
+
 def _queries(content: Mapping[str, Any]) -> str:
     if not content["queries"]:
         return ""
@@ -315,7 +323,7 @@ def _queries(content: Mapping[str, Any]) -> str:
         [
             name,
             show.count(q["orbit_size"]),
-            show.probability(q["probability"], q["half_width"]),
+            _shown(q),
             show.half_width(q["half_width"]),
         ]
         for name, q in list(content["queries"].items())[:200]

@@ -32,6 +32,7 @@ def exact(
     cardinality: Mapping[str, int] | None = None,
     time_limit: float = 10.0,
     world: str = "open",
+    formulas: bool = False,
 ) -> Marginals:
     """Exact marginals of all free variables, of queries, and log Z.
 
@@ -54,6 +55,8 @@ def exact(
         Seconds for the search for symmetries.
     world : {"open", "alchemy"}
         Of Markov logic: "alchemy" closes what Alchemy would, the predicates with evidence that no query names.
+    formulas : bool
+        Of Markov logic: add the expected number of true groundings of every formula (`Marginals.formulas`).
 
     Returns
     -------
@@ -83,6 +86,10 @@ def exact(
         raise ModelError(f"exact needs a model, got a {type(model).__name__}; dft.read makes one")
     queries = [queries] if isinstance(queries, str) else queries
     model, said = with_world(model, queries, world)
+    if formulas:
+        from definetti.solvers.formula_counts import formula_queries
+
+        queries = [*queries, *formula_queries(model)]  # type: ignore[list-item]
     wanted = _wanted(model, symmetries)
     if cardinality:
         if wanted not in ("auto", "renaming"):
@@ -90,7 +97,12 @@ def exact(
         result = _given(model, queries, method, cardinality)
     else:
         result = _answer(model, queries, method, wanted, time_limit)
-    return replace(result, run={**result.run, **language(model)}, notices=(*said, *result.notices))
+    result = replace(result, run={**result.run, **language(model)}, notices=(*said, *result.notices))
+    if formulas:
+        from definetti.solvers.formula_counts import with_formulas
+
+        return with_formulas(cast("MarkovLogic", model), result)
+    return result
 
 
 def exact_within(

@@ -63,7 +63,8 @@ class GraphQuestion:
         return made
 
     def measure(self, draws: Draws, method: str) -> Look:
-        return worst(self.estimated(draws, method).found, self._asked())
+        made = self.estimated(draws, method)
+        return worst(made.found, self._asked(), made.estimates.batches)
 
     def walkers(self, sampler: GraphSampler) -> GraphWalkers | None:
         """Chains that look for modes; None where the model is too large, or the sampler cannot be watched."""
@@ -132,9 +133,9 @@ class GraphQuestion:
         run = dict(run) | report(draws, estimates, found, method)
         shown = (self.shown, self._shown_columns)
         answer = assemble(*shown, estimates, found, self.queries, self.events, run, notices, interrupted)
-        return replace(once(answer, "frozen"), trace=self._trace(draws, estimates, found))
+        return replace(once(answer, "frozen"), trace=self.traced(draws, estimates, found))
 
-    def _trace(self, draws: Draws, estimates: Estimates, found: Diagnosis) -> Trace | None:
+    def traced(self, draws: Draws, estimates: Estimates, found: Diagnosis) -> Trace | None:
         """Of every row: value 1 of two, all values of more; joint events under their text."""
         model, columns = self.shown, self._shown_columns
         names: dict[int, str] = {}

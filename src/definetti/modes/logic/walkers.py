@@ -232,7 +232,7 @@ class LogicWalkers:
 
     def _row(self, chain: Chain, product: np.ndarray | None) -> tuple[Any, ...]:
         """What `Walk` records after a sweep."""
-        joint = self.asked.joint(chain.seen[1])
+        joint = self.asked.joint(chain.seen[1, self.relational.query_places])
         f, g = chain.sum_f[1, 1:] / self._sizes, chain.sum_g[1, 1:] / self._sizes
         density = self._density(chain)
         features = self._features(f, chain, density)
@@ -267,8 +267,9 @@ class LogicWalkers:
                 advance(self._ways[run[0]], chain, FOREVER, len(run))
             f, g = (part[1, 1:] / (self._sizes * sweeps) for part in (chain.sum_f, chain.sum_g))
             square = chain.sum_g[2, 1:] / (self._sizes**2 * sweeps)
-            joint = self.asked.joint(chain.seen[1] / sweeps)
-            joint_square = self.asked.joint(np.sqrt(chain.seen[2] / sweeps)) ** 2
+            seen = chain.seen[:, self.relational.query_places] / sweeps
+            joint = self.asked.joint(seen[1])
+            joint_square = self.asked.joint(np.sqrt(seen[2])) ** 2
             last = self._last(chain)
             features = self._features(last[: len(f)], chain, self._density(chain))
             return (

@@ -51,6 +51,8 @@ class MCSatSampling(Run):
             for k, x in enumerate(first_states(group.model, self._ground, self._graph, plan, group.source))
         ]
         self._looks = self._look_at(plan)
+        self._now: list[list[np.ndarray]] = [[] for _ in range(plan.chains)]
+        self._series: list[np.ndarray] = []
         self._joint = np.zeros((2, plan.chains, len(asked.counted)))  # sums and squares of this batch
         self._rate = 10.0  # samples per second
         self._draw(self._chains[0], 0)  # compiles, or loads
@@ -115,6 +117,8 @@ class MCSatSampling(Run):
             seen = np.array([satisfied(query, holds) for query in self.asked.counted])
             self._joint[0, k] += seen
             self._joint[1, k] += seen**2
+            if self.asked.series:
+                self._now[k].append(seen[list(self.asked.series)].astype(float))
             if self.renamed is not None:
                 self._rename(self.renamed, k, chain)
 
@@ -146,6 +150,8 @@ class MCSatSampling(Run):
 
     def _clear(self) -> None:
         self._joint[:] = 0.0
+        for rows in self._now:
+            rows.clear()
         for chain in self._chains:
             chain.sums[:] = 0.0
 
@@ -157,6 +163,8 @@ class MCSatSampling(Run):
         squares = np.stack([s.sums[2, 1:] for s in self._chains]) / (self.group.sizes.astype(float) ** 2 * length)
         means, _, squares = with_mirror_images(Means(means, None, squares), self.group.mirror, self.group.sizes)
         assert squares is not None
+        if self.asked.series:
+            self._series.append(np.stack([np.stack(rows) for rows in self._now], axis=1))
         joint = self.asked.joint(self._joint[0] / length)
         joint_square = self.asked.joint(np.sqrt(self._joint[1] / length)) ** 2  # at most
         self._clear()
@@ -179,7 +187,8 @@ class MCSatSampling(Run):
         return found if self.renamed is None else found | prefixed("moves", self.renamed.arrays())
 
     def _completed(self, draws: Draws) -> Draws:
-        return replace(draws, balance=balance_of(self._looks))
+        series = np.concatenate(self._series) if self._series else None
+        return replace(draws, balance=balance_of(self._looks), series=series)
 
 
 def five_words(seed: int, chain: int) -> np.ndarray:

@@ -8,7 +8,7 @@ themselves.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod
 from typing import Any, cast
@@ -82,6 +82,9 @@ class RelationalSampling(Run):
         self._rates = np.full(plan.chains, 1e6)  # updates per second
         self._atoms, self._debug = tracked_atoms(relational, asked.group, plan.seed), debugging()
         self._true = np.zeros((plan.chains, len(self._atoms.orbit)))  # of tracked atoms, in the batch under way
+        self._watched = relational.query_places[list(asked.series)]  # counts that are kept after every sweep
+        self._now: list[list[np.ndarray]] = [[] for _ in range(plan.chains)]  # in the batch under way
+        self._series: list[np.ndarray] = []
         violations(relational, blank(relational))  # compiles, or loads
         super().__init__(plan, asked.sizes, self._atoms.orbit, plan.chains, plan.burn_in)
 
@@ -120,7 +123,7 @@ class RelationalSampling(Run):
         left = int(self._first[k]) + self._length - int(chain.clock[SWEEP])
         if left > 0:
             budget = max(1, int(seconds * self._rates[k]))
-            looked = self._tracking or self._debug or self.renamed is not None
+            looked = self._tracking or self._debug or self.renamed is not None or len(self._watched) > 0
             done = self._follow(k, budget, left) if looked else advance(self.relational, chain, budget, left)
             took = max(time.perf_counter() - began, 1e-6)
             self._rates[k] = min(max(done / took, 1.0), 4.0 * self._rates[k])
@@ -135,12 +138,18 @@ class RelationalSampling(Run):
             if chain.clock[SWEEP] > before:
                 if self.renamed is not None:
                     self._rename(self.renamed, k, chain)
-                if self._tracking:
-                    self._true[k] += self._atoms.values(chain)
+                self._note(k, chain)
                 if self._debug and (broken := violations(self.relational, chain)):
                     text = f"a chain is in an impossible state: {broken} groundings of hard formulas are violated"
                     raise Illegal(f"{text}; please report")
         return done
+
+    def _note(self, k: int, chain: Chain) -> None:
+        """What is looked at after every sweep."""
+        if self._tracking:
+            self._true[k] += self._atoms.values(chain)
+        if len(self._watched):
+            self._now[k].append(chain.seen[0, self._watched].copy())
 
     def _rename(self, moves: Moves, k: int, chain: Chain) -> None:
         """Moves a chain's atoms."""
@@ -227,7 +236,13 @@ class RelationalSampling(Run):
         f, g, square = (np.stack(part) for part in zip(*(self._batch(c, length) for c in self._chains), strict=True))
         for chain in self._chains:
             clear_sums(chain)
+        if len(self._watched):
+            self._series.append(np.stack([np.stack(rows) for rows in self._now], axis=1))
+            self._now = [[] for _ in self._now]
         return Batch(length, f, g, square=square)
+
+    def _completed(self, draws: Draws) -> Draws:
+        return replace(draws, series=np.concatenate(self._series)) if self._series else draws
 
     def _members(self) -> np.ndarray:
         taken = self._true.copy()
@@ -238,6 +253,7 @@ class RelationalSampling(Run):
         means = [self._batch(chain, length)[0] for chain in self._chains] if whole and self._warm_up.looks else None
         for chain in self._chains:
             clear_sums(chain)
+        self._now = [[] for _ in self._now]
         return None if means is None else np.stack(means)
 
     def _batch(self, chain: Chain, length: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -251,8 +267,9 @@ class RelationalSampling(Run):
             square = np.maximum(square, f**2)
         f, g, square = with_mirror_images(Means(f, g, square), self.group.mirror, self.group.sizes)
         assert g is not None and square is not None
-        joint = self.asked.joint(chain.seen[1] / length)
-        joint_square = self.asked.joint(np.sqrt(chain.seen[2] / length)) ** 2  # at most
+        seen = chain.seen[:, self.relational.query_places] / length  # queries of one shape stand together in the kernel
+        joint = self.asked.joint(seen[1])
+        joint_square = self.asked.joint(np.sqrt(seen[2])) ** 2  # at most
         return np.append(f, joint), np.append(g, np.full(len(joint), np.nan)), np.append(square, joint_square)
 
     def _unfinished(self) -> Draws:

@@ -165,7 +165,7 @@ class TemperedSampling(RelationalSampling):
             return
         each = max(1, self.relational.free_sites * len(rungs.replica))
         sweeps = min(left, max(1, int(seconds * self._rates[k] / each)))
-        looked = self._tracking or self._debug or self.renamed is not None
+        looked = self._tracking or self._debug or self.renamed is not None or len(self._watched) > 0
         done = 0
         for _ in range(sweeps if looked else 1):
             done += self._temper(chain, rungs, 1 if looked else sweeps)
@@ -175,8 +175,7 @@ class TemperedSampling(RelationalSampling):
                 recount(self.relational, chain)
                 top = rungs.replica[-1]
                 rungs.bits[top], rungs.tally[top] = chain.bits, chain.tally
-            if self._tracking:
-                self._true[k] += self._atoms.values(chain)
+            self._note(k, chain)
             if self._debug and (violations(self.relational, chain) or rungs.tally[rungs.replica[-1], BROKEN]):
                 raise Illegal("the top of a ladder is in an impossible state; please report")
         took = max(time.perf_counter() - began, 1e-6)
