@@ -215,8 +215,8 @@ def _pyarrow() -> tuple[Any, Any]:
 def load(path: str | Path) -> Saved:
     """An answer from a file that `save` wrote, a UAI .MAR file, or an Alchemy result file.
 
-    A .json gives its queries, and each orbit under the name of its representative. Files of other programs carry no
-    error bars: their mcse is None.
+    A .json gives its queries, and each orbit under the name of its representative; so does the .dft file of a run,
+    finished or not. Files of other programs carry no error bars: their mcse is None.
 
     Parameters
     ----------
@@ -242,7 +242,7 @@ def load(path: str | Path) -> Saved:
     True
     """
     path = Path(path)
-    if path.suffix == ".json":
+    if path.suffix in (".json", ".dft"):
         return saved(load_document(path))
     if path.suffix == ".parquet":
         return _from_parquet(path)
@@ -261,9 +261,14 @@ def load_document(path: str | Path) -> dict[str, Any]:
     """The object of the JSON contract from any file that `load` reads, with what pages need under the key `page` where
     the file has it. Every command that takes a RUN reads it here."""
     path = Path(path)
-    if path.suffix != ".json":
+    if path.suffix == ".dft":
+        from definetti.inference.resume import so_far
+
+        content = so_far(path)
+    elif path.suffix != ".json":
         return _as_document(load(path), path)
-    content = _parsed(read_text(path), path)
+    else:
+        content = _parsed(read_text(path), path)
     try:
         if not saved(content):
             raise ParseError("no results in this file", path=path)
