@@ -13,6 +13,7 @@ import pytest
 from plain_kernels import plain_kernel, plain_model, start
 from relational_worlds import atoms_of, energies, put_world
 
+import definetti as dft
 from definetti.readers.logic.mln import read_mln_text
 from definetti.samplers.ladder import FEWEST_TRIPS, Ladder, level_count, penalty, placed
 from definetti.samplers.logic import engine
