@@ -26,7 +26,9 @@ def plain_model(
         return engine.compile_model(model, orbits, load=plain_kernel, **options)
 
 
-def planted_model(model: MarkovLogic, pattern: str, new: str) -> engine.Relational:
+def planted_model(
+    model: MarkovLogic, pattern: str, new: str, orbits: Mapping[str, AtomOrbits] | None = None
+) -> engine.Relational:
     """`plain_model` with a bug: `new` for what a pattern matches in the generated updates."""
 
     def kernel(text: str) -> ModuleType:
@@ -35,7 +37,7 @@ def planted_model(model: MarkovLogic, pattern: str, new: str) -> engine.Relation
         assert places, f"nothing of the generated text matches {pattern!r}: give the mutant its new place"
         return plain_kernel(fixed + marker + changed)
 
-    return engine.compile_model(model, {}, load=kernel)
+    return engine.compile_model(model, orbits or {}, load=kernel)
 
 
 def start(r: engine.Relational, seed: int, chain: int = 0, atoms: Mapping[str, np.ndarray] | None = None) -> Chain:

@@ -23,6 +23,7 @@ COMMANDS = (
     "info",
     "symmetries",
     "marginals",
+    "resume",
     "exact",
     "sample",
     "quotient",
@@ -103,14 +104,16 @@ def fail(message: str, code: int = 2) -> int:
     return code
 
 
-def _interrupt(*_: object) -> NoReturn:
+def _interrupt(number: int, _: object) -> NoReturn:
     INTERRUPTED.set()
     sys.unraisablehook = lambda _: None  # callbacks of the compiler print what they cannot raise
     raise KeyboardInterrupt
 
 
 def main() -> NoReturn:
-    signal.signal(signal.SIGINT, _interrupt)
+    for name in ("SIGINT", "SIGTERM"):
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), _interrupt)
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:

@@ -18,15 +18,16 @@ from definetti.cli.options import (
     SamplerName,
     Source,
     Word,
-    answers,
+    answers_in,
     prints,
     reads_model,
     symmetry,
     together,
 )
-from definetti.cli.output import answer, complete
+from definetti.cli.output import answer, command_line, complete
 from definetti.estimators import ESTIMATORS
 from definetti.estimators import help_text as estimator_help
+from definetti.files import ANSWER_SUFFIXES
 from definetti.inference.progress import progress_line
 from definetti.samplers import registry
 from definetti.samplers.gibbs import SCANS
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from definetti.model.marginals import Marginals
 
 COUNT = click.IntRange(min=1)
+RUN = ".dft"  # a file that keeps the run, not only its answer
 
 sampling = together(
     click.option("--samples", type=FILE, help="Use draws that another program made: CSV, a row per draw."),
@@ -89,7 +91,7 @@ NOT_WITH_SAMPLES = ("sampler", "scan", "chains", "sweeps", "seconds", "until", "
 
 @click.command("marginals")
 @reads_model
-@answers
+@answers_in((*ANSWER_SUFFIXES, RUN), " A .dft file keeps the run itself: resume continues it after whatever ended it.")
 @sampling
 @symmetry
 @click.option("--plot", is_flag=True, help="Draw the 95 % intervals in the terminal.")
@@ -119,6 +121,7 @@ def command(
       definetti marginals examples/grid.uai --query X0 --plot
       definetti marginals examples/smokers.mln --evidence examples/town.db --until 0.001
       definetti marginals examples/grid.uai --sweeps 500 --seed 7 -o run.json
+      definetti marginals examples/smokers.mln --evidence examples/town.db --seconds 86400 -o run.dft
     """
     check(context, samples, output)
     began = time.perf_counter()
@@ -128,7 +131,7 @@ def command(
     if samples is not None:
         from definetti.readers.samples import read_samples
 
-        draws = {"model": model}
+        draws: dict[str, Any] = {"model": model}
         subject: Any = read_samples(samples, model)
         left_out = (*NOT_WITH_SAMPLES, "world", "formulas")
         settings = {key: value for key, value in settings.items() if key not in left_out}
@@ -139,6 +142,9 @@ def command(
                 settings[name] = None
         if settings.get("seconds") is not None:  # they bound the whole command
             settings["seconds"] = max(settings["seconds"] - (time.perf_counter() - began), 1e-3)
+        if output is not None and output.suffix == RUN:
+            words = {"model": str(source.path), "command": command_line(None)}
+            draws, output = {"checkpoint": output, "label": words}, None
     with progress_line(not quiet and sys.stderr.isatty()) as progress:
         result = marginals(
             subject,
@@ -161,6 +167,8 @@ def check(context: click.Context, samples: Path | None, output: Path | None) -> 
         raise click.UsageError(f"{' and '.join(lengths)} exclude each other", context)
     if samples is None:
         return
+    if output is not None and output.suffix == RUN:
+        raise click.UsageError("with --samples the draws are already made: there is no run to keep in a .dft", context)
     clash = [f"--{name}" for name in NOT_WITH_SAMPLES if name in given]
     if clash:
         raise click.UsageError(f"with --samples the draws are already made: {', '.join(clash)} cannot apply", context)

@@ -57,7 +57,9 @@ def warn(notices: Sequence[Notice]) -> None:
 # --- marginals ---------------------------------------------------------------------------------------------------
 
 
-def complete(result: Marginals, path: Path, model: Any, read_seconds: float) -> Marginals:
+def complete(
+    result: Marginals, path: Path, model: Any, read_seconds: float | None, command: str | None = None
+) -> Marginals:
     """Add to the run what only the command line knows; a key that does not apply to this run is null."""
     from definetti.readers.world import language
 
@@ -66,7 +68,7 @@ def complete(result: Marginals, path: Path, model: Any, read_seconds: float) -> 
     run["seconds"] = dict.fromkeys(SECONDS) | dict(run["seconds"] or {}) | {"read": read_seconds}
     run["peak_memory_mb"] = run["peak_memory_mb"] or peak_memory_mb()
     run["version"] = __version__
-    run["command"] = command_line(run["seed"])
+    run["command"] = command or command_line(run["seed"])
     return replace(result, run=run)
 
 

@@ -80,12 +80,12 @@ def _logic(found: Mapping[str, Any], orbits: Sequence[Mapping[str, Any]]) -> str
         for kind, what in KNOWN.values()
     )
     by = "constant" if found["level"] == "constants" else "class of interchangeable constants"
-    legend = tag("li", f"one row and column per {by}, one colour per orbit of atoms") + marks
+    by += ", one colour per orbit of atoms, grey for an orbit of one"
+    legend = tag("li", f"one row and column per {by}") + marks
     left = ""
     if found["left_out"]:
-        left = tag(
-            "p", f"Not drawn, with three arguments or more: {text(', '.join(found['left_out']))}.", class_="soft"
-        )
+        names = text(", ".join(found["left_out"]))
+        left = tag("p", f"Not drawn, of three arguments or more and too many atoms: {names}.", class_="soft")
     pictures = tag("div", tag("div", grids, class_="grids"), class_="picture")
     return pictures + tag("ul", legend, class_="legend") + left + _classes(found["sorts"])
 
@@ -97,7 +97,7 @@ def _grid(one: Mapping[str, Any], by_class: bool, orbits: Sequence[Mapping[str, 
     first = labels[0] if labels else [""]
     second = labels[1] if len(labels) > 1 else []
     left = 10 + 7.6 * max(len(show.shortened(label, 16)) for label in first)
-    top = (8 + 6.2 * max(len(show.shortened(label, 16)) for label in second)) * 0.72 + 6 if second else 4.0
+    top = (8 + 7.4 * max(len(show.shortened(label, 16)) for label in second)) * 0.72 + 12 if second else 4.0
     parts = []
     for i, line in enumerate(cells):
         y = top + i * size
@@ -121,7 +121,7 @@ def _grid(one: Mapping[str, Any], by_class: bool, orbits: Sequence[Mapping[str, 
     for j, label in enumerate(second):
         x, y = left + (j + 0.55) * size, top - 5
         parts.append(tag("text", text(show.shortened(label, 16)), transform=f"translate({x:.0f} {y:.0f}) rotate(-46)"))
-    slant = 0.72 * 6.2 * len(show.shortened(second[-1], 16)) if second else 0
+    slant = 0.72 * 7.4 * len(show.shortened(second[-1], 16)) if second else 0
     width, height = left + max(len(cells[0]) if cells else 1, 1) * size + slant + 6, top + len(cells) * size + 4
     svg = tag("svg", "".join(parts), viewBox=f"0 0 {width:.0f} {height:.0f}", width=round(width), height=round(height),
               role="img", aria_label=f"atoms of {one['name']}, coloured by orbit")  # fmt: skip

@@ -11,6 +11,7 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from importlib.resources import files
 from os import PathLike
 from pathlib import Path
@@ -186,7 +187,10 @@ def judged(content: Mapping[str, Any]) -> Verdict:
     method = content.get("method") or (run.get("method") if run.get("sampler") == "exact" else None)
     if method is None and run.get("sampler") == "exact":
         method = "an exact engine"
-    return verdict(named, notices, method, run, bool(content.get("interrupted")))
+    found = verdict(named, notices, method, run, bool(content.get("interrupted")))
+    if content.get("trusted") is False and found.trusted:
+        return replace(found, trusted=False, reason="the file says so, and not why", cure="make the run again")
+    return found
 
 
 def _verdict(content: Mapping[str, Any], comparisons: Sequence[tuple[str, Comparison]]) -> str:

@@ -20,19 +20,40 @@ from typing import Any
 
 import numpy as np
 
-from definetti.errors import ModelError, ParseError, UnknownName, suggestion
+from definetti.errors import ModelError, ParseError, TooLarge, UnknownName, suggestion
 from definetti.files import read_text, require_file
 from definetti.model.graph.factors import FREE, FactorGraph
 
 CHAIN = "chain"
+MOST_ATOMS = 1_000_000  # of Markov logic: columns of a table
 
 
-def read_samples(path: str | Path, model: FactorGraph) -> np.ndarray:
-    """int32[chains, draws, variables], the variables in the model's order."""
+def atoms_of(model: Any) -> FactorGraph:
+    """The ground atoms of a Markov logic network as binary variables without factors, so that tables of draws are read
+    as those of a factor graph; a factor graph as it is."""
+    if model.kind == "graph":
+        return model
+    if model.atom_count > MOST_ATOMS:
+        raise TooLarge("a table of draws", model.atom_count, MOST_ATOMS, "sample with definetti itself", unit="columns")
+    from definetti.model.logic.text import atom_text
+
+    names, values = [], []
+    for name in model.predicates:
+        codes = model.knowledge.codes(name).ravel()
+        values.append(np.where(codes > 1, FREE, codes))
+        names += [atom_text(model, name, at) for at in np.ndindex(*model.shape(name))]
+    none = np.zeros(0, np.int32)
+    return FactorGraph.from_arrays(
+        np.full(len(names), 2, np.int32), np.zeros(1, np.int64), none, none.astype(np.int64), [],
+        names=tuple(names), evidence=np.concatenate([none, *values]).astype(np.int32),
+    )  # fmt: skip
+
+
+def read_samples(path: str | Path, model: Any) -> np.ndarray:
+    """int32[chains, draws, variables], the variables in the model's order; of Markov logic all ground atoms."""
+    model = atoms_of(model)
     if Path(path).suffix == ".npz":
         return read_packed(path, model)
-    if not isinstance(model, FactorGraph):
-        raise ModelError(f"draws in CSV belong to a factor graph; {path} was given for a {type(model).__name__}")
     text = read_text(path)
     first = next(_records(text, path), (1, []))[1]
     if not any(field.strip() for field in first):

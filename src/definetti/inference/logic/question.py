@@ -20,7 +20,7 @@ from definetti.inference.assemble import Estimated, answer, concentrated, cut_no
 from definetti.inference.logic.certain import Certain, block_orbits
 from definetti.inference.logic.derived import count, ratio
 from definetti.inference.stopping import Look, worst
-from definetti.inference.trace import trace
+from definetti.inference.trace import Trace, trace
 from definetti.model.logic.formulas import atoms, replace_constants, terms
 from definetti.model.logic.text import atom_text
 from definetti.model.logic.theory import And, Atom, Constant, Formula
@@ -95,13 +95,17 @@ class LogicQuestion:
                 asked[text] = shown[atom_text(self.group.model, formula.predicate, _numbers(formula))]
         said = [*fallback_notices(estimates.fallback, method), *cut_notices(estimates.value), *more]
         notices = [*self.notices, *said, *doubts(tuple(rows), asked), *self._frozen(found)]
-        texts = list(self.cells)
-        kept = trace(
-            draws, estimates, found, np.array(self._columns() if self.queries else [], dtype=np.int64),
-            np.arange(len(self.group.sizes)), np.append(self.group.sizes, [c.size for c in self.cells.values()]),
-            lambda k: texts[k - len(self.group.sizes)] if k >= len(self.group.sizes) else rows[k].representative,
-        )  # fmt: skip
+        kept = self.traced(draws, estimates, found)
         return replace(shown, queries=asked, notices=tuple(notices), interrupted=interrupted, trace=kept)
+
+    def traced(self, draws: Draws, estimates: Estimates, found: Diagnosis) -> Trace | None:
+        """Of every orbit and of joint queries under their text."""
+        count, texts = len(self.group.sizes), list(self.cells)
+        return trace(
+            draws, estimates, found, np.array(self._columns() if self.queries else [], dtype=np.int64),
+            np.arange(count), np.append(self.group.sizes, [c.size for c in self.cells.values()]),
+            lambda k: texts[k - count] if k >= count else self.group.orbits[k].representative,
+        )  # fmt: skip
 
     def _frozen(self, found: Diagnosis) -> list[Notice]:
         """Orbits whose conditionals were 0 or 1 in all draws, though nothing proves that they are so in all states."""

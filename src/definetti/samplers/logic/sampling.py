@@ -104,7 +104,7 @@ class RelationalSampling(Run):
             self._chains = self._chains or first_states(self.relational, self.plan.seed, self.plan.chains, run)
         elif not self._chains:
             self._chains = [
-                at_state(self.relational, self.plan.seed, k, bits) for k, bits in enumerate(self.plan.starts)
+                at_state(self.relational, self.plan.seed, k, start.bits) for k, start in enumerate(self.plan.starts)
             ]
 
     def _end_of_warm_up(self) -> None:
