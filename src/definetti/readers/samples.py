@@ -258,6 +258,9 @@ def _by_chain(values: np.ndarray, chains: Sequence[object] | None, path: str) ->
 # --- objects with names ------------------------------------------------------------------------------------------
 
 
+UNLABELLED = "x"  # an array of a posterior with this name has the model's variables in their order
+
+
 def from_labels(source: Any, model: FactorGraph) -> np.ndarray | None:
     """[chains, draws, variables] (or [draws, variables]) of an object that names its variables; None where it does
     not, so that it is an array in the model's order."""
@@ -329,7 +332,8 @@ def _in_order(array: Any) -> tuple[np.ndarray, list[str] | None]:
 
 
 def _from_dataset(arrays: dict[str, Any], model: FactorGraph) -> np.ndarray | None:
-    """An array for each variable; else the one whose labels are the variables; else the only one there is."""
+    """An array for each variable; else the one whose labels are the variables; else the only one there is, if it has
+    labels or the name that unlabelled states have (`x`): another parameter may have as many columns by chance."""
     free = {model.names[i] for i in model.free}
     single = {name: _in_order(array)[0] for name, array in arrays.items() if name in model.names}
     if free <= set(single) and all(array.ndim <= 2 for array in single.values()):
@@ -339,7 +343,12 @@ def _from_dataset(arrays: dict[str, Any], model: FactorGraph) -> np.ndarray | No
     if len(labelled) == 1:
         return _from_labelled_array(labelled[0], model)
     if len(arrays) == len(whole) == 1:
-        return _from_labelled_array(next(iter(whole.values())), model)
+        ((name, array),) = whole.items()
+        labels = _in_order(array)[1]
+        if name == UNLABELLED or not (labels is None or _only_numbered(labels, model)):
+            return _from_labelled_array(array, model)
+        said = f"the posterior's {name!r} does not say which variable each of its columns is"
+        raise ModelError(f"{said}; label its last dimension with their names, or call it {UNLABELLED!r}")
     missing = next((name for name in model.names if name in free and name not in single), model.names[0])
     raise ModelError(f"the posterior has no {missing!r}; it has {', '.join(list(arrays)[:5])}")
 
