@@ -71,6 +71,7 @@ def relational_model(asked: Asked, scan: str, plan: Plan) -> Relational:
 class RelationalSampling(Run):
     """The chains of one run, and how they are advanced and folded."""
 
+    pieces = "_stretch"
     renamed: Moves | None = None  # what moves the states after every sweep
 
     def __init__(self, relational: Relational, asked: Asked, plan: Plan) -> None:
