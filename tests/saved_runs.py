@@ -92,6 +92,7 @@ def check(make: Callable[[], Sampling], most: int | None, monkeypatch: pytest.Mo
     tried = warm[:1] + followed[:1] + warm[len(warm) // 2 :][:1] + inside[:1] + inside[len(inside) // 2 :][:1]
     tried += sampled[len(sampled) // 3 :][:1] + sampled[-1:]
     assert inside and sampled
+    make().restore(written_and_read(make().state()))  # before the first step
     for phase, done, state in tried:
         other = make()
         other.restore(written_and_read(state))

@@ -304,7 +304,7 @@ class RelationalSampling(Run):
         return found if self.renamed is None else found | prefixed("moves", self.renamed.arrays())
 
     def restore(self, state: State) -> None:
-        self._chains = [blank(self.relational) for _ in range(self.plan.chains)] if state["chains"] else []
+        self._chains = [blank(self.relational) for _ in range(self.plan.chains)] if "first" in state["chains"] else []
         super().restore(state)
 
 
