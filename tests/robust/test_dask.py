@@ -1,4 +1,4 @@
-"""Real clusters: Dask's LocalCluster, and a scheduler and workers started from the command line, some of them killed."""
+"""Real clusters: Dask's LocalCluster, and a scheduler and workers from the command line, some of them killed."""
 
 from __future__ import annotations
 

@@ -37,6 +37,11 @@ class Elsewhere:
         return future
 
 
+def some(table: dict[str, Any], quick: tuple[str, ...]) -> list[Any]:
+    """All samplers that are spread, those with engines that others have outside of the gate."""
+    return [n if n in quick else pytest.param(n, marks=pytest.mark.slow) for n in table if n != "lifted"]
+
+
 def check(model: Any, deaths: int, **asked: Any) -> None:
     executor: Any = Elsewhere(deaths)
     made = dft.marginals(model, executor=executor, **asked)
@@ -44,13 +49,13 @@ def check(model: Any, deaths: int, **asked: Any) -> None:
     assert executor.left == 0
 
 
-@pytest.mark.parametrize("name", GRAPHS)
+@pytest.mark.parametrize("name", some(GRAPHS, ("gibbs", "gibbs-words", "blocks", "tempering", "mcsat")))
 def test_factor_graphs(name: str) -> None:
     sampler, model, chains = GRAPHS[name]
     check(model, 2, sampler=sampler, chains=chains, sweeps=70, seed=5, workers=2, queries=["X0=1 ^ X1=0"])
 
 
-@pytest.mark.parametrize("name", [name for name in LOGIC if name != "lifted"])
+@pytest.mark.parametrize("name", some(LOGIC, ("gibbs", "mcsat", "tempering", "orbital-metropolis")))
 def test_markov_logic(name: str, tmp_path: Path) -> None:
     query = ["P(Thing1) ^ R(Thing1,Thing2)"]
     check(theory(tmp_path), 2, sampler=LOGIC[name][0], chains=4, sweeps=70, seed=5, workers=1, queries=query)
@@ -83,6 +88,7 @@ def test_workers_that_always_die_are_an_error() -> None:
         dft.marginals(GRAPHS["gibbs"][1], sampler="gibbs", sweeps=20, seed=5, executor=executor)
 
 
-def test_no_scheduler(capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_scheduler(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remote, "CONNECTING", 0.5)
     with pytest.raises(dft.ModelError, match="no Dask scheduler"), remote.executor_at("tcp://127.0.0.1:1"):
         pass

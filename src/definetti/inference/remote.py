@@ -32,6 +32,7 @@ from definetti.samplers.registry import named
 from definetti.samplers.run import Run
 
 CHUNK_SECONDS = 1.0  # of a piece: the way to a worker and back takes about a hundredth of it
+CONNECTING = 10.0  # seconds
 ATTEMPTS = 20  # of one piece, before its failure is taken for a mistake
 KEPT_RUNS = 2  # in a worker's memory
 OWNER = re.compile(r"[a-z]*([0-9]+)(\.|$)")  # the piece that an array belongs to; others are shared
@@ -223,7 +224,7 @@ def executor_at(address: str) -> Iterator[Any]:
     except ImportError:
         raise ModelError("a Dask cluster needs dask.distributed: pip install 'definetti[dask]'") from None
     try:
-        client = Client(address, timeout="10s", set_as_default=False)
+        client = Client(address, timeout=CONNECTING, set_as_default=False)
     except (OSError, ValueError, TimeoutError) as error:
         raise ModelError(f"there is no Dask scheduler at {address}: {error or type(error).__name__}") from None
     with client:
