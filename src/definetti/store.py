@@ -143,8 +143,9 @@ def alchemy_text(marginals: Marginals) -> str:
 
 
 def _atom_only(name: str) -> str:
-    if any(character.isspace() for character in name):
-        raise ModelError(f"Alchemy's result format has one atom in a line; {name!r} is a formula: write .json or .csv")
+    if name.startswith("#") or any(character.isspace() for character in name):
+        what = f"{name!r} is a {'count' if name.startswith('#') else 'formula'}"
+        raise ModelError(f"Alchemy's result format has one atom in a line; {what}: write .json or .csv")
     return name
 
 
@@ -274,15 +275,19 @@ def load_document(path: str | Path) -> dict[str, Any]:
             raise ParseError("no results in this file", path=path)
         counts = {"orbit_count": len(content["orbits"]), "run": {}, "warnings": []}
         return counts | content
-    except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
+    except KeyError as error:
+        what = f"{error} is missing among its queries and orbits"
+        raise ParseError(f"not a result written by definetti: {what}", path=path) from None
+    except (TypeError, ValueError, AttributeError, OverflowError):
         raise ParseError("not a result written by definetti: expected its keys queries and orbits", path=path) from None
 
 
 def _as_document(found: Saved, path: Path) -> dict[str, Any]:
-    """A table of variables as a document: each of them is a row."""
-    rows = [{"representative": name, "size": 1} | fields(estimate) for name, estimate in found.items()]
+    """A table of variables as a document: each of them is a row. Counts can only have been asked for."""
+    counts = {name: one for name, one in found.items() if isinstance(one, Count)}
+    rows = [{"representative": name, "size": 1} | fields(one) for name, one in found.items() if name not in counts]
     return {
-        "queries": {},
+        "queries": {name: fields(one) | {"orbit_size": one.orbit_size} for name, one in counts.items()},
         "orbits": rows,
         "orbit_count": len(rows),
         "trusted": not any(notice.fails for notice in found.notices),
@@ -365,7 +370,8 @@ def _from_csv(text: str, path: Path) -> Saved:
             doubts.update(row[len(COLUMNS) :])
             try:
                 value, *numbers = (None if field == "" else _checked(float(field)) for field in row[2:last])
-                if numbers[0] is None or not 0 <= numbers[0] <= 1 or numbers[-1] is None:
+                most = math.inf if row[0] == "query" and row[1].startswith("#") else 1.0  # a count has a mean
+                if numbers[0] is None or not 0 <= numbers[0] <= most or numbers[-1] is None:
                     raise ValueError
                 rows.append((row[0], row[1], value, *numbers))
             except ValueError:
@@ -400,7 +406,10 @@ def _from_rows(rows: Iterable[tuple[Any, ...]]) -> dict[str, Estimate]:
     found: dict[str, Estimate] = {}
     several: dict[tuple[str, str], list[tuple[Any, ...]]] = {}
     for kind, name, value, *numbers, size in rows:
-        if value is None:
+        if value is None and kind == "query" and name.startswith("#"):
+            mean, mcse, half, rhat, ess = numbers
+            found[name] = Count(mean, mcse, rhat, ess, int(size), half_width=half)
+        elif value is None:
             found[name] = _made(*numbers, size=size)
         else:
             several.setdefault((kind, name), []).append((value, *numbers, size))

@@ -217,6 +217,10 @@ def footer(result: Marginals) -> str:
         what += f" after {show.count(run['burn_in'])} of warm-up" if run["burn_in"] else ""
         how.insert(0, f"{what} by {run['sampler']}" if run["sampler"] else what)
     lines = [", ".join(how), *exchanged(run), *reached(run), *gained(run)]
+    if found := run.get("log_z"):
+        error = "" if found["half_width"] is None else f" ± {show.number(found['half_width'], 2)}"
+        how = f"thermodynamic integration over {found['levels']} levels"
+        lines.append(f"log Z = {found['value']:.8g}{error} by {how}")
     if run["updates"] and seconds["sample"]:
         rate = show.number(run["updates"] / seconds["sample"] / 1e6, 3)
         lines.append(f"{show.count(run['updates'])} updates, {rate} M per second")
