@@ -15,8 +15,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from definetti.memory import peak_memory
-
 HERE = Path(__file__).parent
 
 
@@ -76,6 +74,8 @@ def cpu_seconds_with_children(work: Callable[[], Any]) -> float:
 
 def peak_megabytes() -> float:
     """The most memory that this process has had, without what its parent had before `exec`."""
+    from definetti.memory import peak_memory  # here: sources of older commits, which lack it, are measured too
+
     return (peak_memory() or 0) / (1 << 20)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import re
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
 
@@ -70,14 +72,20 @@ def place(text: bytes, offset: int) -> tuple[int, int, str]:
 
 def write_atomically(path: str | PathLike[str], content: str | bytes) -> None:
     """Write a file beside the place, then rename it: nobody ever sees half of it."""
-    path = Path(path)
+    with replacement(Path(path)) as beside:
+        beside.write_bytes(content.encode() if isinstance(content, str) else content)
+
+
+@contextmanager
+def replacement(path: Path) -> Iterator[Path]:
+    """A new file beside the place, which takes the place when the body ends and goes away when it fails."""
     try:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=path.suffix)
+        os.close(handle)
     except OSError as error:
         raise ModelError(f"cannot write {path}: {error.strerror}") from None
     try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content.encode() if isinstance(content, str) else content)
+        yield Path(name)
         umask = os.umask(0)
         os.umask(umask)
         os.chmod(name, 0o666 & ~umask)  # mkstemp makes private files

@@ -346,6 +346,7 @@ class Sampler:
     def __init__(self, group: PermutationGroup) -> None:
         self.degree = group.degree
         self._factors = [(factor, _listed(factor)) for factor in direct_factors(group)]
+        self.uniform = all(known is not None or factor.blocks is not None for factor, known in self._factors)
 
     def draw(self, rng: np.random.Generator) -> np.ndarray:
         out = np.arange(self.degree, dtype=np.int64)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
 from typing import Any
@@ -28,12 +29,21 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         evidence=f'Smokes("{EVIL}")\nSmokes("\\"><img src=x onerror=alert(1)>")',
         domain={"person": 5},
     )
+    third = dft.markov_logic("P(t)\nR(t,t,u)\n0.5 P(x)\n0.4 R(x,y,z) => P(x)", evidence="P(A)", domain={"t": 4, "u": 2})
+    agree = dft.markov_logic("P(t)\nQ(t)\n0.12 P(x) <=> P(y)\n0.02 P(x)\n0.3 P(x) <=> Q(x)", domain={"t": 30})
+    same = [[3.0, 1.0, 1.0], [1.0, 3.0, 1.0], [1.0, 1.0, 3.5]]
+    colours = dft.factor_graph(
+        {"first colour": 3, "second": 3, "third": 3}, [(["first colour", "second"], same), (["second", "third"], same)]
+    )
     short = dft.marginals(dft.read(EXAMPLES / "grid.uai"), sweeps=4, **options)
     made = {
         "grid": sampled.report(folder / "grid.html", exact=dft.exact(grid, ["X0", "X0=1 ^ X1=1"])),
         "town": dft.marginals(town, sweeps=300, **options).report(folder / "town.html"),
         "evil": dft.marginals(evil, sweeps=100, **options).report(folder / "evil.html"),
         "doubtful": short.report(folder / "doubtful.html"),
+        "three": dft.marginals(third, sweeps=100, **options).report(folder / "three.html"),
+        "potts": dft.marginals(colours, sweeps=100, **options).report(folder / "potts.html"),
+        "modes": dft.marginals(agree, sweeps=200, seed=1).report(folder / "modes.html"),
     }
     assert not short.trusted
     table = dft.save(sampled, folder / "grid.csv")
@@ -66,7 +76,7 @@ def column(browser: Any, key: str) -> list[str]:
     return browser.execute_script(f"return {rows}.map(r => r.dataset[arguments[0]])", key)
 
 
-@pytest.mark.parametrize("name", ["grid", "town", "evil", "doubtful", "table"])
+@pytest.mark.parametrize("name", ["grid", "town", "evil", "doubtful", "table", "three", "modes"])
 def test_a_page_needs_nothing_but_itself(browser: Any, pages: dict[str, Path], name: str) -> None:
     load(browser, pages[name])
     assert [entry for entry in browser.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")] == []
@@ -127,6 +137,25 @@ def test_members_of_an_atom_orbit_light_up(browser: Any, pages: dict[str, Path])
     load(browser, pages["town"])
     row = browser.find_element("css selector", "#orbits tbody tr")
     assert len(hover(browser, row, ".picture rect.member.on")) == int(row.get_attribute("data-size"))
+
+
+def test_atoms_of_three_arguments_are_drawn_in_slices(browser: Any, pages: dict[str, Path]) -> None:
+    load(browser, pages["three"])
+    heads = [e.text for e in browser.find_elements("css selector", ".grids h3")]
+    assert heads == ["P(t)", "R(t, t, U1)", "R(t, t, U2)"]
+    rows = browser.find_elements("css selector", "#orbits tbody tr")
+    for row in [r for r in rows if r.get_attribute("data-name").startswith("R(")][:2]:
+        assert len(hover(browser, row, ".picture rect.member.on")) == int(row.get_attribute("data-size"))
+
+
+def test_a_mixture_of_modes_has_curves(browser: Any, pages: dict[str, Path]) -> None:
+    load(browser, pages["modes"])
+    assert "2 modes were weighed" in browser.find_element("id", "verdict").text
+    assert (
+        browser.execute_script("return document.querySelector('#running path.line').getAttribute('d')").count("L") > 5
+    )
+    assert len(browser.find_elements("css selector", "#running path.band")) == 1
+    assert len(browser.find_elements("css selector", "#estimators circle.e0")) >= 1
 
 
 def test_the_axis_switches(browser: Any, pages: dict[str, Path]) -> None:
@@ -214,9 +243,29 @@ def test_a_phone_needs_no_sideways_scrolling(browser: Any, pages: dict[str, Path
     screenshot(f"{name}-desktop", 1280)
 
 
-def test_paper_shows_rows_and_no_controls(browser: Any, pages: dict[str, Path]) -> None:
-    load(browser, pages["grid"])
+def test_values_of_a_variable_have_a_line_each(browser: Any, pages: dict[str, Path], screenshot: Any) -> None:
+    """Beside their intervals, and nothing covers anything else, on a phone as on a desktop."""
+    load(browser, pages["potts"])
+    for width in (1280, 390):
+        screenshot(f"potts-{width}", width)
+        boxes = """return [...document.querySelectorAll('#orbits tbody tr')].map(r => [...r.children]
+            .filter(c => c.getClientRects().length).map(c => [...c.querySelectorAll('.value, svg.ci')])
+            .filter(c => c.length === 3).map(c => c.map(v => { const b = v.getBoundingClientRect();
+            return [b.left, b.right, b.top + b.height / 2, v.scrollWidth - v.clientWidth]; })))"""
+        for row in browser.execute_script(boxes):
+            assert len(row) >= 3  # probability, half-width, interval
+            for left, right in itertools.pairwise(row[:3]):
+                assert all(a[1] <= b[0] + 1 and abs(a[2] - b[2]) < 4 for a, b in zip(left, right, strict=True))
+            assert all(value[3] <= 0 for cell in row[:2] for value in cell)
+
+
+@pytest.mark.parametrize("name", ["grid", "town"])
+def test_paper_shows_rows_and_no_controls(browser: Any, pages: dict[str, Path], screenshot: Any, name: str) -> None:
+    load(browser, pages[name])
+    screenshot(f"{name}-narrow", 720)  # what A4 leaves between its margins
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    wide = browser.execute_script("return [document.documentElement.scrollWidth, document.documentElement.clientWidth]")
+    assert wide[0] <= wide[1]
     shown = "return getComputedStyle(document.querySelector(arguments[0])).display"
     assert browser.execute_script(shown, ".controls") == "none"
     assert browser.execute_script(shown, "#orbits tbody tr:last-child") != "none"

@@ -173,7 +173,7 @@ def test_forced_atoms_are_exact_and_no_alarm():
 
 @pytest.mark.parametrize("seed", range(3))
 def test_gibbs_on_asthma_is_flagged(seed):
-    assert kinds(marginals(asthma(30), sampler="gibbs", seed=seed)) >= {"not-mixed"}
+    assert kinds(marginals(asthma(30), sampler="gibbs", sweeps=600, seed=seed)) >= {"not-mixed"}
 
 
 def test_auto_crosses_or_says_so():
@@ -190,7 +190,7 @@ def test_auto_stays_with_gibbs_where_it_serves():
     assert found.run["sampler"] == "gibbs" and not found.notices
 
 
-@pytest.mark.parametrize("length", [{"seconds": 4}, {"until": 0.05}])
+@pytest.mark.parametrize("length", [{"seconds": 2}, {"until": 0.05}])
 def test_auto_crosses_however_the_run_is_limited(length):
     found = marginals(asthma(30), ["Smokes(P1)"], scan="symmetric", seed=2, **length)
     estimate = found.queries["Smokes(P1)"]

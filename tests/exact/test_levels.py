@@ -10,13 +10,13 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-from plain_kernels import plain_kernel, plain_model, start
+from plain_kernels import plain_model, planted_model, start
 from relational_worlds import World, atoms_of, energies, groundings, put_world, truth, world_of
 
 from definetti.constraints.logic.forced_atoms import with_forced_atoms
 from definetti.errors import ModelError
 from definetti.readers.logic.mln import read_mln_text
-from definetti.samplers.logic import engine, levels
+from definetti.samplers.logic import levels
 from definetti.samplers.logic.data import Chain
 from definetti.samplers.logic.engine import Relational, advance, blank, compile_model
 from definetti.samplers.logic.levels import (
@@ -401,20 +401,6 @@ MUTANTS = {
 }
 
 
-def planted(pattern: str, new: str) -> Relational:
-    import re
-
-    def kernel(text: str):
-        fixed, marker, updates = text.partition("def update_0")
-        changed, places = re.subn(pattern, new, updates)
-        assert places, f"nothing of the generated text matches {pattern!r}: give the mutant its new place"
-        return plain_kernel(fixed + marker + changed)
-
-    c = case("hard")
-    with patch.object(engine, "load_kernel", kernel):
-        return engine.compile_model(c.model, c.group.atom_orbits)
-
-
 def tally_error(c: Case, made: Relational) -> float:
     r = at_level(made, between(0.6, c.field))
     chain, worst = blank(r), 0.0
@@ -429,7 +415,8 @@ def tally_error(c: Case, made: Relational) -> float:
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_planted_bug_is_seen(name: str) -> None:
     pattern, new, where = MUTANTS[name]
-    c, made = case("hard"), planted(pattern, new)
+    c = case("hard")
+    made = planted_model(c.model, pattern, new, c.group.atom_orbits)
     if where == "tally":
         error = tally_error(c, made)
     elif where == "look":

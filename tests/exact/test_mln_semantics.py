@@ -274,7 +274,7 @@ def test_queries() -> None:
     one = parse_query(model, " P( A )  ^ !Q(B)")
     assert not one.predicate and [key for key, _ in groundings(model, one)] == [" P( A )  ^ !Q(B)"]
     assert format_formula(one.formula, model.sorts) == "P(A) ^ !Q(B)"
-    for bad in ["P(C)", "Nope", "P(x) ^ Q(x)", "EXIST x P(x)", "*P(A)", "P(+x)", "P(A", "", "1 P(A)", "P(A)."]:
+    for bad in ["P(C)", "Nope", "*P(A)", "P(+x)", "P(A", "", "1 P(A)", "P(A).", "P(A) |", "#Nope"]:
         with pytest.raises(DefinettiError, match="<query>:1:"):
             parse_query(model, bad)
 

@@ -8,15 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from hard_models import DIFFER, SAME
-from plain_kernels import plain_model
-from relational_worlds import atoms_of, put_world, world_of
 from small_models import hard_pairs, hub, ising_ring, mean_field, potts_ring, triples
-from small_theories import smokers
 from uncompiled import uncompiled
 
 import definetti as dft
 from definetti.errors import ModelError, TooLarge
-from definetti.lumping import estimator_errors, mixing, moves, spectrum
+from definetti.lumping import estimator_errors, logic_branches, mixing, moves, spectrum
 from definetti.lumping.branches import block_branches, cluster_branches
 from definetti.lumping.estimator_errors import Chain
 from definetti.lumping.partition import commuting_error
@@ -24,7 +21,6 @@ from definetti.lumping.state_space import state_space
 from definetti.samplers.graph.lanes import slots_of
 from definetti.samplers.kernels import block_gibbs as block_kernels
 from definetti.samplers.kernels import swendsen_wang as cluster_kernels
-from definetti.samplers.logic.engine import advance, blank
 from definetti.symmetry.graph.group import none
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -95,28 +91,47 @@ def test_many_factors_at_a_site() -> None:
     assert dft.quotient(hub(), symmetries="none").lumpability.ordinary == 0.0
 
 
-def test_the_relational_kernel_has_the_same_matrix() -> None:
-    """The ground model's random scan and updates of the kernel that never grounds, both branches followed."""
-    model = smokers(1)
-    found = dft.quotient(model)
-    r = plain_model(model, {}, scan="fixed")
-    atoms = atoms_of(r.model)
-    names = [f"{p}({','.join('Person1' for _ in at)})" for p, *at in atoms]
-    place = [found.space.model.index(next(n for n in found.space.model.names if n.startswith(name.split("(")[0])))
-             for name in names]  # fmt: skip
-    number = {tuple(state[place].tolist()): s for s, state in enumerate(found.space.states)}
-    total, chain = np.zeros((len(found.space), len(found.space))), blank(r)
-    for _ in range(r.free_sites):
-        clock, order = chain.clock.copy(), chain.order.copy()
-        for key, s in number.items():
-            for branch in (False, True):
-                put_world(r, chain, dict(zip(atoms, map(bool, key), strict=True)))
-                chain.clock[:], chain.order[:] = clock, order
-                r.kernel.draw = lambda uniform, chance, branch=branch: branch
-                advance(r, chain, 1)
-                chance = chain.chance[0] if branch else 1 - chain.chance[0]
-                total[s, number[tuple(int(v) for v in world_of(r, chain).values())]] += chance / r.free_sites
-    np.testing.assert_allclose(total, dense(found.chain.matrix), atol=TOLERANCE)
+THEORIES = {
+    "smokers": ("S(t)\nC(t)\nF(t,t)\n1.4 !S(x)\n1.5 S(x) => C(x)\n1.1 F(x,y) ^ S(x) => S(y)", {"t": 1}, {}),
+    "evidence": ("P(t)\nR(t,t)\n0.7 P(x) ^ R(x,y) => P(y)\n-0.3 R(x,y)", {"t": 2}, {"P(T1)": True, "R(T2,T1)": False}),
+    "blocks": ("L(t,c!)\nQ(t)\n0.8 L(x,C1) ^ Q(x)\n0.5 L(x,c) ^ L(y,c)", {"t": 2, "c": 3}, {"L(T1,C2)": False}),
+    "tied": ("P(t)\nR(t,t)\nR(x,y) <=> R(y,x).\nR(x,y) ^ P(x) => P(y).\n0.4 P(x)\n0.6 R(x,y)", {"t": 2}, {}),
+    "opposite": ("P(t)\nQ(t)\nP(x) <=> !Q(x).\n0.4 P(x) ^ P(y)", {"t": 3}, {}),
+    "no arguments": ("P(t)\nQ\n0.6 P(x) => Q\n-0.2 P(x)", {"t": 3}, {}),
+}
+
+
+def theory(name: str) -> dft.MarkovLogic:
+    text, domain, evidence = THEORIES[name]
+    return dft.markov_logic(text, domain=domain).condition(evidence)
+
+
+@pytest.mark.parametrize("name", THEORIES)
+@pytest.mark.parametrize("scan", ["random", "fixed"])
+def test_matrices_of_markov_logic_are_those_of_the_kernel_that_never_grounds(name: str, scan: str) -> None:
+    """The compiled kernel's conditionals, its own text with every branch followed, and the ground model's moves where
+    the sites are the same."""
+    found = dft.quotient(theory(name), scan=scan)
+    assert found.verified is not None and found.verified < TOLERANCE
+    pi, step = found.chain.stationary, dense(found.chain.matrix)
+    np.testing.assert_allclose(step.sum(axis=1), 1.0, atol=TOLERANCE)
+    np.testing.assert_allclose(pi @ step, pi, atol=TOLERANCE)
+    assert found.gap > 0  # tied atoms move together
+    if scan == "random" and name not in ("tied", "opposite"):
+        ground = moves.random_scan(found.space, moves.graph_site_moves(found.space))
+        np.testing.assert_allclose(step, dense(ground), atol=TOLERANCE)
+
+
+def test_a_wrong_kernel_of_markov_logic_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    real, right = logic_branches.plain_kernel, "e = math.exp(fields[0, k] - top)"
+
+    def wrong(text: str):
+        assert right in text
+        return real(text.replace(right, right.replace("fields", "0.9 * fields")))
+
+    monkeypatch.setattr(logic_branches, "plain_kernel", wrong)
+    with pytest.raises(AssertionError, match="differs by .* from the kernel's own source"):
+        dft.quotient(theory("blocks"))
 
 
 def test_clusters_by_sets_of_bonds_are_those_of_the_kernel() -> None:
@@ -290,7 +305,7 @@ def test_speed(cpu_limit) -> None:
     """Matrix, partition, lumpability and gaps; mixing times at 2^12 states."""
     with cpu_limit(3):
         space = state_space(dft.symmetries(ising_ring(12, 0.5)).model, 2**16)
-        moves.random_scan(space)
+        moves.random_scan(space, moves.graph_site_moves(space))
     with cpu_limit(60):
         large = dft.quotient(ising_ring(16, 0.5))
         assert large.states == 2**16 and large.tau is None and large.lumpable

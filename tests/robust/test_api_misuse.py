@@ -95,7 +95,7 @@ PAIR = dft.factor_graph([2, 2], [([0, 1], [[1, 2], [2, 1]])])
         (lambda: dft.exact(PAIR, ["X0 and X1"]), r"a conjunction is written \^"),
         (lambda: dft.exact(PAIR, ["X0 || X1"]), "a disjunction is written v"),
         (lambda: dft.exact(PAIR, ["~X0"]), "a negation is written !"),
-        (lambda: dft.markov_logic("P(a)\n1 P(x) & P(y)"), r"a conjunction is written \^"),
+        (lambda: dft.markov_logic("P(a)\n1 P(x) && P(y)"), r"a conjunction is written \^"),
         (lambda: dft.markov_logic("P(a)\n1 P(x) || P(y)"), "a disjunction is written v"),
         (lambda: dft.markov_logic("P(a)\n1 P(x) or P(y)"), "a disjunction is written v"),
         (lambda: dft.markov_logic("// nothing\n"), "no predicate is declared"),

@@ -25,6 +25,14 @@ def test_every_family_loads() -> None:
     run(LOAD)
 
 
+def test_sources_of_older_commits_can_be_measured(tmp_path: Path) -> None:
+    """What is compared with them loads nothing of the package but its public names, and these when it runs."""
+    (tmp_path / "definetti.py").write_text("")
+    before = f"import sys; sys.path.insert(0, {str(tmp_path)!r})"
+    found = run(f"{before}; import against, models, hard, definetti; print(definetti.__file__)")
+    assert found.startswith(str(tmp_path))
+
+
 def test_memory_is_that_of_the_process_alone() -> None:
     """A parent with much memory does not show in its children."""
     held = bytearray(400 << 20)

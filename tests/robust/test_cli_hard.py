@@ -110,24 +110,37 @@ def test_a_clash_is_named(grid: Any, command: str, tmp_path: Path, capfd: pytest
     assert out == "" and "the factor over (X0, X1) and the evidence X0=1, X1=1 contradict each other" in err
 
 
-def test_an_unsatisfiable_theory_is_told_at_a_hundred(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str], cpu_limit
+@pytest.mark.parametrize("size", [40, pytest.param(100, marks=pytest.mark.slow)])
+def test_an_unsatisfiable_theory_is_told(
+    size: int, tmp_path: Path, capfd: pytest.CaptureFixture[str], cpu_limit
 ) -> None:
     order = tmp_path / "order.mln"
     order.write_text("Less(n,n)\nLess(x,y) ^ Less(y,z) => Less(x,z).\n!Less(x,x).\nEXIST y Less(x,y).\n0.1 Less(x,y)\n")
     with cpu_limit(30):
-        assert run(["marginals", str(order), "--domain", "n=100"]) == 2
+        assert run(["marginals", str(order), "--domain", f"n={size}"]) == 2
     out, err = capfd.readouterr()
     assert out == "" and err.count("(line ") == 3 and "EXIST y Less(x,y)  (line 4)" in err
 
 
-def test_as_many_pigeons_as_holes_can_be_sampled(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("size", [40, pytest.param(100, marks=pytest.mark.slow)])
+def test_as_many_pigeons_as_holes_can_be_sampled(size: int, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     pigeons = tmp_path / "pigeons.mln"
     pigeons.write_text("In(pigeon,hole)\nEXIST h In(p,h).\nIn(p,h) ^ In(q,h) => p = q.\n")
-    words = ["--domain", "pigeon=100,hole=100", "--sampler", "gibbs", "--sweeps", "20", "--chains", "2", "--seed", "1"]
+    words = [
+        "--domain",
+        f"pigeon={size},hole={size}",
+        "--sampler",
+        "gibbs",
+        "--sweeps",
+        "20",
+        "--chains",
+        "2",
+        "--seed",
+        "1",
+    ]
     code, got = ask(capfd, "marginals", str(pigeons), *words)
     assert code == 1 and "frozen" in {w["kind"] for w in got["warnings"]}  # no single move is legal, and it says so
-    assert [row["probability"] for row in got["orbits"]] == pytest.approx([0.01])
+    assert [row["probability"] for row in got["orbits"]] == pytest.approx([1 / size])
 
 
 def test_a_search_that_does_not_end_is_an_error(tmp_path: Path, capfd: pytest.CaptureFixture[str], cpu_limit) -> None:

@@ -19,6 +19,8 @@ from definetti.errors import FAILURES, Notice
 from definetti.inference.trace import MOST
 from definetti.model.verdict import CURES, WORDS, verdict
 from definetti.pages.fragments import text
+from definetti.store import document
+from definetti.symmetry.picture import group_answers, picture
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 RING = dft.factor_graph([2] * 4, [([i, (i + 1) % 4], [[3, 1], [1, 2]]) for i in range(4)])
@@ -133,6 +135,51 @@ def test_the_command_writes_a_page(sampled: dft.Marginals, tmp_path: Path, capfd
 
 
 # --- what a run keeps ------------------------------------------------------------------------------------------------
+
+
+def test_a_file_that_is_not_trusted_is_not_shown_as_trusted(sampled: dft.Marginals, tmp_path: Path) -> None:
+    content = {**document(sampled), "trusted": False, "warnings": []}
+    page = dft.report(content, tmp_path / "p.html").read_text(encoding="utf-8")
+    assert "Not trusted" in page and "✓ Trusted" not in page and "not why" in page
+    del content["orbits"][0]["half_width"]
+    (tmp_path / "p.json").write_text(json.dumps(content), encoding="utf-8")
+    with pytest.raises(dft.ParseError, match="'half_width' is missing"):
+        dft.report(tmp_path / "p.json", tmp_path / "p.html")
+
+
+def test_curves_of_a_mixture_end_at_the_answer() -> None:
+    """Each region has its own batches; at every time their mixture is drawn."""
+    text = "P(t)\nQ(t)\n0.12 P(x) <=> P(y)\n0.02 P(x)\n0.3 P(x) <=> Q(x)"
+    p = dft.marginals(dft.markov_logic(text, domain={"t": 30}), ["P(T1) ^ Q(T1)"], sweeps=100, seed=3)
+    shares = [region["share"] for region in p.run["regions"]]
+    assert len(shares) == 2 and min(shares) > 0.2
+    curves = p.trace.curves
+    for k, name in enumerate(p.trace.names):
+        found = p.queries.get(name) or next(row for row in p.orbits if row.representative == name)
+        assert curves.value[-1, k] == pytest.approx(found.probability, abs=found.half_width / 5)
+        assert curves.half_width[-1, k] == pytest.approx(found.half_width, rel=0.5)
+        assert p.trace.orbit[k] >= 0.9 * found.half_width
+    assert (np.diff(curves.sweeps) > 0).all() and (curves.rhat[-1] < 1.2).all()
+    assert curves.half_width[-1, 0] > 0.001  # the weights' uncertainty does not go away with sweeps
+    content = document(p)
+    assert content["page"]["convergence"]["series"][0]["final"][2] is None
+    json.dumps(content, allow_nan=False)
+
+
+def test_predicates_of_three_arguments_are_drawn_by_slices() -> None:
+    """Constant by constant, or class by class; what is too much is named instead."""
+    text = "P(t)\nR(t,t,u)\n0.5 P(x)\n0.4 R(x,y,z) => P(x)"
+    for sizes in ({"t": 3, "u": 2}, {"t": 60, "u": 90}):
+        group = dft.symmetries(dft.markov_logic(text, evidence="P(A)\nR(A,B,C)", domain=sizes))
+        found = picture(group_answers(group))
+        grids = [one for one in found["predicates"] if one["name"] == "R"]
+        assert [one["sorts"] for one in grids] == [["t", "t", "C"], ["t", "t", "U1" if sizes["u"] == 2 else "U1 +88"]]
+        assert grids[0]["cells"][0][1] == -1  # R(A,B,C) is observed
+        orbits = sorted(group.orbits, key=lambda orbit: -orbit.size)
+        last = grids[1]["cells"][-1][-1]
+        assert orbits[last].representative.startswith("R(") and found["left_out"] == []
+    wide = dft.symmetries(dft.markov_logic("S(t,t,t,t)\n0.5 S(x,y,z,w)\n0.1 S(x,x,A,B)", domain={"t": 30}))
+    assert picture(group_answers(wide))["left_out"] == ["S"]
 
 
 def test_curves_end_at_the_answer(sampled: dft.Marginals) -> None:

@@ -6,6 +6,7 @@ Seeds are fixed; the stated rates of false alarm are those of a fresh seed.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -69,6 +70,12 @@ def run(model: object, kind: str, method: str, chains: int, sweeps: int, seed: i
     return sampling.draws()
 
 
+@cache
+def potts_draws(method: str, chains: int) -> Draws:
+    """Of the ring that several tests look at: sampled once."""
+    return run(potts(), "variables", method, chains, 500, 3)
+
+
 def fours(draws: Draws) -> list[Draws]:
     """Repetitions: groups of four chains (lanes are independent given the scan orders they share)."""
     out = []
@@ -84,7 +91,7 @@ def test_intervals_of_short_runs_cover(method: str) -> None:
     """120 runs of 4 chains × 500 sweeps on a Potts ring. If 95 % of the intervals hold, fewer than 87.5 % of 120
     happens less than once in 1,000 per value; 99 % would mean errors far too large."""
     model = potts()
-    draws = run(model, "variables", "orbit", 480, 500, 3)
+    draws = potts_draws("orbit", 480)
     exact = dft.exact(model)["X0"].probability
     hits = []
     for group in fours(draws):
@@ -99,7 +106,7 @@ def test_intervals_of_the_standard_estimator_cover() -> None:
     """The same runs, each variable by itself. Single values are as above; the mean of the six variables' 18 values has
     a standard deviation of at most 0.02, and is below 0.89 less than once in 500."""
     model = potts()
-    draws = run(model, "variables", "standard", 480, 500, 3)
+    draws = potts_draws("standard", 480)
     exact = np.tile(dft.exact(model)["X0"].probability, 6)
     hits = []
     for group in fours(draws):

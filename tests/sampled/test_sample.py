@@ -44,6 +44,18 @@ def test_so_are_those_of_markov_logic(sampler: str, examples: Path) -> None:
     assert draws.names[:3] == ("Smokes(Person1)", "Smokes(Person2)", "Smokes(Person3)")
 
 
+def test_words_of_every_shape_are_unpacked() -> None:
+    """Predicates without arguments and rows of several words; states recorded one by one, or many at once."""
+    rules = "P(t)\nQ\nR(t,t,u)\n0.5 P(x) => Q\n0.3 R(x,y,z) => P(x)"
+    model = dft.markov_logic(rules, domain={"t": 2, "u": 70})
+    draws = dft.sample(model, sampler="gibbs", chains=2, draws=40, seed=3, workers=1)
+    direct = dft.marginals(model, sampler="gibbs", chains=2, sweeps=40, seed=3, estimator="orbit")
+    assert largest_difference(dft.marginals(draws, model=model), direct) < 1e-12
+    singly = [batch[0] for _, batch in zip(range(40), draws.start().snapshots(1), strict=False)]
+    np.testing.assert_array_equal(np.stack(singly, axis=1), draws.array())
+    assert draws.names[2] == "Q" and draws.variables == 3 + 4 * 70
+
+
 def test_every_pass_gives_the_same_draws_whatever_the_workers() -> None:
     a, b = (dft.sample(ising_ring(8), sampler="gibbs", chains=70, draws=9, every=2, seed=1, workers=w) for w in (1, 2))
     np.testing.assert_array_equal(a.array(), b.array())
@@ -110,6 +122,17 @@ def test_the_command_writes_what_marginals_reads(tmp_path: Path, examples: Path,
     assert answer["run"]["chains"] == 8 and answer["run"]["sweeps"] == 40
 
 
+def test_draws_of_markov_logic_come_back_by_the_command(tmp_path: Path, examples: Path, capsys: Any) -> None:
+    words = [str(examples / "smokers.mln"), "--domain", "person=3"]
+    for name in ("draws.npz", "draws.csv"):
+        out = str(tmp_path / name)
+        assert run(["sample", *words, "-o", out, "--sampler", "orbital", "--chains", "4", "--draws", "40"]) == 0
+        capsys.readouterr()
+        assert run(["marginals", *words, "--samples", out]) in (0, 1)
+        said = capsys.readouterr()
+        assert "open world" in said.out and "bug" not in said.err and "Smokes(Person1)" in said.out
+
+
 @pytest.mark.parametrize("sampler", [dft.Orbital(), dft.Orbital(dft.Gibbs("random")), dft.OrbitalMetropolis()])
 def test_standard_estimates_from_orbital_chains(sampler: Any) -> None:
     for model in (ising_ring(6, 0.5, 0.2), potts_ring(4, 3)):
@@ -121,3 +144,14 @@ def test_standard_estimates_from_orbital_chains_of_markov_logic(examples: Path) 
     model = dft.read(examples / "smokers.mln", domain={"person": 3})
     found = dft.marginals(model, sampler=dft.Orbital(), estimator="standard", chains=8, sweeps=2000, seed=11)
     assert found.compare(dft.exact(model)).agrees
+
+
+@pytest.mark.parametrize("name", ["orbital-metropolis", "orbital-metropolis:mcsat", "orbital:tempering"])
+def test_moves_of_markov_logic_with_evidence(name: str, examples: Path) -> None:
+    """By name; the proposals swap people of whom different things are known."""
+    model = dft.read(examples / "smokers.mln", domain={"person": 3})
+    model = model.condition({"Smokes(Person1)": True, "Friends(Person1,Person2)": True})
+    found = dft.marginals(model, sampler=name, estimator="orbit", chains=8, sweeps=250, seed=11)
+    assert found.compare(dft.exact(model)).agrees
+    assert found.run["sampler"] == name and ("metropolis" in name) == ("accepted" in found.run)
+    assert 0.01 < found.run.get("accepted", 0.5) < 0.99

@@ -30,7 +30,14 @@ if TYPE_CHECKING:
 )
 @prints
 def command(
-    source: Source, queries: tuple[str, ...], output: Path | None, method: str, as_json: bool, quiet: bool
+    source: Source,
+    world: str,
+    queries: tuple[str, ...],
+    formulas: bool,
+    output: Path | None,
+    method: str,
+    as_json: bool,
+    quiet: bool,
 ) -> int:
     """Exact marginals and log Z of a small model.
 
@@ -44,7 +51,8 @@ def command(
     model, read_seconds = source.read()
     from definetti.solvers.exact import exact
 
-    result = complete(exact(model, queries, method=method), source.path, source.closed_world, read_seconds)
+    found = exact(model, queries, method=method, world=world, formulas=formulas)
+    result = complete(found, source.path, model, read_seconds)
     return answer(result, as_json=as_json, output=output, footer=footer)
 
 

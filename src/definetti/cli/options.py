@@ -7,7 +7,7 @@ import os
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import wraps
 from importlib.util import find_spec
 from pathlib import Path
@@ -43,16 +43,34 @@ class Word(click.Choice[str]):
         return f"{value!r} is not one of {', '.join(self.choices)}{suggestion(str(value), self.choices, '')}"
 
 
+class SamplerName(Word):
+    """A sampler, or one around another (`orbital:mcsat`): these are many, so that only the help text speaks of them."""
+
+    def __init__(self) -> None:
+        from definetti.samplers import registry
+
+        super().__init__([*registry.names(), *registry.wrapped()])
+        self._plain = registry.names()
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
+        return f"[{'|'.join(self._plain)}]"
+
+    def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:
+        return f"{value!r} is not one of {', '.join(self._plain)}{suggestion(str(value), self.choices, '')}"
+
+
 @dataclass(frozen=True)
 class Source:
     """Where the model comes from, as the command line says it."""
 
     path: Path
-    evidence: Path | None
+    evidence: tuple[Path, ...]
     domain: dict[str, int]
     open_world: tuple[str, ...]
     closed_world: tuple[str, ...]
     weights: str
+    dialect: str = "auto"
+    default_weight: float | None = None
 
     def read(self) -> tuple[Any, float]:
         """The model, and the seconds it took to read."""
@@ -61,11 +79,13 @@ class Source:
         start = time.perf_counter()
         model = read(
             self.path,
-            self.evidence,
+            self.evidence[0] if len(self.evidence) == 1 else self.evidence or None,
             domain=self.domain or None,
             open_world=self.open_world,
             closed_world=self.closed_world,
             weights=self.weights,
+            dialect=self.dialect,
+            default_weight=self.default_weight,
         )
         return model, time.perf_counter() - start
 
@@ -93,7 +113,7 @@ def destination(suffixes: tuple[str, ...], extra: str, *libraries: str) -> Calla
             return None
         if value.suffix not in suffixes:
             raise click.BadParameter(f"'{value}' must end in one of {', '.join(suffixes)}", ctx, param)
-        plain = value.suffix in (".json", ".csv", ".npz", *ANSWER_SUFFIXES[3:])
+        plain = value.suffix in (".json", ".csv", ".npz", ".dft", *ANSWER_SUFFIXES[3:])
         missing = [] if plain else [name.replace("_", "-") for name in libraries if find_spec(name) is None]
         if missing:
             what = "Parquet" if value.suffix == ".parquet" else value.suffix
@@ -129,20 +149,18 @@ def reads_model(function: Callable[..., int]) -> Callable[..., int]:
     """MODEL and what belongs to reading it, handed on as one `Source`."""
 
     @wraps(function)
-    def call(
-        path: Path,
-        evidence: Path | None,
-        domain: dict[str, int],
-        open_world: tuple[str, ...],
-        closed_world: tuple[str, ...],
-        weights: str,
-        **others: Any,
-    ) -> int:
-        return function(Source(path, evidence, domain, open_world, closed_world, weights), **others)
+    def call(path: Path, **others: Any) -> int:
+        mine = {field.name: others.pop(field.name) for field in fields(Source) if field.name != "path"}
+        return function(Source(path, **mine), **others)
 
     options = together(
         click.argument("path", metavar="MODEL", type=FILE),
-        click.option("--evidence", type=FILE, help="Observed values: .evid beside .uai and .fg, .db beside .mln."),
+        click.option(
+            "--evidence",
+            type=FILE,
+            multiple=True,
+            help="Observed values: .evid beside .uai and .fg, .db beside .mln (several: --evidence A --evidence B).",
+        ),
         click.option("--domain", multiple=True, callback=_sizes, metavar="SORT=N", help="Size of a sort: person=100."),
         click.option("--open-world", multiple=True, callback=_names, metavar="P,Q", help="Predicates left unknown."),
         click.option(
@@ -159,27 +177,59 @@ def reads_model(function: Callable[..., int]) -> Callable[..., int]:
             show_default=True,
             help="A weight counts per formula, or is split over its clauses.",
         ),
+        click.option(
+            "--dialect",
+            type=Word(["auto", "alchemy", "tuffy", "pracmln"]),
+            default="auto",
+            show_default=True,
+            help="The dialect of an .mln file; recognised, and said in the output.",
+        ),
+        click.option(
+            "--default-weight", type=float, metavar="W", help="The weight of formulas that have none (structures)."
+        ),
     )
     return options(call)
 
 
 quiet = click.option("--quiet", is_flag=True, help="No progress on stderr.")
 
+dask = click.option(
+    "--dask",
+    metavar="ADDRESS",
+    help="Advance chains on the workers of this Dask cluster, such as tcp://scheduler:8786.",
+)
+
 prints = together(
     click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else."),
     quiet,
 )
 
-answers = together(
-    click.option("--query", "queries", multiple=True, metavar="Q", help="A variable, an atom, or X1=0 ^ X7=2."),
-    click.option(
-        "-o",
-        "output",
-        type=FILE,
-        callback=destination(ANSWER_SUFFIXES, "parquet", "pyarrow"),
-        help="Also write the answer here: .json, .csv, .parquet, .result (Alchemy) or .MAR (UAI).",
-    ),
-)
+
+def answers_in(suffixes: tuple[str, ...], more: str = "") -> Decorator:
+    """What is asked, and where the answer goes."""
+    formats = "Also write the answer here: .json, .csv, .parquet, .result (Alchemy) or .MAR (UAI)."
+    check = destination(suffixes, "parquet", "pyarrow")
+    return together(
+        click.option(
+            "--world",
+            type=Word(["open", "alchemy"]),
+            default="open",
+            show_default=True,
+            help="alchemy: predicates with evidence that no query names are false where the evidence is silent.",
+        ),
+        click.option(
+            "--query",
+            "queries",
+            multiple=True,
+            metavar="Q",
+            help="A variable, an atom, a formula (X1=0 ^ X7=2), A | B, #Smokes: docs/queries.md.",
+        ),
+        click.option("--formulas", is_flag=True, help="Also the expected number of true groundings of every formula."),
+        click.option("-o", "output", type=FILE, callback=check, help=formats + more),
+    )
+
+
+answers = answers_in(ANSWER_SUFFIXES)
 
 symmetry = together(
     click.option(

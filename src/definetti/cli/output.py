@@ -27,10 +27,11 @@ RUN = (
 SECONDS = ("read", "symmetries", "compile", "sample")
 
 
-def say(text: str) -> None:
-    """To stdout. A reader that has gone away (`| head`) is no failure; a full disk is."""
+def say(text: str, colour: str | None = None) -> None:
+    """To stdout, in bold colour where one is given, without anything that a terminal would obey. A reader that has gone
+    away (`| head`) is no failure; a full disk is."""
     try:
-        print(text, flush=True)
+        print(show.printable(text) if colour is None else styled(show.printable(text), colour), flush=True)
     except BrokenPipeError:
         silence(sys.stdout)
     except OSError:
@@ -51,21 +52,24 @@ def say_json(value: Mapping[str, Any]) -> None:
 
 def warn(notices: Sequence[Notice]) -> None:
     for notice in notices:
-        print(f"warning ({notice.kind}): {notice.message}", file=sys.stderr)
+        print(show.printable(f"warning ({notice.kind}): {notice.message}"), file=sys.stderr)
 
 
 # --- marginals ---------------------------------------------------------------------------------------------------
 
 
-def complete(result: Marginals, path: Path, closed: Sequence[str], read_seconds: float) -> Marginals:
+def complete(
+    result: Marginals, path: Path, model: Any, read_seconds: float | None, command: str | None = None
+) -> Marginals:
     """Add to the run what only the command line knows; a key that does not apply to this run is null."""
-    run: dict[str, Any] = dict.fromkeys(RUN) | dict(result.run)
+    from definetti.readers.world import language
+
+    run: dict[str, Any] = dict.fromkeys(RUN) | language(model) | dict(result.run)
     run["model"] = str(path)
-    run["world"] = run["world"] or (f"closed: {','.join(closed)}" if closed else "open")
     run["seconds"] = dict.fromkeys(SECONDS) | dict(run["seconds"] or {}) | {"read": read_seconds}
     run["peak_memory_mb"] = run["peak_memory_mb"] or peak_memory_mb()
     run["version"] = __version__
-    run["command"] = command_line(run["seed"])
+    run["command"] = command or command_line(run["seed"])
     return replace(result, run=run)
 
 
@@ -105,13 +109,15 @@ def answer(
 def say_answer(result: Marginals, footer: Callable[[Marginals], str], plot: bool) -> None:
     """The table, how it came about, and last, where the eye rests, whether to trust it."""
     say(marginals_table(result, terminal_width()))
+    if result.formulas:
+        say(formulas_table(result))
     if plot:
         from definetti.cli.interval_plot import draw
 
         draw(shown_answers(result)[1])
     verdict = result.verdict
     say("\n".join([footer(result), *world(result.run)]))
-    say(styled(verdict.line, "green" if verdict.trusted else "red"))
+    say(verdict.line, "green" if verdict.trusted else "red")
 
 
 def terminal_width() -> int | None:
@@ -133,7 +139,8 @@ def world(run: Mapping[str, Any]) -> list[str]:
     if not str(run["model"]).endswith(".mln"):
         return []
     kind, _, closed = run["world"].partition(": ")
-    return [f"{kind} world: {closed.replace(',', ', ')} false where the evidence is silent" if closed else "open world"]
+    text = f"{kind} world: {closed.replace(',', ', ')} false where the evidence is silent" if closed else "open world"
+    return [f"{text}; dialect {run.get('dialect', 'alchemy')}"]
 
 
 def shown_answers(result: Marginals) -> tuple[str, list[tuple[str, int, Estimate | OrbitRow]]]:
@@ -141,6 +148,26 @@ def shown_answers(result: Marginals) -> tuple[str, list[tuple[str, int, Estimate
     if result.queries:
         return "query", [(text, e.orbit_size, e) for text, e in result.queries.items()]
     return "orbit of", [(row.representative, row.size, row) for row in sorted(result.orbits, key=lambda row: -row.size)]
+
+
+def shown_number(answer: Any) -> str:
+    """A probability; of a count its mean and standard deviation."""
+    from definetti.model.marginals import Count, width
+
+    if isinstance(answer, Count):
+        spread = "" if answer.std is None else f" (sd {show.number(answer.std, 4)})"
+        return f"{show.number(answer.mean, 6)}{spread}"
+    return "–" if answer.probability != answer.probability else show.probability(answer.probability, width(answer))
+
+
+def formulas_table(result: Marginals) -> str:
+    """Expected true groundings, the first rows."""
+    rows = [
+        [show.shortened(r["formula"], 60), "hard" if r["weight"] is None else show.number(r["weight"], 6),
+         show.large(r["groundings"]), show.number(r["expected"], 8), show.number(r["half_width"], 3)]
+        for r in result.formulas[:ROWS]
+    ]  # fmt: skip
+    return show.table(["formula", "weight", "groundings", "expected true", "± 95 %"], rows) + "\n"
 
 
 def marginals_table(result: Marginals, columns: int | None = None) -> str:
@@ -152,11 +179,13 @@ def marginals_table(result: Marginals, columns: int | None = None) -> str:
     head, answers = shown_answers(result)
     exact, draws = result.method is not None, (result.run.get("chains") or 0) * (result.run.get("sweeps") or 0)
     rows = [
-        [name, show.count(size), show.probability(a.probability, width(a)), show.half_width(width(a), not exact)]
+        [name, show.count(size), shown_number(a), show.half_width(width(a), not exact)]
         + ([] if exact else [show.number(a.rhat), show.effective(a.ess, draws), show.gain(a.ess, draws)])
         for name, size, a in answers[:ROWS]
     ]
-    heads = [head, "size", "probability", "± 95 %"] + ([] if exact else ["R-hat", "eff. draws", "gain"])
+    counts = any(getattr(a, "distribution", None) is not None for _, _, a in answers[:ROWS])
+    number = "probability or mean" if counts else "probability"
+    heads = [head, "size", number, "± 95 %"] + ([] if exact else ["R-hat", "eff. draws", "gain"])
     more = len(answers) - ROWS
     rest = f"\n… and {show.count(more)} more; --json and -o show them" if more > 0 else ""
     if not exact and any(row[-1] for row in rows):

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from definetti import show
-from definetti.cli.options import Positive, Source, Word, destination, prints, reads_model, symmetry
+from definetti.cli.options import Positive, SamplerName, Source, Word, destination, prints, reads_model, symmetry
 from definetti.cli.output import ROWS, say, say_json, warn
-from definetti.samplers import registry
 from definetti.samplers.gibbs import SCANS
 
 if TYPE_CHECKING:
@@ -25,7 +24,7 @@ FIGURES = (".svg", ".png", ".html", ".json")
 @click.option("--epsilon", type=Positive(), default=0.01, show_default=True, help="Distance of the mixing times.")
 @click.option(
     "--sampler",
-    type=Word(registry.names()),
+    type=SamplerName(),
     default="gibbs",
     show_default=True,
     help="gibbs, blocks or swendsen-wang; the branches of others cannot be listed.",

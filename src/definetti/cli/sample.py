@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from definetti import show
-from definetti.cli.options import Source, Word, destination, prints, reads_model, symmetry
+from definetti.cli.options import SamplerName, Source, Word, destination, prints, reads_model, symmetry
 from definetti.cli.output import say, say_json
 from definetti.samplers import registry
 from definetti.samplers.gibbs import SCANS
@@ -27,12 +27,12 @@ SUFFIXES = (".npz", ".csv", ".parquet")
     callback=destination(SUFFIXES, "parquet", "pyarrow"),
     help="Where to: .npz (eight values in a byte), .csv or .parquet.",
 )
-@click.option("--sampler", type=Word(registry.names()), default="auto", show_default=True, help=registry.help_text())
+@click.option("--sampler", type=SamplerName(), default="auto", show_default=True, help=registry.help_text())
 @click.option("--scan", type=Word(SCANS), default="symmetric", show_default=True, help="The order of a sweep.")
 @click.option("--chains", type=COUNT, metavar="N", help="Chains.  [default: 64 on factor graphs, 8 on Markov logic]")
 @click.option("--draws", type=COUNT, default=1000, show_default=True, metavar="N", help="Draws of each chain.")
 @click.option("--every", type=COUNT, default=1, show_default=True, metavar="K", help="Sweeps between two draws.")
-@click.option("--burn-in", type=click.IntRange(min=0), metavar="N", help="Sweeps dropped.  [default: the run tells]")
+@click.option("--burn-in", type=click.IntRange(min=0), metavar="N", help="Sweeps dropped.  [default: detected]")
 @click.option("--seed", type=click.IntRange(min=0), metavar="N", help="Same seed, same draws.  [default: fresh]")
 @click.option("--workers", type=COUNT, metavar="N", help="Threads.  [default: all cores]")
 @symmetry
@@ -49,7 +49,7 @@ def command(
 ) -> int:
     """States of all chains after every K sweeps, written while the chains run.
 
-    `definetti marginals MODEL --samples draws.npz` averages draws of a factor graph over orbits.
+    `definetti marginals MODEL --samples draws.npz` averages the draws over orbits.
     """
     model, _ = source.read()
     if output is None:

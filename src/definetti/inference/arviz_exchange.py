@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,11 +20,10 @@ NAME = "x"  # of the array in the group `posterior`
 def to_arviz(samples: Samples) -> Any:
     """A DataTree (ArviZ 1, from Python 3.12 on) or InferenceData (ArviZ 0, Python 3.11) with the group `posterior`."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", FutureWarning)  # ArviZ 0 announces ArviZ 1 when it is loaded
-            import arviz
         import xarray
-    except ImportError:
+
+        old = int(version("arviz").split(".")[0]) < 1
+    except (ImportError, PackageNotFoundError):
         raise ModelError("this needs ArviZ: pip install 'definetti[arviz]'") from None
     values = samples.array()
     coords = {
@@ -34,9 +34,12 @@ def to_arviz(samples: Samples) -> Any:
     found = {"sampler": samples.sampler, "seed": samples.seed, "every": samples.every, "inference_library": "definetti"}
     array = xarray.DataArray(values, coords=coords, dims=("chain", "draw", "variable"))
     dataset = xarray.Dataset({NAME: array}, attrs=found)
-    if hasattr(arviz, "InferenceData"):
-        return arviz.InferenceData(posterior=dataset)
-    return xarray.DataTree.from_dict({"posterior": dataset})
+    if not old:
+        return xarray.DataTree.from_dict({"posterior": dataset})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # ArviZ 0 announces ArviZ 1 when it is loaded
+        import arviz
+    return arviz.InferenceData(posterior=dataset)
 
 
 def from_arviz(data: object, model: FactorGraph) -> np.ndarray:

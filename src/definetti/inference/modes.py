@@ -17,6 +17,7 @@ import numpy as np
 from definetti.errors import INTERRUPTED, Notice
 from definetti.inference.assemble import Estimated
 from definetti.inference.question import STUCK
+from definetti.inference.trace import mixed_trace
 from definetti.modes.looking import Budget, Looked, look
 from definetti.modes.walkers import States, Walkers
 from definetti.samplers.draws import BATCHES, Batch
@@ -194,6 +195,7 @@ class Mixture:
     made: Estimated
     run: dict[str, Any]
     interrupted: bool
+    trace: Any
 
 
 def mixture(
@@ -243,4 +245,6 @@ def mixture(
         "workers": plan.workers,
         "seed": plan.seed,
     }
-    return Mixture(Estimated(estimates, diagnosis, heaviest), run, interrupted)
+    traces = [question.traced(draws, own, diagnosis) for own, _, draws in parts]
+    kept = mixed_trace(traces, shares, errors, found.left_out)
+    return Mixture(Estimated(estimates, diagnosis, heaviest), run, interrupted, kept)

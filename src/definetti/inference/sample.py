@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +14,7 @@ import numpy as np
 from definetti.errors import ModelError, TooLarge
 from definetti.inference.marginals import available_cores, check, whole
 from definetti.memory import available_memory
+from definetti.readers.world import with_world
 from definetti.samplers.protocol import Plan
 from definetti.samplers.registry import named
 from definetti.show import Shown
@@ -94,20 +94,18 @@ class Samples(Shown):
 
     def __iter__(self) -> Iterator[np.ndarray]:
         """Batches uint8[some draws, chains, variables]."""
-        size = max(1, BATCH_BYTES // max(self.chains * self.variables, 1))
-        states = islice(self.start().snapshots(self.every), self.draws)
-        while batch := list(islice(states, size)):
-            yield np.stack(batch)
+        left = self.draws
+        batches = self.start().snapshots(self.every, max(1, BATCH_BYTES // max(self.chains * self.variables, 1)))
+        while left > 0:
+            batch = next(batches)[:left]
+            left -= len(batch)
+            yield batch
 
     def packed(self) -> Iterator[np.ndarray]:
         """The same with eight variables in a byte, the first in its highest bit: uint8[some draws, chains, bytes]."""
         if not self.binary:
             raise ModelError("a variable has more than two values: its draws are not bits; iterate over the draws")
-        size = max(1, BATCH_BYTES // max(self.chains * self.variables // 8, 1))
-        states = islice(self.start().snapshots(self.every), self.draws)
-        packed = (np.packbits(state, axis=-1) for state in states)
-        while batch := list(islice(packed, size)):
-            yield np.stack(batch)
+        return (np.packbits(batch, axis=-1) for batch in self)
 
     def array(self) -> np.ndarray:
         """uint8[chains, draws, variables]: all of them at once, as `marginals` and other programs take them."""
@@ -198,6 +196,7 @@ def sample(
     numbers = (whole(chains, "chains"), whole(draws, "draws"), whole(every, "every"), whole(workers, "workers"))
     burn_in, seed = whole(burn_in, "burn_in", 0), whole(seed, "seed", 0)
     seed = secrets.randbits(32) if seed is None else seed
+    model, _ = with_world(model, (), "open")
     question, kernel, usual = _prepared(model, check(model, symmetries), named(sampler, scan), scan, seed, time_limit)
     plan = Plan(
         chains=numbers[0] or usual,
@@ -223,8 +222,21 @@ def sample(
         sampler=kernel.name,
         scan=kernel.scan,
         seed=seed,
-        start=lambda: question.sampling(kernel, plan, "orbit"),
+        start=_starter(lambda: question.sampling(kernel, plan, "orbit")),
     )
+
+
+def _starter(make: Callable[[], Any]) -> Callable[[], Any]:
+    """Runs ready to start. The first is made at once: compiled here, and refused here where it is too large."""
+    first = [make()]
+
+    def start() -> Any:
+        try:
+            return first.pop()
+        except IndexError:
+            return make()
+
+    return start
 
 
 def _prepared(model: Any, wanted: Any, kernel: Any, scan: str, seed: int, time_limit: float) -> tuple[Any, Any, int]:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import os
-import tempfile
 import zipfile
 from collections.abc import Callable
 from os import PathLike
@@ -15,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from definetti.errors import ModelError
+from definetti.files import replacement
 
 if TYPE_CHECKING:
     from definetti.inference.sample import Samples
@@ -24,30 +23,15 @@ MOST_COLUMNS = 20_000  # of a table
 
 
 def save_samples(samples: Samples, path: str | PathLike[str]) -> None:
-    """Writes a file beside the place, then renames it: nobody ever sees half of it."""
+    """As .npz, .csv or .parquet; nobody ever sees half of a file."""
     path = Path(path)
     writers: dict[str, Callable[[Samples, Path], None]] = {".npz": _npz, ".csv": _csv, ".parquet": _parquet}
     if path.suffix not in writers:
         raise ModelError(f"draws are written as {', '.join(writers)}; got '{path}'")
     if path.suffix != ".npz" and samples.variables > MOST_COLUMNS:
         raise ModelError(f"a table of {samples.variables:,} columns: write .npz, which holds bits")
-    try:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=path.suffix)
-        os.close(handle)
-    except OSError as error:
-        raise ModelError(f"cannot write {path}: {error.strerror}") from None
-    try:
-        writers[path.suffix](samples, Path(name))
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(name, 0o666 & ~umask)  # mkstemp makes private files
-        os.replace(name, path)
-    except OSError as error:
-        Path(name).unlink(missing_ok=True)
-        raise ModelError(f"cannot write {path}: {error.strerror}") from None
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+    with replacement(path) as beside:
+        writers[path.suffix](samples, beside)
 
 
 def _npz(samples: Samples, path: Path) -> None:

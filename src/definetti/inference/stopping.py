@@ -4,25 +4,27 @@ The half-width is itself an estimate, and a run that stops the first time it is 
 often. So it is looked at only now and then, must be a tenth below what was asked, and counts only with enough batches
 and chains that agree. The next look is when the goal could be reached at the earliest: the error of a control variate
 falls nearly with the number of sweeps, that of a mean with its root; but after a fifth more of sweeps at least, and
-before there are more than twice as many, since fits get better.
+before there are more than twice as many, since fits get better. Where sweeps are expensive, chains whose means are as
+near to each other as was asked for agree, though R-hat is not yet below its limit.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from definetti import show
-from definetti.diagnose import Diagnosis
+from definetti.diagnose import Diagnosis, half_width
 from definetti.errors import Notice
+from definetti.inference.assemble import MOST_RHAT as TRUSTED_RHAT
 from definetti.samplers.draws import Draws
 from definetti.samplers.protocol import Progress, Sampling
-from definetti.samplers.warmup import DEAR
+from definetti.samplers.warmup import DEAR, FEWEST_CHAINS
 
 FEWEST_BATCHES = 20  # or as many as are kept where statistics are very many,
 FEWEST_OF_DEAR = 5  # or so many where sweeps are expensive (`warmup.DEAR`)
@@ -34,23 +36,27 @@ LOOK_SHARE = 0.1  # of the time goes into looking at most,
 LOOK_SHARE_UNTIL = 0.3  # or this where the run waits for what is seen
 QUICK = 0.1  # seconds: a look that costs less is not worth sparing
 PILOT_SWEEPS = 2000  # after so many, or half of the time, a run that may be stuck is judged
+KEPT = ("reached", "left", "_next", "_cost", "_looks", "_warm", "_warm_sweeps", "_set_up", "_fewest")  # by checkpoints
 MOST_SECONDS = 600.0  # a run that waits for its error ends here, unless `seconds` says otherwise
 
 
 @dataclass(frozen=True)
 class Look:
-    """The worst of what was asked: half-width (None: not known yet) and R-hat."""
+    """The worst of what was asked: half-width (None: not known yet), R-hat, and how far the chains' means are apart, as
+    a half-width by their spread alone."""
 
     half_width: float | None
     rhat: float | None
+    apart: float | None = None
 
 
 class Measures(Protocol):
     def measure(self, draws: Draws, method: str) -> Look: ...
 
 
-def worst(found: Diagnosis, columns: np.ndarray) -> Look:
-    """Of these statistics; those without error are left out. An R-hat may be infinite: chains that stay apart."""
+def worst(found: Diagnosis, columns: np.ndarray, batches: np.ndarray | None = None) -> Look:
+    """Of these statistics; those without error are left out. An R-hat may be infinite: chains that stay apart.
+    `batches`: the estimates' batch means."""
     mcse, half, rhat = (x[columns] for x in (found.mcse, found.half_width, found.rhat))
     moving = mcse != 0
     if not moving.any():
@@ -58,7 +64,17 @@ def worst(found: Diagnosis, columns: np.ndarray) -> Look:
     if np.isnan(mcse).any():
         return Look(None, None)
     known = rhat[moving & ~np.isnan(rhat)]
-    return Look(float(half[moving].max()), float(known.max()) if len(known) else None)
+    apart = None if batches is None else _apart(batches[:, :, columns[moving]])
+    return Look(float(half[moving].max()), float(known.max()) if len(known) else None, apart)
+
+
+def _apart(batches: np.ndarray) -> float | None:
+    """The largest half-width of 95 % intervals that know nothing but the chains' means. None: not known."""
+    means = np.nanmean(batches, axis=0) if len(batches) and not np.isnan(batches).all(axis=0).any() else None
+    if means is None or len(means) < FEWEST_CHAINS:
+        return None
+    error = means.std(axis=0, ddof=1) / math.sqrt(len(means))
+    return float(half_width(error, np.full(len(error), len(means) - 1.0)).max())
 
 
 @dataclass
@@ -84,6 +100,7 @@ class Stopping:
     _warm_sweeps: int = 0
     _set_up: float | None = None  # seconds before the first sweep
     _fewest: int = FEWEST_BATCHES
+    _dear: bool = False  # sweeps are expensive
 
     @property
     def limit(self) -> float | None:
@@ -101,6 +118,24 @@ class Stopping:
     def used_up(self) -> bool:
         """Whether setting up took all of the time, so that one batch is all there is."""
         return self._set_up is not None and self.limit is not None and self._set_up >= self.limit
+
+    def state(self) -> dict[str, Any]:
+        """What the next steps depend on, for a checkpoint."""
+        kept = {name: getattr(self, name) for name in KEPT}
+        look = {"half_width": self.look.half_width, "rhat": self.look.rhat}
+        return kept | {"look": look, "used": time.perf_counter() - self.began, "asked": self.is_stuck is None}
+
+    def restore(self, state: Mapping[str, Any], goes_on: bool) -> None:
+        """Continues where `state` was taken; the clock too, if the run `goes_on` with what it was asked at first."""
+        for name in KEPT:
+            setattr(self, name, state[name])
+        self.look = Look(**state["look"])
+        if state["asked"]:
+            self.is_stuck = None
+        if goes_on:
+            self.began = time.perf_counter() - float(state["used"])
+        else:
+            self.reached, self._next = False, 0.0
 
     def step(self, sampling: Sampling, report: Progress) -> bool:
         if self._set_up is None:
@@ -155,16 +190,25 @@ class Stopping:
     def _enough(self, sampling: Sampling, report: Progress) -> int:
         """Batches that a look needs, by counts alone, so that the same seed gives the same run."""
         fewest, updates = min(FEWEST_BATCHES, sampling.most_batches), report.rate * report.seconds
-        if updates > DEAR * (self._warm_sweeps + report.done):
+        self._dear = updates > DEAR * (self._warm_sweeps + report.done)
+        if self._dear:
             return min(fewest, max(FEWEST_OF_DEAR, -(-FEWEST_MEANS // self.chains)))
         return fewest
 
     def _judge(self, draws: Draws, share: float) -> None:
         """Whether the half-width is below this share of the one asked for."""
         self.look = self.question.measure(draws, self.method)
-        half, rhat = self.look.half_width, self.look.rhat
-        small = self.until is not None and half is not None and half <= share * self.until
-        self.reached = small and (rhat is None or rhat < MOST_RHAT)
+        half = self.look.half_width
+        self.reached = self.until is not None and half is not None and half <= share * self.until and self._agree(share)
+
+    def _agree(self, share: float) -> bool:
+        """Chains agree. After few sweeps R-hat is above its limit by chance: where sweeps are expensive, means that are
+        no further apart than was asked for are enough, if R-hat does not make the answer one that is not trusted."""
+        rhat, apart = self.look.rhat, self.look.apart
+        if rhat is None or rhat < MOST_RHAT:
+            return True
+        near = self.until is not None and apart is not None and apart <= share * self.until
+        return self._dear and near and rhat < TRUSTED_RHAT
 
     def finish(self, draws: Draws) -> None:
         """A last look where the time ran out: the end was not chosen by what was seen, so it needs no margin."""

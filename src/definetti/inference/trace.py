@@ -6,8 +6,8 @@ batch means that the answer itself was made of.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -21,6 +21,7 @@ from definetti.samplers.draws import Draws
 MOST = 200  # orbits
 MOST_TIMES = 100  # points of a curve
 DIGITS = 6  # of a number in a file
+RELEVANT, WEIGHT_DEGREES = 1e-3, 15.0  # as `modes/mixture.py` has them
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,6 +102,60 @@ class Trace:
                 for k, name in enumerate(self.names)
             ],
         }
+
+
+@dataclass(frozen=True, eq=False)
+class MixedTrace(Trace):
+    """Of runs that are confined to regions: at every time the mixture of what they say so far. The inherited fields
+    are those of the heaviest region."""
+
+    parts: tuple[Trace, ...]
+    shares: np.ndarray  # of the regions
+    errors: np.ndarray  # of the logarithms of their weights
+    left_out: float  # the share that regions which were dropped may have
+
+    @cached_property
+    def curves(self) -> Curves:
+        found = [part.curves for part in self.parts]
+        values = np.stack([one.value for one in found])
+        half = self._mixed(values, np.stack([one.half_width for one in found]))
+        counts = self.shares >= RELEVANT
+        rhat = np.fmax.reduce([one.rhat for one, relevant in zip(found, counts, strict=True) if relevant])
+        return Curves(found[0].sweeps, np.tensordot(self.shares, values, 1), half, rhat)
+
+    @cached_property
+    def orbit(self) -> np.ndarray:
+        return self._mixed(np.stack([part.curves.value[-1] for part in self.parts]),
+                           np.stack([part.orbit for part in self.parts]))  # fmt: skip
+
+    def _mixed(self, values: np.ndarray, widths: np.ndarray) -> np.ndarray:
+        """Half-widths of the mixture: those of the regions, of their weights, and of what was left out. What never
+        moved in a region has no error there."""
+        shares = self.shares.reshape(-1, *[1] * (values.ndim - 1))
+        apart = shares * (values - np.tensordot(self.shares, values, 1)) * self.errors.reshape(shares.shape)
+        wide = float(half_width(np.ones(1), np.full(1, WEIGHT_DEGREES))[0])
+        total = (shares * np.nan_to_num(widths)) ** 2 + (wide * apart) ** 2
+        made = np.minimum(np.sqrt(total.sum(axis=0) + (wide * self.left_out) ** 2), 1.0)
+        return np.where(np.isnan(widths).all(axis=0), np.nan, made)
+
+
+def mixed_trace(
+    parts: Sequence[Trace | None], shares: np.ndarray, errors: np.ndarray, left_out: float
+) -> MixedTrace | None:
+    """Of the same statistics in every region; a run that was interrupted is as long as its shortest part."""
+    known = [part for part in parts if part is not None]
+    if len(known) < len(parts) or not known:
+        return None
+    length = min(len(part.lengths) for part in known)
+    cut = tuple(
+        replace(part, lengths=part.lengths[:length], batches=part.batches[:length], f=part.f[:length],
+                squares=part.squares[:length]) for part in known
+    )  # fmt: skip
+    first = cut[int(shares.argmax())]
+    own = {one.name: getattr(first, one.name) for one in fields(first)} | {
+        "standard": np.full(len(first.names), np.nan)
+    }
+    return MixedTrace(**own, parts=cut, shares=shares, errors=errors, left_out=left_out)
 
 
 def _numbers(values: np.ndarray) -> list[float | None]:

@@ -1,10 +1,11 @@
 """What one move of a sampler does to every state, as sparse matrices: single sites by the full conditionals that the
-compiled kernel computes, joint blocks by the distribution given the rest, clusters by all sets of bonds."""
+compiled kernel computes (those of Markov logic: `logic_sites.py`), joint blocks by the distribution given the rest,
+clusters by all sets of bonds."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -48,42 +49,55 @@ def conditionals(space: StateSpace) -> Iterator[tuple[int, np.ndarray]]:
         yield site, np.concatenate(found)
 
 
-def site_moves(space: StateSpace) -> dict[int, csr_array]:
-    """The transition matrix of updating each free site."""
-    return {site: _site_matrix(space, site, given) for site, given in conditionals(space)}
+class SiteMove(NamedTuple):
+    """What an update of one site does: in every state the chance of each value, and the state that it leads to."""
+
+    variables: tuple[int, ...]  # drawn as one; the first names the site
+    given: np.ndarray  # float64[S, values]
+    target: np.ndarray  # int64[S, values]: -1 where the state is impossible
+
+    def matrix(self) -> csr_array:
+        from scipy.sparse import csr_array
+
+        size, possible = len(self.target), self.target >= 0
+        row = np.broadcast_to(np.arange(size)[:, None], self.target.shape)
+        return csr_array((self.given[possible], (row[possible], self.target[possible])), shape=(size, size))
 
 
-def _targets(space: StateSpace, site: int) -> np.ndarray:
-    """int64[S, values]: the states that differ at one site, -1 where they are impossible."""
-    values = np.arange(int(space.model.cards[site]))
-    step = (values - space.states[:, site, None].astype(np.int64)) * space.stride[site]
-    return space.place[space.codes[:, None] + step].astype(np.int64)
+def one_site(space: StateSpace, variables: tuple[int, ...], given: np.ndarray) -> SiteMove:
+    """Values are those of the first variable; binary ones that are drawn with it are flipped with it."""
+    first, *others = variables
+    now = space.states[:, first, None].astype(np.int64)
+    values = np.arange(given.shape[1])
+    code = space.codes[:, None] + (values - now) * space.stride[first]
+    for other in others:
+        flip = (1 - 2 * space.states[:, other].astype(np.int64)) * space.stride[other]
+        code = code + np.where(values == now, 0, flip[:, None])
+    target = space.place[code].astype(np.int64)
+    assert not given[target < 0].any(), "the kernel gives an impossible value a positive probability"
+    return SiteMove(variables, given, target)
 
 
-def _site_matrix(space: StateSpace, site: int, given: np.ndarray) -> csr_array:
-    from scipy.sparse import csr_array
-
-    target = _targets(space, site)
-    possible = target >= 0
-    assert not given[~possible].any(), "the kernel gives an impossible value a positive probability"
-    row = np.broadcast_to(np.arange(len(space))[:, None], target.shape)
-    return csr_array((given[possible], (row[possible], target[possible])), shape=(len(space), len(space)))
+def graph_site_moves(space: StateSpace) -> Iterator[SiteMove]:
+    """Of a factor graph every free variable is a site."""
+    for site, given in conditionals(space):
+        yield one_site(space, (site,), given)
 
 
-def random_scan(space: StateSpace) -> csr_array:
-    """One update of a site drawn uniformly: the mean of all `site_moves`, made at once."""
+def random_scan(space: StateSpace, moves: Iterable[SiteMove]) -> csr_array:
+    """One update of a site drawn uniformly: the mean of all moves, made at once."""
     from scipy.sparse import coo_array
 
-    rows, columns, values = [], [], []
-    for site, given in conditionals(space):
-        target = _targets(space, site)
-        row, value = np.nonzero(target >= 0)
+    rows, columns, values, count = [], [], [], 0
+    for move in moves:
+        row, value = np.nonzero(move.target >= 0)
         rows.append(row.astype(np.int32))
-        columns.append(target[row, value].astype(np.int32))
-        values.append(given[row, value])
+        columns.append(move.target[row, value].astype(np.int32))
+        values.append(move.given[row, value])
+        count += 1
     if not rows:
         return coo_array(np.ones((1, 1))).tocsr()
-    entries = np.concatenate(values) / len(space.model.free)
+    entries = np.concatenate(values) / count
     size = (len(space), len(space))
     matrix = coo_array((entries, (np.concatenate(rows), np.concatenate(columns))), shape=size).tocsr()
     matrix.eliminate_zeros()

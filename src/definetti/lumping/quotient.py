@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -303,7 +303,8 @@ def quotient(
     Parameters
     ----------
     model : FactorGraph or MarkovLogic
-        Of at most 65,536 states (random scan) or 4,096 (sweeps). Markov logic is grounded.
+        Of at most 65,536 states (random scan) or 4,096 (sweeps). States of Markov logic are those of the
+        ground model; Gibbs sampling of it is the kernel that never grounds.
     queries : str or sequence of str
         Variables, atoms or formulas; none means one variable of each orbit.
     sampler : str or sampler
@@ -347,9 +348,12 @@ def quotient(
     kernel: Any = named(sampler, _usual_scan(sampler, scan))
     check_sampler(kernel)
     asked = [queries] if isinstance(queries, str) else queries
+    if getattr(model, "kind", None) == "logic":
+        model.require_weights()  # type: ignore[union-attr]
     source = source_of(model, symmetries, asked, time_limit, most_states(kernel))
     space = state_space(source.graph, most_states(kernel))
-    step = transitions(space, kernel, None if kernel.name == "swendsen-wang" else source.orders(kernel.scan))
+    orders = None if kernel.name == "swendsen-wang" else source.orders(kernel.scan)
+    step = transitions(space, kernel, orders, lambda: source.site_moves(space))
     parts = partition(space, source.elements)
     chain = Chain(step.matrix, space.probability, is_reversible(step.matrix, space.probability))
     small = lumped(step.matrix, parts)
@@ -371,7 +375,7 @@ def quotient(
     notices = (*source.notices, *_notices(violations, gap, kernel))
     return QuotientChain(
         space, step, parts, chain, folded, violations, gap, quotient_gap, epsilon, tau, quotient_tau, starts, source,
-        kernel, draws, notices, _verified(space, kernel, step),
+        kernel, draws, notices, _verified(space, kernel, step, source),
     )  # fmt: skip
 
 
@@ -392,27 +396,34 @@ def _notices(violations: Lumpability, gap: float, sampler: Any) -> list[Notice]:
     return out
 
 
-def _verified(space: StateSpace, sampler: Any, step: Transitions) -> float | None:
+def _verified(space: StateSpace, sampler: Any, step: Transitions, source: Source) -> float | None:
     """The largest difference of a small Gibbs chain from the kernel's own source, every branch followed."""
     if sampler.name != "gibbs" or len(space) > VERIFIED or not len(space.model.free):
         return None
-    from definetti.lumping.branches import KERNELS, Target, runner, scan_matrix, site_matrices
-
-    target = Target(space.model, space.states.astype(np.int64), space.probability)
-    moves = {i: m.toarray() for i, m in step.sites.items()}
     worst = 0.0
-    for kernel in KERNELS:
-        run = runner(target, kernel)
-        if run is None:
-            continue
-        sites = site_matrices(target, run)
+    for sites in _followed(space, source):
         if sampler.scan == "random":
-            worst = max(worst, float(np.abs(scan_matrix(sites, "random") - step.matrix.toarray()).max()))
+            mean = np.mean(list(sites.values()), axis=0)
+            worst = max(worst, float(np.abs(mean - step.matrix.toarray()).max()))
         else:
-            pairs = zip(sites, (moves[i] for i in space.model.free.tolist()), strict=True)
-            worst = max([worst, *(float(np.abs(a - b).max()) for a, b in pairs)])
+            worst = max([worst, *(float(np.abs(sites[i] - m.toarray()).max()) for i, m in step.sites.items())])
     if worst > 1e-9:
         raise AssertionError(
             f"the transition matrix differs by {worst:.2g} from the kernel's own source; please report"
         )
     return worst
+
+
+def _followed(space: StateSpace, source: Source) -> Iterator[dict[int, np.ndarray]]:
+    """The moves of all sites by each kernel that may run the chain."""
+    if source.group.model.kind == "logic":
+        from definetti.lumping.logic_branches import followed_sites
+
+        yield followed_sites(space, source.group.model)
+        return
+    from definetti.lumping.branches import KERNELS, Target, runner, site_matrices
+
+    target = Target(space.model, space.states.astype(np.int64), space.probability)
+    for kernel in KERNELS:
+        if (run := runner(target, kernel)) is not None:
+            yield dict(zip(space.model.free.tolist(), site_matrices(target, run), strict=True))

@@ -1,7 +1,7 @@
 """The orders of a sweep over a Markov logic network, read off the compiled kernel: a raster over shuffled constants.
 
 The kernel of the fixed scan takes the constants in whatever order its chain holds. Put into each of the possible orders
-and advanced one update at a time, it tells which site it has visited.
+and advanced one update at a time, it reports which site it has visited.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from definetti.errors import ModelError, TooLarge
+from definetti.errors import TooLarge
 from definetti.lumping.transitions import CURE, MOST_SITES
 from definetti.model.logic.atom_literals import layout
 
@@ -30,8 +30,6 @@ def raster_orders(group: RenamingSymmetries, scan: str) -> Iterator[tuple[float,
     from definetti.samplers.logic.starts import first_state
 
     made = compile_model(group.model, {}, scan="fixed", late=group.late(), source=group.source)
-    if made.tied:
-        raise ModelError(f"hard formulas tie atoms to each other, which a sweep draws as one; {CURE}")
     chain = first_state(made, 0, 0, None)
     orders = [(chain.order.copy(),)] if scan == "fixed" else list(_shuffled(made, chain.order))
     parts = list(itertools.product(*orders)) if scan == "symmetric" else orders

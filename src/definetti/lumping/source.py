@@ -10,13 +10,13 @@ import numpy as np
 
 from definetti import groups
 from definetti.errors import ModelError, Notice
-from definetti.lumping.state_space import refuse_many
+from definetti.lumping.moves import SiteMove, graph_site_moves
+from definetti.lumping.state_space import StateSpace, refuse_many
 from definetti.model.graph.factors import FactorGraph
 from definetti.model.queries import Query, parse_query
 from definetti.symmetry.find import is_group, require_fit, symmetries
 
 MOST_QUERIES = 16  # rows that are looked at where nothing is asked
-FREE_PARTS = "renaming"  # with free permutations of pendant and isolated atoms: the group that `marginals` uses
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +31,14 @@ class Source:
     @property
     def notices(self) -> tuple[Notice, ...]:
         return self.group.notices
+
+    def site_moves(self, space: StateSpace) -> Iterable[SiteMove]:
+        """Single-site sampling as `marginals` runs it: of Markov logic by the kernel that never grounds."""
+        if self.group.model.kind == "logic":
+            from definetti.lumping.logic_sites import logic_site_moves
+
+            return logic_site_moves(space, self.group.model)
+        return graph_site_moves(space)
 
     def orders(self, scan: str) -> Iterable[tuple[float, Sequence[int]]] | None:
         """The orders of a sweep with their probabilities; None for the random scan."""

@@ -9,14 +9,14 @@ from __future__ import annotations
 import itertools
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from definetti.errors import ModelError, TooLarge
-from definetti.lumping.moves import block_move, cluster_move, random_scan, site_moves
+from definetti.lumping.moves import SiteMove, block_move, cluster_move, random_scan
 from definetti.lumping.state_space import StateSpace
 from definetti.memory import available_memory
 
@@ -59,13 +59,19 @@ def check_sampler(sampler: Any) -> None:
         raise ModelError(f"no transition matrix: {why}; use gibbs, blocks or swendsen-wang")
 
 
-def transitions(space: StateSpace, sampler: Any, orders: Iterable[tuple[float, Sequence[int]]] | None) -> Transitions:
-    """The matrix of one step. `orders` are the (probability, sites) of a sweep; None for the random scan."""
+def transitions(
+    space: StateSpace,
+    sampler: Any,
+    orders: Iterable[tuple[float, Sequence[int]]] | None,
+    sites: Callable[[], Iterable[SiteMove]],
+) -> Transitions:
+    """The matrix of one step. `orders` are the (probability, sites) of a sweep, None for the random scan; `sites` makes
+    the moves of single-site sampling."""
     if sampler.name == "swendsen-wang":
         return Transitions(cluster_move(space), "sweep", 1, {})
     if sampler.scan == "random" or not len(space.model.free):
-        return Transitions(random_scan(space), "update", 1, {})
-    moves, unit = _units(space, sampler)
+        return Transitions(random_scan(space, sites()), "update", 1, {})
+    moves, unit = _units(space, sampler, sites)
     assert orders is not None
     sequences: dict[tuple[int, ...], float] = defaultdict(float)
     for probability, order in orders:
@@ -74,10 +80,13 @@ def transitions(space: StateSpace, sampler: Any, orders: Iterable[tuple[float, S
     return Transitions(_mixed(sequences, moves, len(space)), "sweep", len(moves), moves)
 
 
-def _units(space: StateSpace, sampler: Any) -> tuple[dict[int, Matrix], dict[int, int]]:
+def _units(
+    space: StateSpace, sampler: Any, sites: Callable[[], Iterable[SiteMove]]
+) -> tuple[dict[int, Matrix], dict[int, int]]:
     """The moves by their first variable, and the move of each variable: a block is drawn when its first one comes."""
     if sampler.name == "gibbs":
-        return site_moves(space), {i: i for i in space.model.free.tolist()}
+        found = list(sites())
+        return {m.variables[0]: m.matrix() for m in found}, {i: m.variables[0] for m in found for i in m.variables}
     parts = [sorted({int(i) for cluster in tree for i in cluster.variables}) for tree in sampler.parts(space.model)]
     together = {i for part in parts for i in part}
     parts += [[i] for i in space.model.free.tolist() if i not in together]

@@ -59,14 +59,16 @@ def markov_logic_facts(model: MarkovLogic) -> dict[str, Any]:
     free = sum(model.knowledge.free_count(name) for name in model.predicates)
     return {
         "kind": "MarkovLogic",
+        "dialect": model.dialect,
         "sorts": {sort.name: sort.size for sort in model.sorts.values()},
         "predicates": {name: len(p.sorts) for name, p in model.predicates.items()},
         "formulas": len(model.formulas),
         "hard_formulas": sum(f.hard for f in model.formulas),
+        "formulas_without_weight": len(model.unweighted),
         "variables": model.atom_count,
         "groundings": model.ground_count,
         "evidence": observed,
-        "closed_world": sorted(model.closed),
+        "closed_world": sorted(model.closed - model.computed),
         "log10_states_at_most": free * math.log10(2),  # `!` arguments and hard formulas leave fewer
         "memory_mb": {"state_of_one_chain": model.atom_count / 8e6},
     }
@@ -84,6 +86,8 @@ def _text(key: str, value: Any) -> str:
         return ", ".join(f"{name} {show.seconds(s)}" for name, s in value.items())
     if key.startswith("log10_"):
         return f"10^{value:.4g}"
+    if key == "engines":
+        return by_value(value)
     if key in ("values", "arity"):
         return ", ".join(f"{show.count(times)} × {name}" for name, times in value.items()) or "none"
     if isinstance(value, dict):
@@ -91,6 +95,14 @@ def _text(key: str, value: Any) -> str:
     if isinstance(value, list):
         return ", ".join(value) or "none"
     return show.large(value) if isinstance(value, int) else str(value)
+
+
+def by_value(found: dict[str, str]) -> str:
+    """Names with equal texts together: "A, B: text"."""
+    together: dict[str, list[str]] = {}
+    for name, text in found.items():
+        together.setdefault(text, []).append(name)
+    return "; ".join(f"{', '.join(names)}: {text}" for text, names in together.items()) or "none"
 
 
 # --- outlines -----------------------------------------------------------------------------------------------------

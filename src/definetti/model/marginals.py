@@ -97,6 +97,46 @@ class Estimate(show.Shown):
 
 
 @dataclass(frozen=True)
+class Count(Estimate):
+    """How many: the answer to `#Smokes` or `#{x,y: Friends(x,y)}`. `probability` holds the mean.
+
+    Attributes
+    ----------
+    std : float or None
+        The standard deviation of the count.
+    distribution : list of dict
+        `value` (and `to`, where values are gathered), `probability` and `half_width`, by rising value.
+    probability, mcse, half_width, rhat, ess, orbit_size, estimator, constant
+        As in `Estimate`, of the mean.
+
+    Examples
+    --------
+    >>> import definetti as dft
+    >>> coins = dft.markov_logic("Heads(coin)", domain={"coin": 2})
+    >>> found = dft.exact(coins, "#Heads")["#Heads"]
+    >>> found.mean, [row["probability"] for row in found.distribution]
+    (1.0, [0.25, 0.5, 0.25])
+    """
+
+    std: float | None = None
+    distribution: tuple[Mapping[str, Any], ...] = ()
+
+    @property
+    def mean(self) -> float:
+        return self.probability  # type: ignore[return-value]
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        half = width(self)
+        half = math.inf if half is None else float(half)  # type: ignore[arg-type]
+        return max(0.0, self.mean - half), self.mean + half
+
+    def __repr__(self) -> str:
+        std = "unknown" if self.std is None else show.number(self.std, 4)
+        return f"Count({show.number(self.mean, 6)} ± {show.number(width(self), 3)}, standard deviation {std})"
+
+
+@dataclass(frozen=True)
 class OrbitRow:
     """The variables of one orbit: a name that stands for them, how many they are, and their common marginal.
 
@@ -216,6 +256,9 @@ class Marginals(show.Shown, Mapping[str, Estimate]):
         The engine of an exact answer.
     interrupted : bool
         The run was ended early.
+    formulas : tuple of dict
+        Where they were asked for: each formula with its `weight`, its number of `groundings`, and of how many it is
+        `expected` to be true, with `mcse` and `half_width`.
     trace : Trace or None
         Batch means of a sampled answer, of at most 200 orbits: what its convergence looks like.
 
@@ -235,6 +278,7 @@ class Marginals(show.Shown, Mapping[str, Estimate]):
     log_z: float | None = None
     method: str | None = None
     interrupted: bool = False
+    formulas: tuple[Mapping[str, Any], ...] = ()  # expected true groundings, one row per weight
     trace: Any = field(default=None, repr=False)  # of a sampled answer: `definetti.inference.trace.Trace`
 
     def __getitem__(self, name: str) -> Estimate:
@@ -275,6 +319,8 @@ class Marginals(show.Shown, Mapping[str, Estimate]):
         }
         if self.method is not None and self.run.get("sampler") is None:  # asked for; by default the run says it
             out |= {"log_z": _finite(self.log_z), "method": self.method}
+        if self.formulas:
+            out["formulas"] = [dict(row) for row in self.formulas]
         if self.interrupted:
             out["interrupted"] = True
         return out
@@ -349,7 +395,17 @@ class Saved(show.Shown, Mapping[str, Estimate]):
 
 
 def fields(answer: Estimate | OrbitRow) -> dict[str, Any]:
-    """What files say of an answer."""
+    """What JSON says of an answer."""
+    if isinstance(answer, Count):
+        about = {key: _finite(width(answer) if key == "half_width" else getattr(answer, key)) for key in FIELDS[1:]}
+        rows = [{k: _finite(v) if k in ("probability", "half_width") else v for k, v in row.items()}
+                for row in answer.distribution]  # fmt: skip
+        return {"mean": _finite(answer.mean), "std": _finite(answer.std), **about, "distribution": rows}
+    return numbers_of(answer)
+
+
+def numbers_of(answer: Estimate | OrbitRow) -> dict[str, Any]:
+    """The same in the columns of a table; of a count the first is its mean."""
     return {key: _finite(width(answer) if key == "half_width" else getattr(answer, key)) for key in FIELDS}
 
 

@@ -34,17 +34,20 @@ def _graph(found: Mapping[str, Any], orbits: Sequence[Mapping[str, Any]]) -> str
     side = min(WIDTH, max(240, int(26 * radius * len(nodes) ** 0.5 / 4)))
     tall = max((node["y"] for node in nodes), default=1.0)
     margin = radius + 6
-    height = side * max(tall, 0.02) + 2 * margin
+    named = len(nodes) <= 40  # their names stand below them
+    height = side * max(tall, 0.02) + 2 * margin + (14 if named else 0)
+    longest = max((len(show.shortened(node["name"] or "", 14)) for node in nodes), default=0) if named else 0
+    beside = max(margin, 3.4 * longest)
 
     def at(node: Mapping[str, Any]) -> tuple[float, float]:
-        return margin + node["x"] * side, margin + node["y"] * side
+        return beside + node["x"] * side, margin + node["y"] * side
 
     lines = []
     for a, b in edges:
         (x1, y1), (x2, y2) = at(nodes[a]), at(nodes[b])
         lines.append(f'<line class="edge" x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}"></line>')
-    marks = [_node(node, *at(node), radius, orbits, len(nodes) <= 40) for node in nodes]
-    width = side + 2 * margin
+    marks = [_node(node, *at(node), radius, orbits, named) for node in nodes]
+    width = side + 2 * beside
     svg = tag("svg", "".join(lines + marks), viewBox=f"0 0 {width:.0f} {height:.0f}", width=round(width),
               height=round(height), role="img", aria_label="the factor graph, coloured by orbit")  # fmt: skip
     return tag("div", svg, class_="picture", tabindex="-1")
@@ -80,12 +83,12 @@ def _logic(found: Mapping[str, Any], orbits: Sequence[Mapping[str, Any]]) -> str
         for kind, what in KNOWN.values()
     )
     by = "constant" if found["level"] == "constants" else "class of interchangeable constants"
-    legend = tag("li", f"one row and column per {by}, one colour per orbit of atoms") + marks
+    by += ", one colour per orbit of atoms, grey for an orbit of one"
+    legend = tag("li", f"one row and column per {by}") + marks
     left = ""
     if found["left_out"]:
-        left = tag(
-            "p", f"Not drawn, with three arguments or more: {text(', '.join(found['left_out']))}.", class_="soft"
-        )
+        names = text(", ".join(found["left_out"]))
+        left = tag("p", f"Not drawn, of three arguments or more and too many atoms: {names}.", class_="soft")
     pictures = tag("div", tag("div", grids, class_="grids"), class_="picture")
     return pictures + tag("ul", legend, class_="legend") + left + _classes(found["sorts"])
 
@@ -97,7 +100,7 @@ def _grid(one: Mapping[str, Any], by_class: bool, orbits: Sequence[Mapping[str, 
     first = labels[0] if labels else [""]
     second = labels[1] if len(labels) > 1 else []
     left = 10 + 7.6 * max(len(show.shortened(label, 16)) for label in first)
-    top = (8 + 6.2 * max(len(show.shortened(label, 16)) for label in second)) * 0.72 + 6 if second else 4.0
+    top = (8 + 7.4 * max(len(show.shortened(label, 16)) for label in second)) * 0.72 + 12 if second else 4.0
     parts = []
     for i, line in enumerate(cells):
         y = top + i * size
@@ -121,7 +124,7 @@ def _grid(one: Mapping[str, Any], by_class: bool, orbits: Sequence[Mapping[str, 
     for j, label in enumerate(second):
         x, y = left + (j + 0.55) * size, top - 5
         parts.append(tag("text", text(show.shortened(label, 16)), transform=f"translate({x:.0f} {y:.0f}) rotate(-46)"))
-    slant = 0.72 * 6.2 * len(show.shortened(second[-1], 16)) if second else 0
+    slant = 0.72 * 7.4 * len(show.shortened(second[-1], 16)) if second else 0
     width, height = left + max(len(cells[0]) if cells else 1, 1) * size + slant + 6, top + len(cells) * size + 4
     svg = tag("svg", "".join(parts), viewBox=f"0 0 {width:.0f} {height:.0f}", width=round(width), height=round(height),
               role="img", aria_label=f"atoms of {one['name']}, coloured by orbit")  # fmt: skip

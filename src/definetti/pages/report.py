@@ -11,6 +11,7 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from importlib.resources import files
 from os import PathLike
 from pathlib import Path
@@ -186,7 +187,10 @@ def judged(content: Mapping[str, Any]) -> Verdict:
     method = content.get("method") or (run.get("method") if run.get("sampler") == "exact" else None)
     if method is None and run.get("sampler") == "exact":
         method = "an exact engine"
-    return verdict(named, notices, method, run, bool(content.get("interrupted")))
+    found = verdict(named, notices, method, run, bool(content.get("interrupted")))
+    if content.get("trusted") is False and found.trusted:
+        return replace(found, trusted=False, reason="the file says so, and not why", cure="make the run again")
+    return found
 
 
 def _verdict(content: Mapping[str, Any], comparisons: Sequence[tuple[str, Comparison]]) -> str:
@@ -289,11 +293,11 @@ def _row(place: int, row: Mapping[str, Any], draws: int) -> str:
     cells = (
         tag("td", swatch(colour(place, size)) + text(name), class_="name", title=name)
         + tag("td", show.count(size))
-        + tag("td", text(show.probability(row["probability"], row["half_width"])))
-        + tag("td", text(show.half_width(row["half_width"])))
+        + tag("td", _values([show.probability(p, half) for p, half in zip(ps, halves, strict=True)]))
+        + tag("td", _values([show.half_width(half) for half in halves]))
         + tag("td", bars, class_="wide")
-        + tag("td", text(show.number(rhat)), class_="less")
-        + tag("td", text(show.effective(ess, draws)), class_="less")
+        + tag("td", _values([show.number(r) for r in listed(rhat)]), class_="less")
+        + tag("td", _values([show.effective(e, draws) for e in listed(ess)]), class_="less")
         + tag("td", text(show.gain(ess, draws)), class_="less")
     )
     rhats, errors = [r for r in listed(rhat) if r is not None], [h for h in halves if h is not None]
@@ -304,8 +308,21 @@ def _row(place: int, row: Mapping[str, Any], draws: int) -> str:
     )  # fmt: skip
 
 
+def _values(words: Sequence[str]) -> str:
+    """A number, or a line for each value of a variable, beside its interval."""
+    return text(words[0]) if len(words) == 1 else "".join(tag("div", text(word), class_="value") for word in words)
+
+
 def _key(values: Sequence[float]) -> str:
     return f"{max(values):.10g}" if values else ""
+
+
+def _shown(query: Mapping[str, Any]) -> str:
+    """A probability, or of a count its mean and spread."""
+    if "mean" in query:
+        spread = "" if query["std"] is None else f", standard deviation {show.number(query['std'], 4)}"
+        return f"{show.number(query['mean'], 6)} on average{spread}"
+    return show.probability(query["probability"], query["half_width"])
 
 
 def _queries(content: Mapping[str, Any]) -> str:
@@ -315,7 +332,7 @@ def _queries(content: Mapping[str, Any]) -> str:
         [
             name,
             show.count(q["orbit_size"]),
-            show.probability(q["probability"], q["half_width"]),
+            _shown(q),
             show.half_width(q["half_width"]),
         ]
         for name, q in list(content["queries"].items())[:200]

@@ -37,6 +37,8 @@ def read(
     open_world: Iterable[str] = (),
     closed_world: Iterable[str] = (),
     weights: str = "formula",
+    dialect: str = "auto",
+    default_weight: float | None = None,
     beta: float | None = None,
     coupling: float | None = None,
 ) -> Model:
@@ -45,8 +47,8 @@ def read(
     Parameters
     ----------
     source : path or object
-        A .uai, .fg or .mln file; a pgmpy Markov or Bayesian network, a dimod BinaryQuadraticModel, an undirected
-        networkx graph of spins, or a list of (scope, table).
+        A .uai, .fg or .mln file; a pgmpy Markov or Bayesian network, a dimod BinaryQuadraticModel or
+        DiscreteQuadraticModel, an undirected networkx graph of spins, or a list of (scope, table).
     evidence : path or mapping, optional
         An .evid file for a factor graph, a .db file (or several) for Markov logic, or a mapping from names to values.
     domain : mapping, optional
@@ -57,6 +59,11 @@ def read(
     weights : {"formula", "alchemy"}
         Of Markov logic: a weight counts once per grounding in which the whole formula is true, or is split over the
         clauses of the formula.
+    dialect : {"auto", "alchemy", "tuffy", "pracmln"}
+        Of Markov logic: the dialect of the file; recognised by default. `model.dialect` says which was read.
+    default_weight : float, optional
+        Of Markov logic: the weight of formulas that have none. Without it such a model has a structure and symmetries,
+        but no marginals.
     beta : float, optional
         Of dimod's models: the inverse temperature, 1 by default.
     coupling : float, optional
@@ -82,8 +89,8 @@ def read(
     """
     logic: dict[str, Any] = {"domain": domain, "open_world": open_world, "closed_world": closed_world}
     logic = {name: value for name, value in logic.items() if value}
-    if weights != "formula":
-        logic["weights"] = weights
+    chosen = {"weights": (weights, "formula"), "dialect": (dialect, "auto"), "default_weight": (default_weight, None)}
+    logic |= {name: value for name, (value, default) in chosen.items() if value != default}
     options = {name: value for name, value in (("beta", beta), ("coupling", coupling)) if value is not None}
     if isinstance(source, str | PathLike):
         path = Path(fspath(source))
@@ -112,6 +119,8 @@ def markov_logic(
     open_world: Iterable[str] = (),
     closed_world: Iterable[str] = (),
     weights: str = "formula",
+    dialect: str = "auto",
+    default_weight: float | None = None,
 ) -> MarkovLogic:
     """A Markov logic network from text in the language of .mln files.
 
@@ -128,6 +137,11 @@ def markov_logic(
         Predicates whose atoms are unknown (the default), or false, where the evidence does not name them.
     weights : {"formula", "alchemy"}
         A weight counts once per grounding in which the whole formula is true, or is split over its clauses.
+    dialect : {"auto", "alchemy", "tuffy", "pracmln"}
+        The dialect of the file; recognised by default. `model.dialect` says which was read.
+    default_weight : float, optional
+        The weight of formulas that have none. Without it such a model has a structure and symmetries,
+        but no marginals.
 
     Returns
     -------
@@ -157,7 +171,8 @@ def markov_logic(
     from definetti.readers.logic.mln import read_mln_text  # lark is loaded only for Markov logic
 
     worlds = {"open_world": open_world, "closed_world": closed_world}
-    return read_mln_text(text, cast("Any", evidence), domain=domain, weights=weights, **worlds)
+    how = {"weights": weights, "dialect": dialect, "default_weight": default_weight}
+    return read_mln_text(text, cast("Any", evidence), domain=domain, **how, **worlds)
 
 
 def observe(model: FactorGraph, evidence: Evidence | None) -> FactorGraph:

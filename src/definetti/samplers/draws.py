@@ -38,6 +38,7 @@ class Draws:
     frozen: np.ndarray | None = None  # int64: variables that could not move at any update of any chain
     forced: np.ndarray | None = None  # int64[2, m]: variables that no chain could move because they have one value
     balance: Balance | None = None  # draws against full conditionals at the states that were emitted
+    series: np.ndarray | None = None  # float64[sweeps, C, S]: counts after every sweep
     unfinished: bool = False  # states inside the first sweep, before anything was folded: no error is known
 
     @property

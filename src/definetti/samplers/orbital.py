@@ -8,7 +8,7 @@ the true density, so that the true distribution is preserved.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from definetti.errors import ModelError
 from definetti.samplers.gibbs import Gibbs
@@ -28,7 +28,18 @@ class _Wrapped:
     """What an orbital sampler takes over from the one that it wraps."""
 
     inner: Any
+    symmetries: str
+    outer: ClassVar[str]
     single_site = conditionals = False  # the state at a sweep's end is not the one that its updates drew
+
+    @property
+    def name(self) -> str:
+        """`orbital`, or `orbital:mcsat` where it does not wrap Gibbs sampling."""
+        return self.outer if self.inner.single_site else f"{self.outer}:{self.inner.name}"
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        return self.inner.kinds
 
     @property
     def scan(self) -> str | None:
@@ -51,6 +62,10 @@ class _Wrapped:
     def _check(self) -> None:
         if isinstance(self.inner, _Wrapped) or not hasattr(self.inner, "kinds"):
             raise ModelError(f"an orbital chain wraps a sampler such as dft.Gibbs(), got {self.inner!r}")
+        if not self.inner.warms_up:
+            raise ModelError(f"the draws of {self.inner.name!r} are independent: there is nothing to move")
+        if self.symmetries not in KINDS:
+            raise ModelError(f"symmetries {self.symmetries!r} are not known; choose one of {', '.join(KINDS)}")
 
 
 @dataclass(frozen=True)
@@ -75,18 +90,10 @@ class Orbital(_Wrapped):
     inner: Any = field(default_factory=Gibbs)
     symmetries: str = "auto"
 
-    name = "orbital"
+    outer = "orbital"
 
     def __post_init__(self) -> None:
         self._check()
-        if self.symmetries not in KINDS:
-            raise ModelError(f"symmetries {self.symmetries!r} are not known; choose one of {', '.join(KINDS)}")
-        if not self.inner.warms_up:
-            raise ModelError(f"the draws of {self.inner.name!r} are independent: there is nothing to move")
-
-    @property
-    def kinds(self) -> tuple[str, ...]:
-        return self.inner.kinds
 
     def engine(self, model: FactorGraph, slots: Slots) -> Engine:
         from definetti.samplers.graph.orbital import build
@@ -94,9 +101,10 @@ class Orbital(_Wrapped):
         return build(model, self.inner.engine(model, slots), self.symmetries)
 
     def logic_sampling(self, asked: Asked, plan: Plan) -> Sampling:
-        from definetti.samplers.logic.orbital import move_after_sweeps
+        from definetti.samplers.logic.orbital import Renamings, move_after_sweeps
 
-        return move_after_sweeps(self.inner.logic_sampling(asked, plan), asked.group, plan.seed)
+        inner = getattr(self.inner, "dense_sampling", self.inner.logic_sampling)  # whole states are renamed
+        return move_after_sweeps(inner(asked, plan), Renamings(asked.group, plan.seed))
 
 
 @dataclass(frozen=True)
@@ -108,10 +116,11 @@ class OrbitalMetropolis(_Wrapped):
     inner : sampler
         What to wrap.
     tolerance : float
-        Logarithms of table entries that round to the same multiple of it count as equal when symmetries are sought;
-        infinity drops the factors of single variables (what evidence has left of others) from the search.
+        Logarithms of table entries, or weights of formulas, that round to the same multiple of it count as equal when
+        symmetries are sought. Infinity drops the factors of single variables (what evidence has left of others) from
+        the search; of Markov logic the evidence and soft formulas of one atom.
     symmetries : {"auto", "literals", "variables"}
-        What to look for.
+        What to look for in a factor graph; constants of Markov logic are renamed.
 
     Examples
     --------
@@ -125,13 +134,10 @@ class OrbitalMetropolis(_Wrapped):
     tolerance: float = float("inf")
     symmetries: str = "auto"
 
-    name = "orbital-metropolis"
-    kinds = ("graph",)
+    outer = "orbital-metropolis"
 
     def __post_init__(self) -> None:
         self._check()
-        if self.symmetries not in KINDS:
-            raise ModelError(f"symmetries {self.symmetries!r} are not known; choose one of {', '.join(KINDS)}")
         if not self.tolerance > 0:
             raise ModelError(f"the tolerance must be positive, got {self.tolerance!r}")
 
@@ -139,3 +145,10 @@ class OrbitalMetropolis(_Wrapped):
         from definetti.samplers.graph.orbital import build
 
         return build(model, self.inner.engine(model, slots), self.symmetries, self.tolerance)
+
+    def logic_sampling(self, asked: Asked, plan: Plan) -> Sampling:
+        from definetti.samplers.logic.orbital import Proposals, move_after_sweeps
+
+        moves = Proposals(asked.group, plan.chains, plan.seed, self.tolerance)
+        inner = getattr(self.inner, "dense_sampling", self.inner.logic_sampling)  # whole states are renamed
+        return move_after_sweeps(inner(asked, plan), moves)

@@ -79,6 +79,7 @@ class Sampling(Protocol):
 
     seconds: float  # of sampling, warm-up included
     cpu_seconds: float  # the same, of all threads of the process
+    goal: int | None  # kept sweeps at which it ends; None: the caller stops it
 
     @property
     def updates(self) -> int:
@@ -106,8 +107,8 @@ class Sampling(Protocol):
         """What there is so far."""
         ...
 
-    def snapshots(self, every: int) -> Iterator[np.ndarray]:
-        """Instead of `steps`: uint8[chains, variables], the states after every so many sweeps, for ever."""
+    def snapshots(self, every: int, most: int = 1) -> Iterator[np.ndarray]:
+        """Instead of `steps`: uint8[some, chains, variables], the states after every so many sweeps, for ever."""
         ...
 
     def notices(self) -> list[Notice]:

@@ -27,6 +27,8 @@ class Entry:
     kinds: tuple[str, ...]  # as the class says
     help: str
     arguments: Callable[[str], tuple[Any, ...]] = lambda scan: ()
+    wraps: bool = False  # its first argument is another sampler: `orbital:mcsat`
+    independent: bool = False  # its draws are, so that there is no chain to wrap
 
     @property
     def sampler_class(self) -> Any:
@@ -46,21 +48,33 @@ SAMPLERS = {
     "tempering": Entry(f"{HERE}.tempering", "Tempering", BOTH, "parallel tempering", lambda s: (Gibbs(s),)),
     "mcsat": Entry(f"{HERE}.mcsat", "MCSat", BOTH, "slices, which cross hard constraints"),
     "orbital": Entry(
-        f"{HERE}.orbital", "Orbital", BOTH, "gibbs, and a random symmetry after each sweep", lambda s: (Gibbs(s),)
+        f"{HERE}.orbital",
+        "Orbital",
+        BOTH,
+        "gibbs, and a random symmetry after each sweep (orbital:mcsat and so on: another sampler instead of gibbs)",
+        lambda s: (Gibbs(s),),
+        wraps=True,
     ),
     "orbital-metropolis": Entry(
         f"{HERE}.orbital",
         "OrbitalMetropolis",
-        GRAPH,
-        "gibbs, and proposals by symmetries that the model only nearly has",
+        BOTH,
+        "gibbs (or orbital-metropolis:NAME), and proposals by symmetries that the model only nearly has",
         lambda s: (Gibbs(s),),
+        wraps=True,
     ),
-    "lifted": Entry(f"{HERE}.logic.lifted", "LiftedSampler", LOGIC, "independent exact draws"),
+    "lifted": Entry(f"{HERE}.logic.lifted", "LiftedSampler", LOGIC, "independent exact draws", independent=True),
 }
 
 
 def names() -> list[str]:
     return ["auto", *SAMPLERS]
+
+
+def wrapped() -> list[str]:
+    """The samplers around others by name: `orbital:blocks` and so on."""
+    inner = [name for name, entry in SAMPLERS.items() if not entry.wraps and not entry.independent]
+    return [f"{name}:{other}" for name, entry in SAMPLERS.items() if entry.wraps for other in inner]
 
 
 def named(name: str | Sampler, scan: str) -> Sampler | None:
@@ -73,10 +87,13 @@ def named(name: str | Sampler, scan: str) -> Sampler | None:
         return name
     if name == "auto":
         return None
-    if name not in SAMPLERS:
-        close = suggestion(name, SAMPLERS, f"; choose one of {', '.join(names())}")
-        raise ModelError(f"sampler {name!r} is not known{close}")
-    return SAMPLERS[name].make(scan)
+    if name in SAMPLERS:
+        return SAMPLERS[name].make(scan)
+    if name in wrapped():
+        outer, _, inner = name.partition(":")
+        return SAMPLERS[outer].sampler_class(SAMPLERS[inner].make(scan))
+    close = suggestion(name, [*SAMPLERS, *wrapped()], f"; choose one of {', '.join(names())}")
+    raise ModelError(f"sampler {name!r} is not known{close}")
 
 
 def help_text() -> str:

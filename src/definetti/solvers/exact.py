@@ -6,11 +6,13 @@ It loads only what the model at hand needs.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 from definetti.errors import ModelError
 from definetti.model.marginals import Marginals
 from definetti.model.queries import Query
+from definetti.readers.world import language, with_world
 
 if TYPE_CHECKING:
     from definetti.model.graph.factors import FactorGraph
@@ -29,6 +31,8 @@ def exact(
     symmetries: str | Symmetries | None = "auto",
     cardinality: Mapping[str, int] | None = None,
     time_limit: float = 10.0,
+    world: str = "open",
+    formulas: bool = False,
 ) -> Marginals:
     """Exact marginals of all free variables, of queries, and log Z.
 
@@ -49,6 +53,10 @@ def exact(
         Predicates to their numbers of true atoms, `{"Friends": 120}`: a condition (lifted counting only).
     time_limit : float
         Seconds for the search for symmetries.
+    world : {"open", "alchemy"}
+        Of Markov logic: "alchemy" closes what Alchemy would, the predicates with evidence that no query names.
+    formulas : bool
+        Of Markov logic: add the expected number of true groundings of every formula (`Marginals.formulas`).
 
     Returns
     -------
@@ -77,12 +85,24 @@ def exact(
     if getattr(model, "kind", None) not in ("graph", "logic"):
         raise ModelError(f"exact needs a model, got a {type(model).__name__}; dft.read makes one")
     queries = [queries] if isinstance(queries, str) else queries
+    model, said = with_world(model, queries, world)
+    if formulas:
+        from definetti.solvers.formula_counts import formula_queries
+
+        queries = [*queries, *formula_queries(model)]  # type: ignore[list-item]
     wanted = _wanted(model, symmetries)
     if cardinality:
         if wanted not in ("auto", "renaming"):
             raise ModelError("with given numbers of true atoms the rows are orbits of renamings; leave symmetries out")
-        return _given(model, queries, method, cardinality)
-    return _answer(model, queries, method, wanted, time_limit)
+        result = _given(model, queries, method, cardinality)
+    else:
+        result = _answer(model, queries, method, wanted, time_limit)
+    result = replace(result, run={**result.run, **language(model)}, notices=(*said, *result.notices))
+    if formulas:
+        from definetti.solvers.formula_counts import with_formulas
+
+        return with_formulas(cast("MarkovLogic", model), result)
+    return result
 
 
 def exact_within(

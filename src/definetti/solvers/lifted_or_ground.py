@@ -18,6 +18,7 @@ from definetti.solvers.work import GROUNDING, Budget, TooMuch
 
 if TYPE_CHECKING:
     from definetti.model.graph.factors import FactorGraph
+    from definetti.readers.logic.queries import QueryPart
     from definetti.solvers.graph.solution import Solution
     from definetti.symmetry.logic.renaming import RenamingSymmetries
     from definetti.symmetry.protocol import Symmetries
@@ -27,14 +28,20 @@ MOST_FACTORS = 300_000  #: of a ground model that elimination is tried on
 
 def logic_answer(
     model: MarkovLogic,
-    queries: Sequence[str | Query],
+    queries: Sequence[str | QueryPart | Query],
     method: str,
     wanted: str | Symmetries,
     time_limit: float,
     budget: Budget | None,
 ) -> Marginals:
+    from definetti.solvers.query_parts import parts_of
+
+    parts = parts_of(model, queries, method)
     with explain_clashes(model):
-        return _of_logic(model, queries, method, wanted, time_limit, budget)
+        if parts is None:
+            return _of_logic(model, queries, method, wanted, time_limit, budget)
+        found = _of_logic(model, parts.asked, method, wanted, time_limit, budget)
+    return parts.put_together(found, [q for q in queries if isinstance(q, Query)])
 
 
 def _logic_group(
@@ -54,7 +61,7 @@ def _logic_group(
 
 def _of_logic(
     model: MarkovLogic,
-    queries: Sequence[str | Query],
+    queries: Sequence[str | QueryPart | Query],
     method: str,
     wanted: str | Symmetries,
     time_limit: float,
@@ -67,7 +74,7 @@ def _of_logic(
     of_ground = given or wanted in ("variables", "literals")
     if of_ground and method == "lifted":
         raise ModelError("lifted counting groups rows by renaming; leave symmetries out, or choose another method")
-    as_sampled = budget is not None  # forced atoms are told like evidence
+    as_sampled = budget is not None  # forced atoms are reported like evidence
 
     def grouped() -> RenamingSymmetries:
         return _logic_group(model, wanted, time_limit, as_sampled)
@@ -121,7 +128,7 @@ def _by_renaming(
 
 def _lifted(
     model: MarkovLogic,
-    queries: Sequence[str | Query],
+    queries: Sequence[str | QueryPart | Query],
     method: str,
     group: Callable[[], RenamingSymmetries],
     budget: Budget | None,
@@ -136,7 +143,7 @@ def _lifted(
         return None, "queries are about ground variables"
     try:
         own = Budget() if budget is None else Budget(budget.limit)
-        return lifted_marginals(model, [q for q in queries if isinstance(q, str)], group, own), ""
+        return lifted_marginals(model, [q for q in queries if not isinstance(q, Query)], group, own), ""
     except TooMuch as refusal:
         return refusal, ""
     except NotLiftable as refusal:
@@ -163,7 +170,7 @@ def _state_text(model: MarkovLogic) -> str:
 
 
 def _ground(
-    model: MarkovLogic, queries: Sequence[str | Query], budget: Budget | None
+    model: MarkovLogic, queries: Sequence[str | QueryPart | Query], budget: Budget | None
 ) -> tuple[FactorGraph, list[Query]]:
     """The one place where Markov logic becomes a factor graph for exact solvers."""
     from definetti.model.logic.ground import ground, ground_size
@@ -175,5 +182,5 @@ def _ground(
     if budget is not None:
         budget.charge(GROUNDING * size.factors)
     graph = ground(model)
-    asked = [*ground_queries(model, [q for q in queries if isinstance(q, str)])]
+    asked = [*ground_queries(model, [q for q in queries if not isinstance(q, Query)])]
     return graph, [*asked, *(q for q in queries if isinstance(q, Query))]

@@ -18,9 +18,6 @@ ENTRY = 7e-8  #: of a bucket's table, in both passes
 FACTOR = 1e-5
 STATE = 9e-8
 ADDED = 2e-9  #: a factor's value added to one entry of the array over states
-IMAGE = 1.5e-8  #: a state compared with its image under one element of the group
-# Elimination orders
-STEP = 1e-6  #: a pair of neighbours looked at
 # Lifted counting
 TERM = 3e-6  #: a vector of counts of one unit
 SIGNED = 4e-6  #: the same with signs, for each pair of cells

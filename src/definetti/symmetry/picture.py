@@ -6,7 +6,9 @@ table of orbits.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import product
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 MOST_NODES, MOST_EDGES = 400, 3000
 MOST_CONSTANTS = 40  # of a sort, drawn one by one
 MOST_CLASSES = 40
+MOST_SLICES, MOST_CELLS = 24, 4000  # of a predicate of three arguments or more
 MOST_NAMED = 8  # members of a class
 TRUE, FALSE, APART = -1, -2, -3  # cells that are in no orbit: observed, or not numbered
 
@@ -66,6 +69,8 @@ def _none(why: str) -> dict[str, Any]:
 def _graph(model: FactorGraph, members: Variables, places: Places) -> dict[str, Any]:
     wide = np.flatnonzero(model.arity > 2)
     nodes = model.n + len(wide)
+    if not nodes:
+        return _none("there are no variables")
     if nodes > MOST_NODES:
         return _none(f"{show.count(model.n)} variables are too many to draw; the table has their orbits")
     edges = sorted(_edges(model, wide))
@@ -128,12 +133,9 @@ def _logic(model: MarkovLogic, members: Any, places: Places) -> dict[str, Any]:
     if not one_by_one and (not classes or any(len(found) > MOST_CLASSES for found in classes.values())):
         return _none("the constants are of too many classes to draw; the table has the orbits")
     drawn = {name: [[c] for c in range(sort.size)] for name, sort in model.sorts.items()} if one_by_one else classes
-    predicates = [
-        _grid(model, members, places, name, drawn, not one_by_one)
-        for name, predicate in model.predicates.items()
-        if len(predicate.sorts) <= 2
-    ]
-    left_out = [name for name, predicate in model.predicates.items() if len(predicate.sorts) > 2]
+    grids = {name: _grids(model, members, places, name, drawn, not one_by_one) for name in model.predicates}
+    predicates = [grid for some in grids.values() for grid in some]
+    left_out = [name for name, some in grids.items() if not some]
     sorts = [
         {"name": name, "size": sort.size, "classes": [_class(model, name, part) for part in classes.get(name, [])]}
         for name, sort in model.sorts.items()
@@ -173,34 +175,51 @@ def _known(model: MarkovLogic, sort: str, constant: int) -> list[str]:
     return out
 
 
-def _grid(
+def _grids(
     model: MarkovLogic, members: Any, places: Places, name: str, drawn: dict[str, list[list[int]]], by_class: bool
+) -> list[dict[str, Any]]:
+    """The cells of a predicate: a row for the first argument, a column for the second, a grid for each choice of the
+    others. Nothing where that is too much."""
+    sorts = model.predicates[name].sorts
+    others = [drawn[sort] for sort in sorts[2:]]
+    slices = prod(len(parts) for parts in others)
+    if others and (slices > MOST_SLICES or slices * len(drawn[sorts[0]]) * len(drawn[sorts[1]]) > MOST_CELLS):
+        return []
+    return [_grid(model, members, places, name, drawn, by_class, rest) for rest in product(*others)]
+
+
+def _grid(
+    model: MarkovLogic,
+    members: Any,
+    places: Places,
+    name: str,
+    drawn: dict[str, list[list[int]]],
+    by_class: bool,
+    rest: Sequence[list[int]],
 ) -> dict[str, Any]:
-    """Cells of a predicate of at most two arguments: a row for the first argument, a column for the second. Where
-    classes are drawn, a cell of a class with itself holds the atoms of two constants, and beside it (`diagonal`) those
-    of one."""
+    """One grid. Where classes are drawn, a cell stands for atoms of different constants, and beside that of a class
+    with itself (`diagonal`, of two arguments) those of one constant twice."""
     from definetti.model.logic.text import atom_text
 
     sorts = model.predicates[name].sorts
-    parts = [drawn[sort] for sort in sorts] + [[[0]]] * (2 - len(sorts))
-    same = len(sorts) == 2 and sorts[0] == sorts[1]
+    parts = [drawn[sort] for sort in sorts[:2]] + [[[0]]] * (2 - len(sorts))
+    same = by_class and len(sorts) == 2 and sorts[0] == sorts[1]
 
-    def cell(i: int, j: int) -> int:
-        return _place(members, places, atom_text(model, name, (i, j)[: len(sorts)]))
+    def cell(*chosen: list[int]) -> int | None:
+        constants: list[int] = []
+        for place, part in enumerate(chosen[: len(sorts)]):
+            taken = [constants[j] for j in range(place) if sorts[j] == sorts[place]] if by_class else []
+            left = [c for c in part[: len(sorts)] if c not in taken]
+            if not left:
+                return None
+            constants.append(left[0])
+        return _place(members, places, atom_text(model, name, tuple(constants)))
 
-    cells, diagonal = [], []
-    for a, first in enumerate(parts[0]):
-        line = []
-        for b, second in enumerate(parts[1]):
-            within = by_class and same and a == b
-            if within:
-                diagonal.append(cell(first[0], first[0]))
-                line.append(cell(first[0], second[1]) if len(second) > 1 else None)
-            else:
-                line.append(cell(first[0], second[0]))
-        cells.append(line)
-    labels = [[_label(model, sort, part) for part in drawn[sort]] for sort in sorts]
-    return {"name": name, "sorts": list(sorts), "labels": labels, "cells": cells, "diagonal": diagonal}
+    cells = [[cell(first, second, *rest) for second in parts[1]] for first in parts[0]]
+    diagonal = [_place(members, places, atom_text(model, name, (p[0], p[0]))) for p in parts[0]] if same else []
+    labels = [[_label(model, sort, part) for part in drawn[sort]] for sort in sorts[:2]]
+    fixed = [_label(model, sort, part) for sort, part in zip(sorts[2:], rest, strict=True)]
+    return {"name": name, "sorts": [*sorts[:2], *fixed], "labels": labels, "cells": cells, "diagonal": diagonal}
 
 
 def _label(model: MarkovLogic, sort: str, part: list[int]) -> str:

@@ -31,10 +31,10 @@ from definetti.constraints.graph.arc_consistency import (
 from definetti.errors import TooLarge
 from definetti.model.graph.factors import FREE, FactorGraph, frozen
 from definetti.model.graph.simplify import LARGE, simplify
-from definetti.model.queries import Query
 
 if TYPE_CHECKING:
     from definetti.constraints.graph.connectivity import Part
+    from definetti.model.queries import Query
 
 MOST_VALUES = 64  # of a variable made of several
 MOST_ENTRIES = 2**14  # of a table that gets such a variable
@@ -103,7 +103,8 @@ class Contracted:
         )
         wanted = {tuple(row) for row in query.satisfying.tolist()}
         holds = np.array([tuple(row) in wanted for row in values.tolist()], dtype=bool)
-        return Query(query.text, tuple(parents.tolist()), "event", grid.T[holds].astype(np.int32))
+        satisfying = grid.T[holds].astype(np.int32)
+        return replace(query, variables=tuple(parents.tolist()), kind="event", satisfying=satisfying)
 
 
 def contract(model: FactorGraph) -> Contracted:

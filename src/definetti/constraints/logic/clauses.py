@@ -19,6 +19,7 @@ from definetti.errors import TooLarge
 from definetti.integer_rows import distinct
 from definetti.model.logic.evidence import UNKNOWN
 from definetti.model.logic.formulas import free_variables, parts, quantified, terms, with_body
+from definetti.model.logic.joins import groundings, join, remaining, selection
 from definetti.model.logic.normal_forms import clauses, hard_parts, negation_normal, sizes_of, written_out
 from definetti.model.logic.theory import (
     Atom,
@@ -99,7 +100,8 @@ def hard_size(model: MarkovLogic) -> int:
     total = 0
     for _, piece in pieces:
         sizes = {name: model.sorts[sort].size for name, sort in piece.sorts.items()}
-        total += prod(sizes[v] for v in free_variables(piece.body)) * _literal_count(piece.body, sizes)
+        left = remaining(model, piece.body, free_variables(piece.body), piece.sorts)
+        total += left * _literal_count(piece.body, sizes)
     for predicate in model.predicates.values():
         if predicate.exclusive:
             values = prod(model.shape(predicate.name)[j] for j in predicate.exclusive)
@@ -167,8 +169,9 @@ def _ground(
     shape = tuple(model.sorts[formula.sorts[name]].size for name in names)
     if not prod(shape):
         return None, ()
-    grid = dict(zip(names, np.indices(shape).reshape(len(shape), -1), strict=True)) if shape else {}
-    count = prod(shape)
+    count, grid = _grid(model, names, shape, template)
+    if not count:
+        return None, ()
     kept = np.ones(count, dtype=bool)
     columns: list[np.ndarray] = []
     for literal in template:
@@ -189,6 +192,18 @@ def _ground(
     if not columns:
         return (np.zeros((1, 0), dtype=np.int64) if kept.any() else None), ()
     return np.stack(columns, 1)[kept], cells
+
+
+def _grid(
+    model: MarkovLogic, names: Sequence[str], shape: tuple[int, ...], template: Sequence[Formula]
+) -> tuple[int, dict[str, np.ndarray]]:
+    """The constants of a clause's variables in all groundings, without those that closed evidence makes true."""
+    false = [x.part for x in template if isinstance(x, Not) and isinstance(x.part, Atom)]
+    chosen = selection(model, Or(tuple(Not(atom) for atom in false))) if false and shape else None
+    if chosen is None:
+        return prod(shape), dict(zip(names, np.indices(shape).reshape(len(shape), -1), strict=True)) if shape else {}
+    rows = groundings(join(model, chosen.atoms), names, shape)
+    return len(rows), dict(zip(names, np.unravel_index(rows, shape), strict=True))
 
 
 def _once(rows: np.ndarray) -> np.ndarray:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,11 +17,13 @@ from definetti.diagnose import Diagnosis
 from definetti.errors import Notice
 from definetti.estimators.values import Estimates
 from definetti.inference.assemble import answer, doubts
-from definetti.inference.graph.events import Event
 from definetti.model.graph.factors import FactorGraph
 from definetti.model.marginals import Estimate, Marginals, OrbitRow, Variables
-from definetti.model.queries import Query
 from definetti.samplers.draws import Draws
+
+if TYPE_CHECKING:
+    from definetti.inference.graph.events import Event
+    from definetti.model.queries import Query
 
 SHOWN = 5
 APART = 2.0  # an R-hat beyond this says that chains do not look at the same states, not that they are slow

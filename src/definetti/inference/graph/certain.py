@@ -4,15 +4,18 @@ the factors bound it over all states (`field_bounds.py`)."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from definetti.constraints.graph.arc_consistency import possible_literals
 from definetti.inference.assemble import PROVEN
-from definetti.inference.graph.events import Event
 from definetti.inference.graph.field_bounds import log_bounds
 from definetti.model.graph.factors import FREE, FactorGraph
 from definetti.samplers.graph.lanes import Slots
+
+if TYPE_CHECKING:
+    from definetti.inference.graph.events import Event
 
 
 def certain_statistics(

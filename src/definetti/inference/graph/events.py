@@ -11,7 +11,7 @@ import numpy as np
 from definetti.constraints.graph.arc_consistency import hard_factors
 from definetti.errors import Notice
 from definetti.model.graph.factors import FREE, FactorGraph
-from definetti.model.queries import Query
+from definetti.model.queries import Query, parse_query
 from definetti.samplers.graph.lanes import Block
 from definetti.symmetry.graph.group import GraphSymmetries
 
@@ -33,6 +33,31 @@ class Event:
     certain: int
     orbit_size: int
     sign: int = 1
+
+
+def parse(queries: Sequence[str | Query], model: FactorGraph) -> tuple[Query, ...]:
+    return tuple(query if isinstance(query, Query) else parse_query(query, model) for query in queries)
+
+
+def events_of(
+    queries: Sequence[Query],
+    carried: Sequence[Query],
+    group: GraphSymmetries,
+    over_orbit: bool,
+    rng: np.random.Generator,
+) -> tuple[tuple[Event, ...], list[Notice]]:
+    """The joint queries among these, each once; `carried`: the same queries about the model that is sampled."""
+    events: dict[str, Event] = {}
+    notices: list[Notice] = []
+    for query, possible in zip(queries, possible_events(group.model, carried), strict=True):
+        if query.kind != "event" or query.text in events:
+            continue
+        if isinstance(possible, bool):
+            events[query.text] = Event(query, (), int(possible), 1)
+        else:
+            events[query.text], more = build_event(possible, group, over_orbit, rng)
+            notices += more
+    return tuple(events.values()), notices
 
 
 def possible_events(model: FactorGraph, queries: Sequence[Query]) -> list[Query | bool]:

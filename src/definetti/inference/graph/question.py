@@ -18,13 +18,11 @@ from definetti.groups import components
 from definetti.inference.assemble import Estimated, concentrated, cut_notices, fallback_notices, judge
 from definetti.inference.graph.assemble import Columns, alarms, assemble, once, with_events, with_forced
 from definetti.inference.graph.certain import certain_statistics
-from definetti.inference.graph.events import Event, build_event, observer, possible_events
 from definetti.inference.graph.rare_neighbours import least_variance
 from definetti.inference.stopping import Look, worst
 from definetti.inference.trace import Trace, trace
 from definetti.model.graph.factors import FREE, FactorGraph
 from definetti.model.marginals import Marginals
-from definetti.model.queries import Query, parse_query
 from definetti.samplers.draws import Draws, pick_members
 from definetti.samplers.graph.lanes import Members, Slots, slots_of
 from definetti.samplers.graph.sampling import GraphSampling, Statistics
@@ -32,7 +30,9 @@ from definetti.samplers.protocol import GraphSampler, Plan
 from definetti.symmetry.graph.group import GraphSymmetries, none
 
 if TYPE_CHECKING:
+    from definetti.inference.graph.events import Event
     from definetti.inference.graph.lift import Lift
+    from definetti.model.queries import Query
     from definetti.modes.graph.walkers import GraphWalkers
 
 MOST_ROWS = 100  # of a region that are shown
@@ -63,7 +63,8 @@ class GraphQuestion:
         return made
 
     def measure(self, draws: Draws, method: str) -> Look:
-        return worst(self.estimated(draws, method).found, self._asked())
+        made = self.estimated(draws, method)
+        return worst(made.found, self._asked(), made.estimates.batches)
 
     def walkers(self, sampler: GraphSampler) -> GraphWalkers | None:
         """Chains that look for modes; None where the model is too large, or the sampler cannot be watched."""
@@ -132,9 +133,9 @@ class GraphQuestion:
         run = dict(run) | report(draws, estimates, found, method)
         shown = (self.shown, self._shown_columns)
         answer = assemble(*shown, estimates, found, self.queries, self.events, run, notices, interrupted)
-        return replace(once(answer, "frozen"), trace=self._trace(draws, estimates, found))
+        return replace(once(answer, "frozen"), trace=self.traced(draws, estimates, found))
 
-    def _trace(self, draws: Draws, estimates: Estimates, found: Diagnosis) -> Trace | None:
+    def traced(self, draws: Draws, estimates: Estimates, found: Diagnosis) -> Trace | None:
         """Of every row: value 1 of two, all values of more; joint events under their text."""
         model, columns = self.shown, self._shown_columns
         names: dict[int, str] = {}
@@ -219,21 +220,16 @@ def ask(
     """Parse the queries and lay out the statistics for an estimator; `untied` if the group is of a model's core."""
     model = group.model
     shown = model if untied is None else untied.model
-    parsed = tuple(query if isinstance(query, Query) else parse_query(query, shown) for query in queries)
-    over_orbit = method != "standard"
-    used = group if over_orbit else none(model)
-    events: list[Event] = []
+    used = none(model) if method == "standard" else group
+    parsed, events, watch, event_sizes = (), (), None, np.zeros(0, dtype=np.int64)
     notices = [*group.notices, *more_notices]
-    rng = np.random.default_rng([seed, 1])
-    carried = [query if untied is None else untied.query(query) for query in parsed]
-    for query, event_query in zip(parsed, possible_events(model, carried), strict=True):
-        if query.kind != "event" or any(query.text == event.query.text for event in events):
-            continue
-        if isinstance(event_query, bool):
-            events.append(Event(query, (), int(event_query), 1))
-            continue
-        event, more = build_event(event_query, group, over_orbit, rng)
-        events.append(event)
+    if queries:
+        from definetti.inference.graph.events import events_of, observer, parse
+
+        parsed = parse(queries, shown)
+        carried = [query if untied is None else untied.query(query) for query in parsed]
+        events, more = events_of(parsed, carried, group, method != "standard", np.random.default_rng([seed, 1]))
+        watch, event_sizes = observer(events, model)
         notices += more
     slots = slots_of(model, used.row_of)
     representative = used.row_representative
@@ -243,7 +239,6 @@ def ask(
     of_slot = of_slot.ravel().astype(np.int64)
     sizes = np.bincount(of_slot, weights=slots.size_of_slot, minlength=len(distinct)).astype(np.int64)
     tied = _tied(of_slot, np.repeat(np.arange(len(slots.cards)), slots.cards))
-    watch, event_sizes = observer(events, model)
     statistic_of = np.searchsorted(distinct, used.literal_orbit)
     certain, bounds = certain_statistics(model, slots, of_slot, statistic_of, events)
     columns = Columns(
@@ -263,4 +258,4 @@ def ask(
         from definetti.inference.graph.lift import lift
 
         lifted = lift(untied, columns)
-    return GraphQuestion(used, parsed, tuple(events), slots, statistics, columns, tuple(notices), shown, lifted)
+    return GraphQuestion(used, parsed, events, slots, statistics, columns, tuple(notices), shown, lifted)

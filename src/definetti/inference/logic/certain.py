@@ -38,7 +38,7 @@ class Certain:
     """`queries`: those whose statistics follow the orbits'."""
 
     group: RenamingSymmetries
-    queries: Sequence[Formula]
+    queries: Sequence[Formula | None]  # None: nothing is proved of it
     _answers: dict[tuple[int, float], bool] = field(default_factory=dict, repr=False)
     _bounds: dict[int, tuple[float, float]] = field(default_factory=dict, repr=False)
 
@@ -94,9 +94,10 @@ class Certain:
             return False
         if k < orbits:
             return self._solver is not None and self._always(k, round(value * int(self.group.sizes[k])))
-        if value not in (0.0, 1.0):
+        formula = self.queries[k - orbits]
+        if value not in (0.0, 1.0) or formula is None:
             return False
-        other = Not(self.queries[k - orbits]) if value else self.queries[k - orbits]
+        other = Not(formula) if value else formula
         hard = [formula for formula in model.formulas if formula.hard]
         otherwise = replace(model, formulas=(*hard, WeightedFormula(other, None, {}, ())))
         return decide(legal(otherwise).solver, (), FEW_CONFLICTS) is False

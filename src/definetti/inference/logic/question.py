@@ -4,8 +4,9 @@ orbit of their constants (Lemma 1 with tuples of constants in place of tuples of
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,13 +18,14 @@ from definetti.estimators.gain import report, within_orbits
 from definetti.estimators.values import Estimates
 from definetti.inference.assemble import Estimated, answer, concentrated, cut_notices, doubts, fallback_notices, judge
 from definetti.inference.logic.certain import Certain, block_orbits
+from definetti.inference.logic.derived import count, ratio
 from definetti.inference.stopping import Look, worst
-from definetti.inference.trace import trace
+from definetti.inference.trace import Trace, trace
 from definetti.model.logic.formulas import atoms, replace_constants, terms
 from definetti.model.logic.text import atom_text
-from definetti.model.logic.theory import Atom, Constant, Formula
+from definetti.model.logic.theory import And, Atom, Constant, Formula
 from definetti.model.marginals import Estimate, Marginals, OrbitRow
-from definetti.readers.logic.queries import parse_queries
+from definetti.readers.logic.queries import LogicQuery, parse_all
 from definetti.samplers.draws import Draws
 from definetti.samplers.logic.known_bits import Turns
 from definetti.samplers.logic.queries import Asked, Query, QueryCells
@@ -35,6 +37,8 @@ if TYPE_CHECKING:
     from definetti.modes.logic.walkers import LogicWalkers
 
 MOST_IMAGES = 8  #: of a query under symmetries of the theory: each is compiled
+RATIO = ("\0both", "\0condition")  # ends of the keys under which the statistics of `A | B` stand
+COUNT = "\0count"
 MOST_ROWS = 100  # of a region that are shown
 
 
@@ -45,11 +49,12 @@ class LogicQuestion:
 
     group: RenamingSymmetries
     late: Callable[[], Mapping[str, np.ndarray]]  # hanging and loose atoms: tensors as large as the model
-    queries: Mapping[str, Formula]  # over constants
+    queries: Mapping[str, LogicQuery]
     counted: tuple[Query, ...]  # formulas with their constants let loose, one per cell of an orbit
     cells: Mapping[str, QueryCells]  # which of `counted` make up a query
     notices: tuple[Notice, ...]
     turns: Turns = ()  # like `late`
+    series: tuple[int, ...] = ()  # of `counted`: counts that are kept after every sweep
 
     def sampling(self, sampler: LogicSampler, plan: Plan, method: str) -> Sampling:
         return sampler.logic_sampling(self._asked, plan)
@@ -72,21 +77,35 @@ class LogicQuestion:
         shown = Marginals(rows, members, run=dict(run) | report(draws, estimates, found, method))
         places = {text: len(self.group.sizes) + k for k, text in enumerate(self.cells)}
         asked = {}
-        for text, formula in self.queries.items():
-            if text in places:
+        more = list(more)
+        for text, query in self.queries.items():
+            if query.condition is not None:
+                parts = [places[text + end] for end in RATIO]
+                asked[text], said = ratio(made, *parts, self.cells[text + RATIO[0]].size, text)
+                more += said
+            elif query.count:
+                place = places[text + COUNT]
+                column = self.series.index(self.cells[text + COUNT].places[0])
+                asked[text] = count(made, place, column, query.tuples(self.group.model), rows.answer(place))
+            elif text in places:
                 asked[text] = Estimate(**rows.answer(places[text]), orbit_size=self.cells[text].size)
             else:
+                formula = query.formula
                 assert isinstance(formula, Atom)
                 asked[text] = shown[atom_text(self.group.model, formula.predicate, _numbers(formula))]
         said = [*fallback_notices(estimates.fallback, method), *cut_notices(estimates.value), *more]
         notices = [*self.notices, *said, *doubts(tuple(rows), asked), *self._frozen(found)]
-        texts = list(self.cells)
-        kept = trace(
-            draws, estimates, found, np.array(self._columns() if self.queries else [], dtype=np.int64),
-            np.arange(len(self.group.sizes)), np.append(self.group.sizes, [c.size for c in self.cells.values()]),
-            lambda k: texts[k - len(self.group.sizes)] if k >= len(self.group.sizes) else rows[k].representative,
-        )  # fmt: skip
+        kept = self.traced(draws, estimates, found)
         return replace(shown, queries=asked, notices=tuple(notices), interrupted=interrupted, trace=kept)
+
+    def traced(self, draws: Draws, estimates: Estimates, found: Diagnosis) -> Trace | None:
+        """Of every orbit and of joint queries under their text."""
+        count, texts = len(self.group.sizes), list(self.cells)
+        return trace(
+            draws, estimates, found, np.array(self._columns() if self.queries else [], dtype=np.int64),
+            np.arange(count), np.append(self.group.sizes, [c.size for c in self.cells.values()]),
+            lambda k: texts[k - count] if k >= count else self.group.orbits[k].representative,
+        )  # fmt: skip
 
     def _frozen(self, found: Diagnosis) -> list[Notice]:
         """Orbits whose conditionals were 0 or 1 in all draws, though nothing proves that they are so in all states."""
@@ -116,7 +135,7 @@ class LogicQuestion:
 
     @cached_property
     def _asked(self) -> Asked:
-        return Asked(self.group, self.late, self.counted, tuple(self.cells.values()), self.turns)
+        return Asked(self.group, self.late, self.counted, tuple(self.cells.values()), self.turns, self.series)
 
     def walkers(self, sampler: LogicSampler) -> LogicWalkers | None:
         """Chains that look for modes; None where the model is too large, or the sampler cannot be watched."""
@@ -130,19 +149,22 @@ class LogicQuestion:
 
     @cached_property
     def certain(self) -> Certain:
-        return Certain(self.group, [self.queries[text] for text in self.cells])
+        plain = {text: query.formula for text, query in self.queries.items() if query.plain}
+        return Certain(self.group, [plain.get(text) for text in self.cells])
 
     def measure(self, draws: Draws, method: str) -> Look:
-        return worst(self.estimated(draws, method).found, np.array(self._columns(), dtype=np.int64))
+        made = self.estimated(draws, method)
+        return worst(made.found, np.array(self._columns(), dtype=np.int64), made.estimates.batches)
 
     def _columns(self) -> list[int]:
         """The statistics that the queries, or all rows, are made of."""
         orbits = len(self.group.sizes)
         places = {text: orbits + k for k, text in enumerate(self.cells)}
         columns = [] if self.queries else [*range(orbits)]
-        for text, formula in self.queries.items():
-            if text in places:
-                columns.append(places[text])
+        for text, query in self.queries.items():
+            formula, found = query.formula, [places[key] for key in _keys(text) if key in places]
+            if found:
+                columns += found
             elif isinstance(formula, Atom):
                 number = self.group.orbit_number(formula.predicate, _numbers(formula))
                 columns += [number] if number >= 0 else []
@@ -166,25 +188,82 @@ def logic_question(
 ) -> LogicQuestion:
     """Parse the queries and find the orbits of the constants they name."""
     used = trivial(group.model) if method == "standard" and group.kind != "none" else group
-    queries = parse_queries(group.model, texts)
-    counted: list[Query] = []
-    cells: dict[str, QueryCells] = {}
-    notices = [*used.notices, *more_notices]
-    for text, formula in queries.items():
-        if isinstance(formula, Atom) and formula.predicate in used.atom_orbits:
+    queries = parse_all(group.model, texts)
+    made = _Cells(used, [*used.notices, *more_notices])
+    for text, query in queries.items():
+        formula = query.formula
+        if query.plain and isinstance(formula, Atom) and formula.predicate in used.atom_orbits:
             continue
-        first, size = len(counted), 0
-        for image in [formula] if used.theory is None else used.theory.images(formula, MOST_IMAGES):
-            constants = _constants(image)
-            orbit = used.tuple_orbit(constants, atoms=[(a.predicate, _numbers(a)) for a in atoms(image)])
-            notices += orbit.notices
-            body = replace_constants(image, {Constant(s, i): f"c{k}" for k, (s, i) in enumerate(constants)})
-            for cell in orbit.cells:
-                members = {f"c{k}": mask for k, mask in orbit.members(cell).items()}
-                counted.append(Query(body, {f"c{k}": s for k, (s, _) in enumerate(constants)}, members))
-            size += orbit.size
-        cells[text] = QueryCells(tuple(range(first, len(counted))), size)
-    return LogicQuestion(used, group.late, queries, tuple(counted), cells, tuple(notices), group.turns)
+        if query.plain:
+            made.add_plain(text, formula)
+        elif query.count:
+            made.add_count(text + COUNT, query)
+        elif query.condition is not None:
+            both = And((formula, query.condition))
+            made.add(text + RATIO[0], query, both, both)
+            made.add(text + RATIO[1], query, query.condition, both)
+        else:
+            made.add(text, query, formula, formula)
+    return LogicQuestion(
+        used, group.late, queries, tuple(made.counted), made.cells, tuple(made.notices), group.turns, tuple(made.series)
+    )
+
+
+def _keys(text: str) -> tuple[str, ...]:
+    """Under which a query's statistics may stand."""
+    return (text, text + COUNT, *(text + end for end in RATIO))
+
+
+@dataclass
+class _Cells:
+    """The statistics of queries while they are laid out."""
+
+    group: RenamingSymmetries
+    notices: list[Notice]
+    counted: list[Query] = field(default_factory=list)
+    cells: dict[str, QueryCells] = field(default_factory=dict)
+    series: list[int] = field(default_factory=list)
+
+    def add_plain(self, key: str, formula: Formula) -> None:
+        """A formula over constants, with its images under symmetries of the theory."""
+        first, size = len(self.counted), 0
+        theory = self.group.theory
+        for image in [formula] if theory is None else theory.images(formula, MOST_IMAGES):
+            size += self._let_loose(image, image, {}, {})
+        self.cells[key] = QueryCells(tuple(range(first, len(self.counted))), size)
+
+    def add(self, key: str, query: LogicQuery, body: Formula, both: Formula) -> None:
+        """A formula with variables, averaged over their values and over the orbit of the constants of `both`."""
+        first = len(self.counted)
+        size = self._let_loose(body, both, dict(query.free), query.sorts)
+        self.cells[key] = QueryCells(tuple(range(first, len(self.counted))), size)
+
+    def add_count(self, key: str, query: LogicQuery) -> None:
+        """A count is one number in each state: its constants stay."""
+        model = self.group.model
+        self.series.append(len(self.counted))
+        self.cells[key] = QueryCells((len(self.counted),), query.tuples(model))
+        free = dict(query.free)
+        inner = {name: (sort, model.sorts[sort].size) for name, sort in query.sorts.items()}
+        members = {name: np.ones(model.sorts[sort].size, bool) for name, sort in free.items()}
+        self.counted.append(Query(query.formula, free, members, frozenset(free), inner))
+
+    def _let_loose(self, body: Formula, both: Formula, free: dict[str, str], sorts: Mapping[str, str]) -> int:
+        """Constants become variables over their orbit; how many tuples of constants and values there are."""
+        model = self.group.model
+        constants = _constants(both)
+        ground = None if free or sorts else [(a.predicate, _numbers(a)) for a in atoms(body)]
+        orbit = self.group.tuple_orbit(constants, atoms=ground)
+        self.notices += orbit.notices
+        names = {Constant(s, i): f"c {k}" for k, (s, i) in enumerate(constants)}  # a space: no variable has one
+        body = replace_constants(body, names)
+        inner = {name: (sort, model.sorts[sort].size) for name, sort in sorts.items()}
+        whole = {name: np.ones(model.sorts[sort].size, bool) for name, sort in free.items()}
+        for cell in orbit.cells:
+            members = {f"c {k}": mask for k, mask in orbit.members(cell).items()}
+            own = {f"c {k}": s for k, (s, _) in enumerate(constants)}
+            self.counted.append(Query(body, own | free, members | whole, frozenset(free), inner))
+        return orbit.size * prod(model.sorts[sort].size for sort in free.values())
 
 
 def _numbers(atom: Atom) -> list[int]:

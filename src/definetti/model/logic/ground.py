@@ -17,6 +17,7 @@ from definetti.model.graph.factors import FREE, FactorGraph
 from definetti.model.logic.atom_literals import Box, atom_literal, layout, value_names, variable_names
 from definetti.model.logic.evidence import UNKNOWN
 from definetti.model.logic.formulas import atoms, equalities
+from definetti.model.logic.joins import groundings, join, remaining, selection
 from definetti.model.logic.normal_forms import hard_parts, sizes_of, written_out, written_size
 from definetti.model.logic.text import format_formula
 from definetti.model.logic.theory import (
@@ -54,7 +55,7 @@ def ground_size(model: MarkovLogic) -> GroundSize:
     """Exact integers, whatever their size; nothing is built."""
     factors = largest = 0
     for formula in _pieces(model):
-        count = prod(model.sorts[formula.sorts[name]].size for name in formula.free)
+        count = remaining(model, formula.body, formula.free, formula.sorts)
         width = written_size(formula.body, {name: model.sorts[sort].size for name, sort in formula.sorts.items()})
         factors, largest = factors + count, max(largest, width)
     return GroundSize(sum(box.count for box in layout(model).values()), factors, largest)
@@ -172,8 +173,35 @@ def _ground_formula(model: MarkovLogic, formula: WeightedFormula, boxes: Mapping
     total = prod(shape)
     _refuse_wide(model, template, boxes, total)
     known: dict[_Pattern, tuple[int, list[int], float]] = {}
-    for start in range(0, total, CHUNK):
-        _ground_rows(model, template, np.arange(start, min(start + CHUNK, total)), boxes, out, known)
+    chosen = selection(model, body)
+    if chosen is None:
+        for start in range(0, total, CHUNK):
+            _ground_rows(model, template, np.arange(start, min(start + CHUNK, total)), boxes, out, known)
+        return
+    left = groundings(join(model, chosen.atoms), formula.free, shape)
+    for start in range(0, len(left), CHUNK):
+        _ground_rows(model, template, left[start : start + CHUNK], boxes, out, known)
+    if len(left) < total:
+        _settle(model, template, chosen.value, left, total, out)
+
+
+def _settle(model: MarkovLogic, template: _Template, value: bool, left: np.ndarray, total: int, out: _Output) -> None:
+    """The groundings that closed evidence decides: a constant, or a clash."""
+    formula = template.formula
+    if formula.weight is None:
+        if not value:
+            raise Unsatisfiable(_always_false(model, formula))
+        return
+    if value:
+        weight = np.asarray(formula.weight, dtype=np.float64)
+        bound = _indices(template, left)
+        there = weight[tuple(bound[name] for name in formula.plus)].sum() if formula.plus else len(left) * weight
+        out.log_constant += float(weight.sum() * (total // max(weight.size, 1)) - there)
+
+
+def _always_false(model: MarkovLogic, formula: WeightedFormula) -> str:
+    place = f" (line {formula.line})" if formula.line else ""
+    return f"the hard formula {format_formula(formula.body, model.sorts)}{place} is false in every state"
 
 
 def _indices(template: _Template, rows: np.ndarray) -> dict[str, np.ndarray]:
@@ -317,9 +345,7 @@ def _add_pattern(
         out.tables.append(np.where(table, high, low))
         return len(out.tables) - 1, kept, 0.0
     if pattern.weight is None and not table:
-        text = format_formula(template.formula.body, model.sorts)
-        place = f" (line {template.formula.line})" if template.formula.line else ""
-        raise Unsatisfiable(f"the hard formula {text}{place} is false in every state")
+        raise Unsatisfiable(_always_false(model, template.formula))
     return -1, kept, (pattern.weight or 0.0) * float(table)
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from definetti.errors import UnknownName, suggestion
+from definetti.errors import ModelError, UnknownName, suggestion
 from definetti.show import Shown
 
 if TYPE_CHECKING:
@@ -133,6 +133,7 @@ class Predicate:
     name: str
     sorts: tuple[str, ...]
     exclusive: tuple[int, ...] = ()
+    function: bool = False  # declared as a function: the last argument is its value
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,6 +177,11 @@ class MarkovLogic(Shown):
         Predicates that are false wherever the evidence does not speak of them.
     unknown : mapping
         Atoms of closed predicates that are left open.
+    dialect : str
+        Of the language that was read: alchemy, tuffy or pracmln.
+    unweighted : tuple of int
+        Formulas without a weight: `info`, `symmetries` and `ground` accept them (with stand-in weights that no other
+        formula has), inference does not.
 
     Examples
     --------
@@ -193,7 +199,10 @@ class MarkovLogic(Shown):
     evidence: Mapping[str, Evidence] = field(default_factory=dict)
     closed: frozenset[str] = frozenset()
     unknown: Mapping[str, np.ndarray] = field(default_factory=dict)  # int32[m, arity]: `?P(A)` in a closed predicate
-    sized: frozenset[str] = frozenset()  # sorts whose size the formulas depend on: those of Alchemy's split weights
+    sized: frozenset[str] = frozenset()  # sorts whose size the formulas depend on: split weights, arithmetic
+    dialect: str = "alchemy"  # of the language that was read
+    unweighted: tuple[int, ...] = ()  # formulas without a weight: their weights are stand-ins
+    computed: frozenset[str] = frozenset()  # predicates that the reader made: relations of arithmetic
 
     def condition(self, evidence: Mapping[str, bool | None]) -> MarkovLogic:
         """The same model with more atoms observed.
@@ -258,6 +267,16 @@ class MarkovLogic(Shown):
         from definetti.model.logic.change import with_domain
 
         return with_domain(self, sizes)
+
+    def require_weights(self) -> None:
+        """An error if formulas have no weight: their probabilities would mean nothing."""
+        if self.unweighted:
+            first = self.formulas[self.unweighted[0]]
+            line = f", the first in line {first.line}" if first.line else ""
+            raise ModelError(
+                f"{len(self.unweighted)} formulas have no weight ({first.source}{line}): give them one, or all of them "
+                "the same by --default-weight W (default_weight=W)"
+            )
 
     def shape(self, predicate: str) -> tuple[int, ...]:
         """The sizes of a predicate's arguments: it has one atom per element of this box."""

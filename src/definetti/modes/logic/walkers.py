@@ -44,11 +44,12 @@ from definetti.samplers.logic.levels import (
 )
 from definetti.samplers.logic.queries import Asked
 from definetti.samplers.logic.starts import drawn, put, solved
-from definetti.samplers.logic.state import clear_sums, seed_chain
+from definetti.samplers.logic.state import Start, clear_sums, seed_chain
 from definetti.samplers.logic.tied_sites import spread
 
 LEAST = 1e-9  # probability in a product
 MOST_ORBITS = 20_000
+MOST_SITES = 1_600_000  # more are not swept over often enough for a survey
 MOST_STATISTICS = 400  # more are seen through random projections
 PROJECTIONS = 96
 GREEDY, GREEDY_SWEEPS = 1000.0, 4
@@ -65,11 +66,17 @@ def logic_walkers(asked: Asked) -> LogicWalkers | None:
     group = asked.group
     if not 0 < len(group.sizes) <= MOST_ORBITS:
         return None
+    if free_atoms(group.model) > MOST_SITES:
+        return None
     refuse_model(group.model, chains=1)
     relational = compile_model(
         group.model, group.atom_orbits, queries=asked.counted, late=asked.late(), source=group.source
     )
     return LogicWalkers(relational, asked) if relational.free_sites else None
+
+
+def free_atoms(model: MarkovLogic) -> int:
+    return sum(model.knowledge.free_count(name) for name in model.predicates)
 
 
 class LogicWalkers:
@@ -111,8 +118,9 @@ class LogicWalkers:
     def join(self, parts: Sequence[Bits]) -> Bits:
         return [bits for part in parts for bits in part]
 
-    def as_starts(self, states: Bits, chains: int) -> Bits:
-        return [states[c % len(states)] for c in range(chains)]
+    def as_starts(self, states: Bits, chains: int) -> list[Start]:
+        r = self.relational
+        return [Start(r.written, r.data, r.model, states[c % len(states)]) for c in range(chains)]
 
     def draws(self, batches: Sequence[Batch], chains: int) -> Draws:
         return draws_of(batches, self.asked.sizes, chains, 0)
@@ -232,7 +240,7 @@ class LogicWalkers:
 
     def _row(self, chain: Chain, product: np.ndarray | None) -> tuple[Any, ...]:
         """What `Walk` records after a sweep."""
-        joint = self.asked.joint(chain.seen[1])
+        joint = self.asked.joint(chain.seen[1, self.relational.query_places])
         f, g = chain.sum_f[1, 1:] / self._sizes, chain.sum_g[1, 1:] / self._sizes
         density = self._density(chain)
         features = self._features(f, chain, density)
@@ -267,8 +275,9 @@ class LogicWalkers:
                 advance(self._ways[run[0]], chain, FOREVER, len(run))
             f, g = (part[1, 1:] / (self._sizes * sweeps) for part in (chain.sum_f, chain.sum_g))
             square = chain.sum_g[2, 1:] / (self._sizes**2 * sweeps)
-            joint = self.asked.joint(chain.seen[1] / sweeps)
-            joint_square = self.asked.joint(np.sqrt(chain.seen[2] / sweeps)) ** 2
+            seen = chain.seen[:, self.relational.query_places] / sweeps
+            joint = self.asked.joint(seen[1])
+            joint_square = self.asked.joint(np.sqrt(seen[2])) ** 2
             last = self._last(chain)
             features = self._features(last[: len(f)], chain, self._density(chain))
             return (

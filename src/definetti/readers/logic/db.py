@@ -1,4 +1,5 @@
-"""Evidence files (.db): one atom a line, `Smokes(Anna)` true, `!Smokes(Bob)` false, `?Smokes(Eve)` unknown.
+"""Evidence files (.db): one atom a line, `Smokes(Anna)` true, `!Smokes(Bob)` false, `?Smokes(Eve)` unknown; values of
+functions, `Anna = Mother(Bob)`; and constants of a sort, `person = {Anna, Bob}`.
 
 A file may have a million lines, so a plain line costs one regular expression; anything else (quotes, comments,
 mistakes) goes through a slower reader that knows columns. Constants stay names until the sorts are known; then
@@ -18,6 +19,7 @@ import numpy as np
 from definetti.errors import ParseError, suggestion
 from definetti.model.logic.change import (
     FALSE,
+    MOST_CONSTANTS,
     SPOKEN,
     TRUE,
     UNKNOWN,
@@ -30,11 +32,11 @@ from definetti.model.logic.change import (
 from definetti.model.logic.text import atom_name, block_name, unescaped
 from definetti.model.logic.theory import Evidence, Predicate, Sort
 from definetti.readers.logic.meaning import UnknownPlace
-from definetti.readers.logic.syntax import Source
+from definetti.readers.logic.raw import Source
 
 SIGN = {"": TRUE, "!": FALSE, "?": UNKNOWN}
 
-_BARE = r"(?:[A-Z]\w*(?:-\w+)*|[0-9]+)"
+_BARE = r"(?:[A-Za-z_][\w']*(?:-[\w']+)*|-?[0-9]+(?:\.[0-9]+)?)"
 _QUOTED = r'"[^"\\]*"'  # without escapes
 
 
@@ -49,8 +51,11 @@ _QUOTED_LINE = _line_of(f"(?:{_BARE}|{_QUOTED})")
 _CONSTANT = re.compile(f"{_BARE}|{_QUOTED}", re.ASCII)
 _WORD = re.compile(
     r'(?P<space>[ \t\r\f]+)|(?P<comment>//.*)|(?P<open>/\*)|(?P<quoted>"(?:\\.|[^"\\])*")'
-    r"|(?P<name>[^\W\d]\w*(?:-\w+)*)|(?P<number>\d+(?!\w))|(?P<mark>[!?(),.])"
+    r"|(?P<name>[^\W\d][\w']*(?:-[\w']+)*)|(?P<number>-?\d+(?:\.\d+)?(?!\w))|(?P<mark>[!?(),.=])"
 )
+_VARIABLE = re.compile(r"[a-z][0-9]*'*")  # what people write for variables; a constant of this form is quoted or listed
+_DOMAIN = re.compile(r"\s*([A-Za-z_][\w']*)\s*=\s*\{")
+_ITEM = re.compile(r'\s*(?:("(?:\\.|[^"\\])*")|([^\s,{}"]+))\s*,?')
 
 
 @dataclass
@@ -94,6 +99,20 @@ class Facts:
             names[row * arity : (row + 1) * arity] = constants
         return names
 
+    def function_values(self, sorts: Mapping[str, Sort]) -> int:
+        """Of a function: at how many arguments it is known. Two values at one are an error that names both lines."""
+        rows = _numbered(self, sorts)
+        order = np.lexsort(rows.T[::-1])
+        order = order[np.array(self.signs)[order] == TRUE]
+        same = (rows[order[1:], :-1] == rows[order[:-1], :-1]).all(axis=1)
+        clash = np.flatnonzero(same & (rows[order[1:], -1] != rows[order[:-1], -1]))
+        if len(clash):
+            first, second = sorted(int(order[clash[0] + k]) for k in (0, 1))
+            source, line = self.place(first)
+            name = atom_name(self.predicate.name, _names(self.predicate, rows[second], sorts)[:-1])
+            raise self.error(f"contradicting evidence: {name} has another value in {source.path}, line {line}", second)
+        return len(order) - int(same.sum())
+
 
 @dataclass(frozen=True)
 class GroundAtom:
@@ -104,25 +123,56 @@ class GroundAtom:
     column: int
     constants: list[str]
     columns: list[int]
+    bare: list[bool]  # neither quoted nor a number
+    function: bool = False  # a value of a function, which comes last
 
 
-def read_facts(sources: list[Source], predicates: Mapping[str, Predicate]) -> dict[str, Facts]:
-    """All lines of all files, by predicate."""
+@dataclass(frozen=True)
+class Words:
+    """What the words of evidence files may mean, and the constants that these files list."""
+
+    predicates: Mapping[str, Predicate]
+    lists: dict[str, list[str]] = field(default_factory=dict)  # sorts with listed constants; files add to them
+    added: dict[str, list[str]] = field(default_factory=dict)  # constants of other sorts that files name
+    any_case: bool = False  # pracmln: every word is a constant
+
+
+def read_facts(
+    sources: list[Source],
+    predicates: Mapping[str, Predicate],
+    lists: dict[str, list[str]] | None = None,
+    any_case: bool = False,
+) -> tuple[dict[str, Facts], dict[str, list[str]]]:
+    """All lines of all files, by predicate, and the constants that files add to sorts without a list."""
     facts: dict[str, Facts] = {}
+    words = Words(predicates, {} if lists is None else lists, {}, any_case)
     for source in sources:
         for known in facts.values():
             known.sources.append((len(known.args), source))
-        _read_file(source, predicates, facts)
-    return facts
+        _read_file(source, words, facts)
+    return facts, words.added
 
 
-def _read_file(source: Source, predicates: Mapping[str, Predicate], facts: dict[str, Facts]) -> None:
+def _suspects(words: Words) -> re.Pattern[str]:
+    """Arguments that look like variables, or like a declaration."""
+    sorts = {sort for predicate in words.predicates.values() for sort in predicate.sorts}
+    names = "|".join([_VARIABLE.pattern, *map(re.escape, sorted(sorts))])
+    return re.compile(rf"[(,][ \t]*(?:{names})[ \t]*[,)]")
+
+
+def _read_file(source: Source, words: Words, facts: dict[str, Facts]) -> None:
+    predicates = words.predicates
     commas = {name: len(predicate.sorts) - 1 for name, predicate in predicates.items()}
     plain, lines, number = _PLAIN_LINE.fullmatch, source.lines, 0
+    suspect = None if words.any_case else _suspects(words)
+    if suspect is not None and not suspect.search(source.text):
+        suspect = None
     while number < len(lines):
         line = lines[number]
         number += 1
         match = plain(line)
+        if match is not None and suspect is not None and suspect.search(line):
+            match = None
         if match is not None:
             sign, name, args = match.groups()
             if name in facts and args.count(",") == commas[name]:
@@ -141,9 +191,46 @@ def _read_file(source: Source, predicates: Mapping[str, Predicate], facts: dict[
         elif line.lstrip().startswith("/*"):
             number = _skip_comment(source, number)
             continue
+        elif "{" in line and _DOMAIN.match(line):
+            number = _read_domain(source, number, words)
+            continue
         atom = read_atom(source, number, line)
         if atom is not None:
-            _add(source, number, atom, predicates, facts)
+            _add(source, number, atom, words, facts)
+
+
+def _read_domain(source: Source, first: int, words: Words) -> int:
+    """`person = {Anna, Bob}`, which may go over lines: the number of its last line."""
+    start = source.lines[first - 1]
+    head = _DOMAIN.match(start)
+    assert head is not None
+    last, text = first, start[head.end() :]
+    while "}" not in text:
+        if last == len(source.lines):
+            raise source.error("this list is never closed: } is missing", first, head.end())
+        text += " " + source.lines[last]
+        last += 1
+    inside, _, rest = text.partition("}")
+    if rest.strip() and not rest.lstrip().startswith("//"):
+        raise source.error(
+            "an atom needs a line of its own, after the list", last, source.lines[last - 1].index("}") + 2
+        )
+    sort = head[1]
+    known = {name for predicate in words.predicates.values() for name in predicate.sorts} | words.lists.keys()
+    if sort not in known:
+        message = f"no sort is called {sort}{suggestion(sort, known)}"
+        raise source.error(message, first, head.start(1) + 1, UnknownPlace)
+    names = [unescaped(m[1][1:-1]) if m[1] else m[2] for m in _ITEM.finditer(inside)]
+    if len(names) == 3 and names[1] == "..." and names[0].isdecimal() and names[2].isdecimal():
+        if not int(names[0]) <= int(names[2]) < int(names[0]) + MOST_CONSTANTS:
+            raise source.error(f"a range may hold 1 to {MOST_CONSTANTS} constants", first, head.end() + 1)
+        names = [str(k) for k in range(int(names[0]), int(names[2]) + 1)]
+    if sort in words.lists:
+        there = set(words.lists[sort])
+        words.lists[sort] += [name for name in dict.fromkeys(names) if name not in there]
+    else:
+        words.added.setdefault(sort, []).extend(names)
+    return last
 
 
 def _skip_comment(source: Source, first: int) -> int:
@@ -162,17 +249,23 @@ def _skip_comment(source: Source, first: int) -> int:
     raise source.error("this comment is never closed: */ is missing", first, column)
 
 
-def _add(
-    source: Source, line: int, atom: GroundAtom, predicates: Mapping[str, Predicate], facts: dict[str, Facts]
-) -> None:
+def _add(source: Source, line: int, atom: GroundAtom, words: Words, facts: dict[str, Facts]) -> None:
+    predicates = words.predicates
     predicate = predicates.get(atom.predicate)
     if predicate is None:
         message = f"no predicate is called {atom.predicate}{suggestion(atom.predicate, predicates)}"
         raise source.error(message, line, atom.column, UnknownPlace)
+    if atom.function and not predicate.function:
+        raise source.error(f"{predicate.name} is a predicate and has no value", line, atom.column)
     if len(atom.constants) != len(predicate.sorts):
         wanted = f"{predicate.name}({', '.join(predicate.sorts)})"
         count = len(atom.constants)
         raise source.error(f"{wanted} has {len(predicate.sorts)} arguments, here are {count}", line, atom.column)
+    for place, (name, sort) in enumerate(zip(atom.constants, predicate.sorts, strict=True)):
+        odd = atom.bare[place] and (_VARIABLE.fullmatch(name) or name == sort)
+        if odd and sort not in words.lists and not words.any_case and name not in words.added.get(sort, ()):
+            message = f'evidence is about constants, and {name} looks like a variable; quote it: "{name}"'
+            raise source.error(message, line, atom.columns[place])
     _add_row(source, line, atom.sign, predicate, atom.constants, facts)
 
 
@@ -206,20 +299,39 @@ def read_atom(source: Source, number: int, line: str) -> GroundAtom | None:
         at += 1
         return word
 
+    _refuse_foreign(source, number, words)
     sign = take("!", "?")[1] if words[0][0] in ("!", "?") else ""
+    value = None
+    if not sign and len(words) > 2 and words[1][0] == "=":  # Anna = Mother(Bob)
+        value = take("name", "number", "quoted")
+        take("=")
     _, name, column = take("name")
-    constants: list[str] = []
-    columns: list[int] = []
+    found: list[tuple[str, str, int]] = []
     if at < len(words) and take("(")[0] == "(" and not (words[at : at + 1] and words[at][0] == ")" and take(")")):
         while True:
-            kind, text, place = take("name", "number", "quoted")
-            constants.append(_constant(source, number, kind, text, place))
-            columns.append(place)
+            found.append(take("name", "number", "quoted"))
             if take(",", ")")[0] == ")":
                 break
+    if value is None and not sign and at < len(words) and words[at][0] == "=":  # Mother(Bob) = Anna
+        take("=")
+        value = take("name", "number", "quoted")
     if at < len(words):
         take("end")
-    return GroundAtom(sign, name, column, constants, columns)
+    found += [] if value is None else [value]
+    constants = [unescaped(text[1:-1]) if kind == "quoted" else text for kind, text, _ in found]
+    bare = [kind == "name" for kind, _, _ in found]
+    return GroundAtom(sign, name, column, constants, [place for _, _, place in found], bare, value is not None)
+
+
+def _refuse_foreign(source: Source, number: int, words: list[tuple[str, str, int]]) -> None:
+    """What other programs write into evidence files and this one does not know."""
+    kinds = [kind for kind, _, _ in words]
+    if kinds[0] == "number" and len(kinds) > 1 and kinds[1] in ("name", "!"):
+        message = "soft evidence (0.6 P(A)) is not supported; an atom is true, false (!) or unknown (?)"
+        raise source.error(message, number, words[0][2])
+    if kinds[-2:] == [")", "number"]:
+        message = "values of atoms (soft evidence, continuous features) are not supported; an atom is true or false"
+        raise source.error(message, number, words[-1][2])
 
 
 _SPOKEN = {"name": "a name", "number": "a number", "quoted": "a quoted name", "end": "the end of the line"}
@@ -228,6 +340,9 @@ _SPOKEN = {"name": "a name", "number": "a number", "quoted": "a quoted name", "e
 def _words(source: Source, number: int, line: str) -> list[tuple[str, str, int]]:
     """(kind, text, column) of each word of a line, without spaces and comments."""
     words, at = [], 0
+    if line.strip() == "---":
+        message = "several databases in one file (---) are not supported; split the file and run once for each"
+        raise source.error(message, number, line.index("-") + 1)
     while at < len(line):
         match = _WORD.match(line, at)
         if match is None:
@@ -243,15 +358,6 @@ def _words(source: Source, number: int, line: str) -> list[tuple[str, str, int]]
             words.append((text if kind == "mark" else kind, text, at + 1))
         at = match.end()
     return words
-
-
-def _constant(source: Source, number: int, kind: str, text: str, column: int) -> str:
-    if kind == "quoted":
-        return unescaped(text[1:-1])
-    if kind == "name" and not text[0].isupper():
-        message = f'evidence is about constants, which start with an upper-case letter; quote it: "{text}"'
-        raise source.error(message, number, column)
-    return text
 
 
 def mapping_source(evidence: Mapping[str, bool | None]) -> Source:

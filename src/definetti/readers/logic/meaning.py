@@ -2,37 +2,35 @@
 
 `annotate` binds every variable, infers sorts from the places where terms stand, and writes them into the raw terms; it
 needs the predicates only, so that it can run before all constants are known. `lower` makes the final formula.
+
+A function's value, `Mother(x)` in a term's place, becomes a variable z with a guard `Mother(x, z)`, bound where the
+innermost variable of the term is bound: under EXIST the guard is one more conjunct, under FORALL a condition, and of a
+whole formula `guarded` decides. Exactly one z has the guard, so each grounding is counted once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from lark import Token
 
 from definetti.errors import ParseError, UnknownName, suggestion
 from definetti.model.logic.theory import (
-    And,
-    Atom,
-    Constant,
-    Equal,
-    Exist,
-    Forall,
-    Formula,
-    Iff,
-    Implies,
-    Not,
-    Or,
     Predicate,
-    Sort,
-    Term,
-    Truth,
-    Variable,
 )
-from definetti.readers.logic.syntax import Raw, RawTerm, Source
+from definetti.readers.logic.raw import Raw, RawTerm, Source
+from definetti.readers.logic.terms import (
+    FUNCTIONS,
+    OPERATORS,
+    PREDICATES,
+    constant_value,
+    is_computed,
+    variables_of,
+)
 
 MOST_STARS = 10
+COMPARISONS = frozenset({"equal", "unequal", "<", ">", "<=", ">=", "substr"})
 
 
 class UnknownPlace(ParseError, UnknownName):  # pyright: ignore[reportUnsafeMultipleInheritance]
@@ -49,6 +47,26 @@ class Binder:
     sort: str | None = None
     where: Token | None = None  # the place that decided its sort
     plus: Token | None = None
+    depth: int = 0  # of the quantifiers around it
+    owner: Raw | None = None  # its quantifier
+
+
+@dataclass(slots=True)
+class Guard:
+    """`binder` is the value of a term: of a declared function of `args`, or of arithmetic."""
+
+    binder: Binder
+    term: RawTerm
+    predicate: str | None
+
+
+@dataclass(frozen=True)
+class Language:
+    """What words mean: predicates, constants that start with a small letter, and whether `?` marks variables."""
+
+    predicates: Mapping[str, Predicate]
+    small: Mapping[str, Collection[str]] = field(default_factory=dict)  # sort → constants
+    marked: bool = False
 
 
 @dataclass
@@ -61,6 +79,9 @@ class Annotated:
     constants: list[RawTerm] = field(default_factory=list)  # those whose sort is known
     equalities: list[Raw] = field(default_factory=list)
     stars: list[Raw] = field(default_factory=list)
+    guards: list[Guard] = field(default_factory=list)  # of the formula as a whole
+    computed: list[tuple[RawTerm, str]] = field(default_factory=list)  # arithmetic and the sort of its place
+    values: dict[tuple[str, int], Binder] = field(default_factory=dict)  # a term and its scope → its variable
 
     @property
     def free(self) -> list[Binder]:
@@ -70,10 +91,14 @@ class Annotated:
 # --- variables and sorts ----------------------------------------------------------------------------------------------
 
 
-def annotate(source: Source, raw: Raw, predicates: Mapping[str, Predicate]) -> Annotated:
+def annotate(source: Source, raw: Raw, predicates: Mapping[str, Predicate] | Language) -> Annotated:
     """Bind variables and infer sorts. Errors: unknown predicate, wrong number of arguments, clash of sorts."""
+    language = predicates if isinstance(predicates, Language) else Language(predicates)
     found = Annotated(source, raw)
-    _walk(raw, {}, found, predicates)
+    _walk(raw, {}, found, language)
+    for term, sort in found.computed:
+        for variable in variables_of([term]):
+            variable.binder.sort = variable.binder.sort or sort
     for equality in found.equalities:
         _check_equality(found, equality)
     for binder in found.binders:
@@ -87,28 +112,28 @@ def annotate(source: Source, raw: Raw, predicates: Mapping[str, Predicate]) -> A
     return found
 
 
-def _walk(raw: Raw, scope: dict[str, Binder], found: Annotated, predicates: Mapping[str, Predicate]) -> None:
+def _walk(raw: Raw, scope: dict[str, Binder], found: Annotated, language: Language) -> None:
     if raw.kind == "atom":
-        _walk_atom(raw, scope, found, predicates)
-    elif raw.kind in ("equal", "unequal"):
-        for term in raw.parts:
-            _bind(term, scope, found)
-        found.equalities.append(raw)
+        _walk_atom(raw, scope, found, language)
+    elif raw.kind in COMPARISONS:
+        _walk_comparison(raw, scope, found, language)
     elif raw.kind in ("exist", "forall"):
-        raw.binders = [_quantify(found, token) for token in raw.variables]
+        depth = 1 + max((binder.depth for binder in scope.values()), default=0)
+        raw.binders = [_quantify(found, token, raw, depth) for token in raw.variables]
         names = [binder.name for binder in raw.binders]
         if len(set(names)) < len(names):
             raise found.source.error_at("a quantifier names a variable twice", raw.variables[-1])
-        _walk(raw.parts[0], {**scope, **dict(zip(names, raw.binders, strict=True))}, found, predicates)
+        _walk(raw.parts[0], {**scope, **dict(zip(names, raw.binders, strict=True))}, found, language)
     else:
         for part in raw.parts:
-            _walk(part, scope, found, predicates)
+            _walk(part, scope, found, language)
 
 
-def _quantify(found: Annotated, token: Token) -> Binder:
-    if token[0].isupper():
+def _quantify(found: Annotated, token: Token, raw: Raw, depth: int) -> Binder:
+    name = str(token).removeprefix("?")
+    if name[0].isupper() and token.type != "QUERY_NAME":
         raise found.source.error_at(f"{token} is a constant; a variable starts with a lower-case letter", token)
-    binder = Binder(str(token), token, True)
+    binder = Binder(name, token, True, depth=depth, owner=raw)
     found.binders.append(binder)
     return binder
 
@@ -119,32 +144,193 @@ def is_truth(raw: Raw, predicates: Mapping[str, Predicate]) -> bool:
     return not raw.parts and name.upper() in ("TRUE", "FALSE") and name not in predicates
 
 
-def _walk_atom(raw: Raw, scope: dict[str, Binder], found: Annotated, predicates: Mapping[str, Predicate]) -> None:
-    source, name = found.source, str(raw.token)
+def _walk_atom(raw: Raw, scope: dict[str, Binder], found: Annotated, language: Language) -> None:
+    source, name, predicates = found.source, str(raw.token), language.predicates
     if is_truth(raw, predicates):
         raw.kind = "truth"
         return
+    if name not in predicates and name in PREDICATES and len(raw.parts) == 2:
+        raw.kind = PREDICATES[name]
+        return _walk_comparison(raw, scope, found, language)
     if name not in predicates:
         raise source.error_at(f"no predicate is called {name}{suggestion(name, predicates)}", raw.token, UnknownPlace)
     if raw.starred is not None:
         found.stars.append(raw)
     predicate = predicates[name]
     if len(raw.parts) != len(predicate.sorts):
-        wanted = f"{name}({', '.join(predicate.sorts)})"
-        raise source.error_at(f"{wanted} has {len(predicate.sorts)} arguments, here are {len(raw.parts)}", raw.token)
+        raise source.error_at(_miscounted(predicate, len(raw.parts)), raw.token)
     for term, sort in zip(raw.parts, predicate.sorts, strict=True):
-        if term.bang is not None:
-            raise source.error_at("! after an argument belongs into a predicate's declaration", term.bang)
-        binder = _bind(term, scope, found)
-        if binder is None:
-            term.sort = sort
-            found.constants.append(term)
-        elif binder.sort is None:
-            binder.sort, binder.where = sort, term.token
-        elif binder.sort != sort:
-            place = f"line {binder.where.line}, column {binder.where.column}" if binder.where else ""
-            message = f"{term.text} stands for a {binder.sort} at {place} and cannot stand for a {sort} here"
-            raise source.error_at(message, term.token)
+        _place(term, sort, scope, found, language)
+
+
+def _miscounted(predicate: Predicate, given: int) -> str:
+    """The message about a wrong number of arguments."""
+    name, sorts = predicate.name, predicate.sorts
+    if predicate.function:
+        return f"{name}({', '.join(sorts[:-1])}) is a function into {sorts[-1]}; compare it, as in {name}(x) = y"
+    return f"{name}({', '.join(sorts)}) has {len(sorts)} arguments, here are {given}"
+
+
+def _place(term: RawTerm, sort: str, scope: dict[str, Binder], found: Annotated, language: Language) -> None:
+    """A term in a place of this sort."""
+    source = found.source
+    if term.bang is not None:
+        raise source.error_at("! after an argument belongs into a predicate's declaration", term.bang)
+    if term.function is not None:
+        if term.plus is not None:
+            raise source.error_at("+ belongs before a variable, not before a function", term.plus)
+        _value(term, sort, scope, found, language)
+        return
+    _small_constant(term, sort, scope, language)
+    binder = _bind(term, scope, found)
+    if binder is None:
+        term.sort = sort
+        found.constants.append(term)
+    elif binder.sort is None:
+        binder.sort, binder.where = sort, term.token
+    elif binder.sort != sort:
+        place = f"line {binder.where.line}, column {binder.where.column}" if binder.where else ""
+        message = f"{term.text} stands for a {binder.sort} at {place} and cannot stand for a {sort} here"
+        raise source.error_at(message, term.token)
+
+
+def _small_constant(term: RawTerm, sort: str | None, scope: dict[str, Binder], language: Language) -> None:
+    """A word with a small first letter is a constant where the sort lists it, or where `?` marks the variables."""
+    if term.constant or term.token.type == "QUERY_NAME" or term.text in scope:
+        return
+    term.constant = language.marked or (sort is not None and term.text in language.small.get(sort, ()))
+
+
+# --- functions and arithmetic -----------------------------------------------------------------------------------------
+
+
+def _value(term: RawTerm, sort: str, scope: dict[str, Binder], found: Annotated, language: Language) -> None:
+    """A function's value or arithmetic in a place of this sort: a constant, or a variable with a guard."""
+    _resolve(term, found, language)
+    if term.function is None or term.function in OPERATORS:
+        _operands(term, scope, found, language, sort)
+        if not variables_of([term]):
+            _fold(term, sort, found)
+            return
+        copy = RawTerm(term.text, False, term.token, function=term.function, parts=term.parts)
+        found.computed.append((copy, sort))
+        predicate = None
+    else:
+        predicate = _call(term, scope, found, language)
+        if language.predicates[predicate].sorts[-1] != sort:
+            message = f"{predicate} has values in {language.predicates[predicate].sorts[-1]}, here a {sort} is needed"
+            raise found.source.error_at(message, term.token)
+    _guard(term, predicate, sort, found)
+
+
+def _resolve(term: RawTerm, found: Annotated, language: Language) -> None:
+    """Alchemy's names of operators, as operators."""
+    name = term.function or ""
+    if name in language.predicates or name in OPERATORS:
+        return
+    operator = FUNCTIONS.get(name)
+    if operator == "succ" and len(term.parts) == 1:
+        term.function, term.parts = "+", [term.parts[0], RawTerm("1", True, term.token)]
+    elif operator is not None and operator != "succ" and len(term.parts) == 2:
+        term.function = operator
+    else:
+        functions = [p.name for p in language.predicates.values() if p.function]
+        message = f"no function is called {name}{suggestion(name, [*functions, *FUNCTIONS])}"
+        raise found.source.error_at(message, term.token, UnknownPlace)
+
+
+def _call(term: RawTerm, scope: dict[str, Binder], found: Annotated, language: Language) -> str:
+    """The arguments of a declared function, in their places; its name."""
+    predicate = language.predicates[term.function or ""]
+    if not predicate.function and predicate.exclusive != (len(predicate.sorts) - 1,):
+        raise found.source.error_at(f"{predicate.name} is a predicate and has no value", term.token)
+    if len(term.parts) != len(predicate.sorts) - 1:
+        wanted = f"{predicate.name}({', '.join(predicate.sorts[:-1])})"
+        message = f"{wanted} has {len(predicate.sorts) - 1} arguments, here are {len(term.parts)}"
+        raise found.source.error_at(message, term.token)
+    for part, sort in zip(term.parts, predicate.sorts[:-1], strict=True):
+        _place(part, sort, scope, found, language)
+    return predicate.name
+
+
+def _operands(term: RawTerm, scope: dict[str, Binder], found: Annotated, language: Language, sort: str | None) -> None:
+    """Bind the variables of arithmetic; values of functions inside it get variables of their own."""
+    for part in term.parts:
+        if part.function is None:
+            _small_constant(part, sort, scope, language)
+            _bind(part, scope, found)
+            continue
+        _resolve(part, found, language)
+        if part.function in OPERATORS:
+            _operands(part, scope, found, language, sort)
+        else:
+            name = _call(part, scope, found, language)
+            _guard(part, name, language.predicates[name].sorts[-1], found)
+
+
+def _fold(term: RawTerm, sort: str, found: Annotated) -> None:
+    name = constant_value(term)
+    if name is None:
+        raise found.source.error_at("this arithmetic has no value", term.token)
+    term.text, term.constant, term.function, term.parts, term.sort = name, True, None, [], sort
+    found.constants.append(term)
+
+
+def _guard(term: RawTerm, predicate: str | None, sort: str, found: Annotated) -> None:
+    """The variable that stands for a term's value, bound where the innermost variable of the term is bound."""
+    inner = [variable.binder for variable in variables_of(term.parts)]
+    innermost = max(inner, key=lambda binder: binder.depth, default=None)
+    owner = innermost.owner if innermost is not None else None
+    key = (_key(term), id(owner))
+    binder = found.values.get(key)
+    if binder is None:
+        depth = innermost.depth if innermost is not None else 0
+        binder = Binder(_fresh(found), term.token, owner is not None, sort, term.token, depth=depth, owner=owner)
+        found.values[key] = binder
+        found.binders.append(binder)
+        copy = RawTerm(term.text, False, term.token, function=term.function, parts=term.parts)
+        (owner.guards if owner is not None else found.guards).append(Guard(binder, copy, predicate))
+    term.binder, term.function, term.parts = binder, None, []
+
+
+def _key(term: RawTerm) -> str:
+    if term.binder is not None:
+        return f"?{id(term.binder)}"
+    return f"{term.function}({','.join(map(_key, term.parts))})" if term.function else f"{term.text!r}"
+
+
+def _fresh(found: Annotated) -> str:
+    taken = {binder.name for binder in found.binders}
+    return next(name for k in range(len(taken) + 1) if (name := f"z{k or ''}") not in taken)
+
+
+def _walk_comparison(raw: Raw, scope: dict[str, Binder], found: Annotated, language: Language) -> None:
+    """`x = y`, `Mother(x) = y` (an atom), or arithmetic on both sides of a sign."""
+    left, right = raw.parts
+    for term in (left, right):
+        if term.function is not None:
+            _resolve(term, found, language)
+    calls = [term for term in (left, right) if term.function is not None and not is_computed(term)]
+    plain = raw.kind in ("equal", "unequal") and not is_computed(left) and not is_computed(right)
+    if plain and calls:
+        value = right if calls[-1] is left else left  # the other side is the last argument
+        call = calls[-1]
+        atom = Raw("atom", [*call.parts, value], call.token, raw.start, raw.stop)
+        atom.token = Token("NAME", call.function or "", line=call.token.line, column=call.token.column)
+        if not language.predicates[call.function or ""].function:
+            raise found.source.error_at(f"{call.function} is a predicate and has no value", call.token)
+        raw.kind, raw.parts = ("not", [atom]) if raw.kind == "unequal" else ("and", [atom])
+        return _walk_atom(atom, scope, found, language)
+    for term in (left, right):
+        if term.function is not None and not is_computed(term):
+            name = _call(term, scope, found, language)
+            _guard(term, name, language.predicates[name].sorts[-1], found)
+        elif term.function is not None:
+            _operands(term, scope, found, language, None)
+        else:
+            _small_constant(term, None, scope, language)
+            _bind(term, scope, found)
+    found.equalities.append(raw)
 
 
 def _bind(term: RawTerm, scope: dict[str, Binder], found: Annotated) -> Binder | None:
@@ -169,6 +355,12 @@ def _bind(term: RawTerm, scope: dict[str, Binder], found: Annotated) -> Binder |
 
 def _check_equality(found: Annotated, equality: Raw) -> None:
     left, right = equality.parts
+    if equality.kind not in ("equal", "unequal") or is_computed(left) or is_computed(right):
+        variables = variables_of([left, right])
+        known = next((term.binder.sort for term in variables if term.binder.sort is not None), None)
+        for term in variables:
+            term.binder.sort = term.binder.sort or known
+        return
     sorts = [term.binder.sort for term in (left, right) if term.binder is not None]
     for term in (left, right):
         if term.binder is None and sorts and sorts[0] is not None:
@@ -193,58 +385,3 @@ def _rename_apart(found: Annotated) -> None:
             binder.name = f"{binder.name}{number}"
             taken.add(binder.name)
         seen.add(binder.name)
-
-
-# --- final formulas ---------------------------------------------------------------------------------------------------
-
-
-def lower_all(found: Annotated, sorts: Mapping[str, Sort]) -> Iterator[Formula]:
-    """The formula, or with * all its versions, the one without negations first."""
-    for signs in range(1 << len(found.stars)):
-        negated = {id(raw) for bit, raw in enumerate(found.stars) if signs >> bit & 1}
-        yield _lower(found.raw, found, sorts, negated)
-
-
-def _lower(raw: Raw, found: Annotated, sorts: Mapping[str, Sort], negated: set[int]) -> Formula:
-    if raw.kind == "truth":
-        return Truth(str(raw.token).upper() == "TRUE")
-    if raw.kind == "atom":
-        atom = Atom(str(raw.token), tuple(_term(term, found, sorts) for term in raw.parts))
-        return Not(atom) if id(raw) in negated else atom
-    if raw.kind in ("equal", "unequal"):
-        formula = _lower_equality(raw, found, sorts)
-        return formula if raw.kind == "equal" else Not(formula)
-    inner = tuple(_lower(part, found, sorts, negated) for part in raw.parts)
-    match raw.kind:
-        case "not":
-            return Not(inner[0])
-        case "and":
-            return And(inner)
-        case "or":
-            return Or(inner)
-        case "implies":
-            return Implies(*inner)
-        case "iff":
-            return Iff(*inner)
-    kind = Exist if raw.kind == "exist" else Forall
-    return kind(tuple(binder.name for binder in raw.binders), inner[0])
-
-
-def _lower_equality(raw: Raw, found: Annotated, sorts: Mapping[str, Sort]) -> Formula:
-    left, right = raw.parts
-    if left.binder is None and right.binder is None:  # two constants: no place decides a sort, their names decide
-        for term in (left, right):
-            if not any(term.text in sort.constants for sort in sorts.values()):
-                raise found.source.error_at(f"no sort has the constant {term.text}", term.token, UnknownPlace)
-        return Truth(left.text == right.text)
-    return Equal(_term(left, found, sorts), _term(right, found, sorts))
-
-
-def _term(term: RawTerm, found: Annotated, sorts: Mapping[str, Sort]) -> Term:
-    if term.binder is not None:
-        return Variable(term.binder.name)
-    sort = sorts[term.sort or ""]
-    try:
-        return Constant(sort.name, sort.index(term.text))
-    except UnknownName as error:
-        raise found.source.error_at(str(error), term.token, UnknownPlace) from None

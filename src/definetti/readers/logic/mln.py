@@ -6,24 +6,30 @@ then are all constants known, and formulas and evidence get their numbers.
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path, PurePosixPath, PureWindowsPath
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 from lark import Token
 
 from definetti.errors import ModelError, ParseError, UnknownName, suggestion
 from definetti.files import read_text
-from definetti.model.logic.change import MOST_CONSTANTS, check_closed_blocks, check_size, new_constants
+from definetti.model.logic.change import MOST_CONSTANTS, check_closed_blocks, check_size, new_constants, read_only
+from definetti.model.logic.formulas import free_variables, with_body
 from definetti.model.logic.normal_forms import split_weights
-from definetti.model.logic.theory import MarkovLogic, Predicate, Sort, WeightedFormula
+from definetti.model.logic.theory import Evidence, Formula, MarkovLogic, Not, Predicate, Sort, WeightedFormula
+from definetti.readers.logic import dialects
 from definetti.readers.logic.db import Facts, mapping_source, number_facts, read_facts
-from definetti.readers.logic.meaning import Annotated, annotate, lower_all
-from definetti.readers.logic.syntax import FormulaLine, Include, Misplaced, SortLine, Source, constant_name, parse
+from definetti.readers.logic.lowering import guarded, lower_all, lower_guards
+from definetti.readers.logic.meaning import Annotated, Language, annotate
+from definetti.readers.logic.raw import Directive, FormulaLine, FunctionLine, Include, Misplaced, Raw, SortLine, Source
+from definetti.readers.logic.syntax import LARGEST_LOG, constant_name, parse
+from definetti.readers.logic.terms import Relations, variables_of
 
 PathText = str | PathLike[str]
 EvidenceText = PathText | Iterable[PathText] | Mapping[str, bool | None] | Source
@@ -37,6 +43,9 @@ class Draft:
     predicates: dict[str, Predicate] = field(default_factory=dict)
     places: dict[str, tuple[Source, Token]] = field(default_factory=dict)  # of declarations
     lines: list[tuple[Source, FormulaLine]] = field(default_factory=list)
+    dialect: str = "alchemy"
+    closed: set[str] = field(default_factory=set)  # declared with *, as Tuffy does
+    marked: bool = False  # `?` marks the variables
 
     def declare(self, name: str, what: str, source: Source, token: Token) -> None:
         key = f"{what} {name}"
@@ -48,67 +57,146 @@ class Draft:
         self.places[key] = (source, token)
 
 
-def read_mln(
-    path: PathText,
-    evidence: EvidenceText | None = None,
-    *,
-    domain: Mapping[str, int] | None = None,
-    open_world: Iterable[str] = (),
-    closed_world: Iterable[str] = (),
-    weights: str = "formula",
-) -> MarkovLogic:
+@dataclass(frozen=True)
+class Reading:
+    """How to read a model: the options of `read` that are about Markov logic."""
+
+    domain: Mapping[str, int] | None = None
+    open_world: Iterable[str] = ()
+    closed_world: Iterable[str] = ()
+    weights: str = "formula"
+    dialect: str = "auto"
+    default_weight: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.weights not in ("formula", "alchemy"):
+            raise ModelError(f"weights must be 'formula' or 'alchemy', not {self.weights!r}")
+        dialects.check(self.dialect)
+        weight = self.default_weight
+        if weight is not None and (isinstance(weight, bool) or not abs(weight) < LARGEST_LOG):
+            raise ModelError(f"the default weight must be a finite number, not {weight!r}")
+
+
+def read_mln(path: PathText, evidence: EvidenceText | None = None, **options: Any) -> MarkovLogic:
     """Read a model.
 
     `evidence` is a .db file, several of them, or a mapping such as {"Smokes(Anna)": True}. `domain` gives sorts a size.
     Predicates in `closed_world` are false where the evidence is silent. `weights="alchemy"` splits each weight over the
-    clauses of its formula; otherwise it counts once per grounding in which the whole formula is true.
+    clauses of its formula; otherwise it counts once per grounding in which the whole formula is true. `dialect` is
+    recognised unless it is named; `default_weight` is for formulas that have no weight.
     """
     file = Path(path)
-    return _read(read_source(file), file, evidence, domain, (open_world, closed_world), weights)
+    return _read(read_source(file), file, evidence, Reading(**options))
 
 
-def read_mln_text(
-    text: str,
-    evidence: EvidenceText | None = None,
-    *,
-    domain: Mapping[str, int] | None = None,
-    open_world: Iterable[str] = (),
-    closed_world: Iterable[str] = (),
-    weights: str = "formula",
-) -> MarkovLogic:
+def read_mln_text(text: str, evidence: EvidenceText | None = None, **options: Any) -> MarkovLogic:
     """The same for a model given as text, which cannot include files; evidence may be text too."""
     if isinstance(evidence, str) and ("\n" in evidence or not evidence.rstrip().lower().endswith(".db")):
         evidence = Source("<evidence>", evidence)
-    return _read(Source("<text>", text), None, evidence, domain, (open_world, closed_world), weights)
+    return _read(Source("<text>", text), None, evidence, Reading(**options))
 
 
-def _read(
-    source: Source,
-    path: Path | None,
-    evidence: EvidenceText | None,
-    domain: Mapping[str, int] | None,
-    worlds: tuple[Iterable[str], Iterable[str]],
-    weights: str,
-) -> MarkovLogic:
-    if weights not in ("formula", "alchemy"):
-        raise ModelError(f"weights must be 'formula' or 'alchemy', not {weights!r}")
-    draft = Draft()
+def _read(source: Source, path: Path | None, evidence: EvidenceText | None, how: Reading) -> MarkovLogic:
+    draft = Draft(dialect=dialects.recognised(source.text) if how.dialect == "auto" else how.dialect)
     _collect(source, path, draft, ())
+    _declare_closed(draft, how.dialect)
     if not draft.predicates and not draft.lines:
         raise ParseError("no predicate is declared; a model has at least one, as in Smokes(person)", path=source.path)
-    closed = _worlds(draft.predicates, *worlds)
-    annotated = [(line, annotate(where, line.formula, draft.predicates)) for where, line in draft.lines]
-    facts = read_facts(_evidence_sources(evidence), draft.predicates)
-    sorts = _sorts(draft, [found for _, found in annotated], facts, dict(domain or {}))
-    formulas = [formula for line, found in annotated for formula in _weighted(line, found, sorts)]
-    sized: frozenset[str] = frozenset()
-    if weights == "alchemy":
-        sized = frozenset(sort for formula in formulas for sort in _written_out(formula))
-        formulas = [part for formula in formulas for part in split_weights(formula, sorts)]
+    closed = _worlds(draft.predicates, how.open_world, how.closed_world) | draft.closed - {*how.open_world}
+    sources = _evidence_sources(evidence)
+    facts, added = read_facts(sources, draft.predicates, draft.lists, draft.dialect == "pracmln")
+    small = {sort: {name for name in names if not name[0].isupper()} for sort, names in draft.lists.items() if names}
+    language = Language(draft.predicates, small, draft.marked)
+    annotated = [(line, _annotated(where, line, language)) for where, line in draft.lines]
+    sized = {sort for _, found in annotated for sort in _computed_sorts(found)}
+    sorts = _sorts(draft, [found for _, found in annotated], (facts, added), dict(how.domain or {}), sized)
+    relations = Relations(sorts, draft.predicates)
+    formulas: list[WeightedFormula] = []
+    unweighted: list[int] = []
+    for line, found in annotated:
+        whole = list(_weighted(line, found, sorts, relations, _weight_of(line, how, len(unweighted))))
+        if how.weights == "alchemy" and not found.raw.indivisible:
+            sized |= {sort for formula in whole for sort in _written_out(formula)}
+            whole = [part for formula in whole for part in split_weights(formula, sorts)]
+        guards = lower_guards(found, sorts, relations)
+        if line.weight is None and line.period is None and how.default_weight is None:
+            unweighted += range(len(formulas), len(formulas) + len(whole))
+        formulas += [_with_guards(formula, guards) for formula in whole]
+    predicates, closed = _functions(draft.predicates, facts, sorts, closed)
     known, unknown = number_facts(facts, sorts, closed)
-    model = MarkovLogic(sorts, draft.predicates, tuple(formulas), known, closed, unknown, sized)
+    known |= {
+        name: Evidence(read_only(rows, np.int32), read_only(np.ones(len(rows)), np.int8))
+        for name, rows in relations.rows.items()
+        if len(rows)
+    }
+    model = MarkovLogic(
+        sorts,
+        predicates | relations.predicates,
+        tuple(formulas),
+        known,
+        closed | relations.predicates.keys(),
+        unknown,
+        frozenset(sized),
+        draft.dialect,
+        tuple(unweighted),
+        frozenset(relations.predicates),
+    )
     check_closed_blocks(model)
     return model
+
+
+def _annotated(source: Source, line: FormulaLine, language: Language) -> Annotated:
+    """The formula of a line; an error says so where the line uses a feature of another program."""
+    try:
+        return annotate(source, line.formula, language)
+    except ParseError as error:
+        other = dialects.refused(source.lines[(error.line or 1) - 1])
+        if other is None:
+            raise
+        raise source.error(other, error.line or 1, error.column or 1) from None
+
+
+def _weight_of(line: FormulaLine, how: Reading, number: int) -> float | None:
+    """The weight of a line; None is hard. A formula without weight has the default one, else a stand-in that no other
+    formula has: its structure and symmetries are right, and inference refuses it."""
+    if line.period is not None or line.weight is not None:
+        return line.weight
+    return how.default_weight if how.default_weight is not None else 1.0 + 0.01 * (number + 1) / math.pi
+
+
+def _with_guards(formula: WeightedFormula, guards: Mapping[str, Formula]) -> WeightedFormula:
+    """The formula with what gives its terms their values; a clause may have lost some of them."""
+    if not guards:
+        return formula
+    made = with_body(formula, guarded(formula.body, guards, formula.weight is None))
+    lost = [name for name in formula.free if name not in free_variables(made.body) and name not in guards]
+    return replace(made, free=(*made.free, *(name for name in lost if name not in made.free)))
+
+
+def _computed_sorts(found: Annotated) -> set[str]:
+    """The sorts that arithmetic computes with: their relations would change with their constants."""
+    terms = [term for term, _ in found.computed]
+    terms += [term for raw in found.equalities if raw.kind not in ("equal", "unequal") for term in raw.parts]
+    terms += [term for raw in found.equalities for term in raw.parts if term.parts]
+    own = {sort for _, sort in found.computed}
+    return own | {variable.binder.sort for variable in variables_of(terms) if variable.binder.sort}
+
+
+def _functions(
+    predicates: Mapping[str, Predicate], facts: Mapping[str, Facts], sorts: Mapping[str, Sort], closed: frozenset[str]
+) -> tuple[dict[str, Predicate], frozenset[str]]:
+    """A function whose values are all known is a closed predicate; else exactly one of its values is true."""
+    out = dict(predicates)
+    for predicate in predicates.values():
+        if not predicate.function:
+            continue
+        places = math.prod(sorts[sort].size for sort in predicate.sorts[:-1])
+        known = facts.get(predicate.name)
+        if known is not None and known.function_values(sorts) == places:
+            out[predicate.name] = replace(predicate, exclusive=())
+            known.predicate = out[predicate.name]
+            closed |= {predicate.name}
+    return out, closed
 
 
 def _written_out(formula: WeightedFormula) -> set[str]:
@@ -134,6 +222,36 @@ def _evidence_sources(evidence: EvidenceText | None) -> list[Source]:
     return [read_source(cast("PathText", path)) for path in paths]
 
 
+def _declare_closed(draft: Draft, dialect: str) -> None:
+    """`*P(sort)` on a line of its own declares a predicate that is closed, unless P is declared elsewhere: then the
+    line is a formula with both signs, without a weight."""
+    rest: list[tuple[Source, FormulaLine]] = []
+    for source, line in draft.lines:
+        raw = line.formula
+        star = raw.starred if line.weight is None and line.period is None and not raw.grouped else None
+        if raw.kind != "atom" or star is None or str(raw.token) in draft.predicates or not _plain(raw):
+            rest.append((source, line))
+            continue
+        if dialect in ("alchemy", "pracmln"):
+            message = f"{raw.token} is not declared; *{raw.token}(…) as a declaration is Tuffy's: --dialect tuffy"
+            raise source.error_at(message, star)
+        draft.declare(str(raw.token), "predicate", source, raw.token)
+        draft.predicates[str(raw.token)] = _predicate(raw)
+        draft.closed.add(str(raw.token))
+        draft.dialect = "tuffy"
+    draft.lines = rest
+
+
+def _plain(raw: Raw) -> bool:
+    """Whether an atom could be a declaration: words with a small first letter."""
+    return not any(term.constant or term.plus or term.function or term.token.type == "QUERY_NAME" for term in raw.parts)
+
+
+def _predicate(raw: Raw) -> Predicate:
+    exclusive = tuple(place for place, term in enumerate(raw.parts) if term.bang is not None)
+    return Predicate(str(raw.token), tuple(term.text for term in raw.parts), exclusive)
+
+
 def _worlds(
     predicates: Mapping[str, Predicate], open_world: Iterable[str], closed_world: Iterable[str]
 ) -> frozenset[str]:
@@ -155,7 +273,7 @@ def _collect(source: Source, path: Path | None, draft: Draft, chain: tuple[Path,
     """All statements of a file and of the files it includes. The first of `chain` is the model's own file."""
     here = path.resolve() if path else None
     chain = (*chain, here) if here else chain
-    for statement in parse(source):
+    for statement in parse(source, "file", draft.dialect):
         if isinstance(statement, Include):
             target = _included(source, statement, chain)
             _collect(read_source(target), target, draft, chain)
@@ -163,8 +281,34 @@ def _collect(source: Source, path: Path | None, draft: Draft, chain: tuple[Path,
             name = str(statement.token)
             draft.declare(name, "sort", source, statement.token)
             draft.lists[name] = _listed(source, statement)
+        elif isinstance(statement, FunctionLine):
+            _collect_function(source, statement, draft)
+        elif isinstance(statement, Directive):
+            _check_directive(source, statement)
         else:
             _collect_line(source, statement, draft)
+    draft.marked = draft.marked or (draft.dialect == "pracmln" and bool(re.search(r"[(,+\s]\?[A-Za-z]", source.text)))
+
+
+def _collect_function(source: Source, line: FunctionLine, draft: Draft) -> None:
+    """`person Mother(person)`: a predicate with the value as its last argument."""
+    name = str(line.token)
+    if str(line.sort).lower() in ("inf", "infinity", "nan"):
+        message = "a weight is a finite number: write a hard formula, with a period at its end"
+        raise source.error_at(message, line.token)
+    draft.declare(name, "predicate", source, line.token)
+    sorts = (*map(str, line.arguments), str(line.sort))
+    draft.predicates[name] = Predicate(name, sorts, (len(sorts) - 1,), function=True)
+
+
+def _check_directive(source: Source, directive: Directive) -> None:
+    """pracmln's directives: those that only learning reads are skipped."""
+    word = re.match(r"#(\w+)", str(directive.token))
+    name = word[1] if word else ""
+    if name not in dialects.DIRECTIVES:
+        raise source.error_at(f'unknown directive #{name}; #include "file" is one', directive.token)
+    if (message := dialects.DIRECTIVES[name]) is not None:
+        raise source.error_at(message, directive.token)
 
 
 def _included(source: Source, include: Include, chain: tuple[Path, ...]) -> Path:
@@ -229,21 +373,21 @@ def _collect_line(source: Source, line: FormulaLine, draft: Draft) -> None:
     if line.weight is not None and line.period is not None:
         message = "a weight and a period together: take the weight away for a hard formula, the period for a soft one"
         raise source.error_at(message, line.period)
-    if line.weight is not None or line.period is not None:
+    name = str(formula.token)
+    unmarked = formula.kind == "atom" and not formula.grouped and formula.starred is None and _plain(formula)
+    if line.weight is not None or line.period is not None or not unmarked or _is_formula(formula, draft):
+        if line.weight is None and line.period is None and unmarked and any(term.bang for term in formula.parts):
+            draft.declare(name, "predicate", source, formula.token)
         draft.lines.append((source, line))
         return
-    plain = formula.kind == "atom" and not formula.grouped and formula.starred is None
-    if not plain or any(term.constant or term.plus for term in formula.parts):
-        start = source.text.rfind("\n", 0, formula.start) + 1
-        number, column = source.text.count("\n", 0, formula.start) + 1, formula.start - start + 1
-        message = "a formula needs a weight in front, or a period at its end if it is hard"
-        if plain and any(term.constant for term in formula.parts):
-            message += "; to declare a predicate, name sorts: they start with a lower-case letter"
-        raise source.error(message, number, column)
-    name = str(formula.token)
     draft.declare(name, "predicate", source, formula.token)
-    exclusive = tuple(place for place, term in enumerate(formula.parts) if term.bang is not None)
-    draft.predicates[name] = Predicate(name, tuple(term.text for term in formula.parts), exclusive)
+    draft.predicates[name] = _predicate(formula)
+
+
+def _is_formula(atom: Raw, draft: Draft) -> bool:
+    """Whether an atom without a weight is a formula: its predicate is declared, and these are not its sorts."""
+    declared = draft.predicates.get(str(atom.token))
+    return declared is not None and tuple(term.text for term in atom.parts) != declared.sorts
 
 
 # --- constants --------------------------------------------------------------------------------------------------------
@@ -258,7 +402,11 @@ def natural(name: str) -> str:
 
 
 def _sorts(
-    draft: Draft, annotated: Sequence[Annotated], facts: Mapping[str, Facts], domain: dict[str, int]
+    draft: Draft,
+    annotated: Sequence[Annotated],
+    evidence: tuple[Mapping[str, Facts], Mapping[str, list[str]]],
+    domain: dict[str, int],
+    integers: Collection[str],
 ) -> dict[str, Sort]:
     """Every sort with its constants: its list, or what formulas and evidence name; filled up to the size asked for."""
     used = dict.fromkeys(sort for predicate in draft.predicates.values() for sort in predicate.sorts)
@@ -271,22 +419,27 @@ def _sorts(
         for term in found.constants:
             if term.sort in mentioned:
                 mentioned[term.sort].add(term.text)
+    facts, added = evidence
+    for sort, more in added.items():
+        mentioned[sort].update(more)
     for known in facts.values():
         words, arity = known.names, len(known.predicate.sorts)
         for place, sort in enumerate(known.predicate.sorts):
             if sort in mentioned:
                 mentioned[sort].update(words[place::arity])
-    return {sort: Sort(sort, _filled(sort, draft, mentioned, domain)) for sort in names}
+    return {sort: Sort(sort, _filled(sort, draft, mentioned, domain, sort in integers)) for sort in names}
 
 
-def _filled(sort: str, draft: Draft, mentioned: Mapping[str, set[str]], domain: Mapping[str, int]) -> tuple[str, ...]:
+def _filled(
+    sort: str, draft: Draft, mentioned: Mapping[str, set[str]], domain: Mapping[str, int], integers: bool
+) -> tuple[str, ...]:
     constants = draft.lists.get(sort) or sorted(mentioned[sort], key=natural)
     wanted = domain.get(sort)
     if wanted is not None:
         wanted = check_size(sort, wanted)
         if wanted < len(constants):
             raise ModelError(f"the domain asks for {wanted} constants of sort {sort}, but {len(constants)} are named")
-        more = new_constants(sort, constants, wanted - len(constants))
+        more = (next_integers if integers else new_constants)(sort, constants, wanted - len(constants))
         constants = [*constants, *more] if sort in draft.lists else sorted([*constants, *more], key=natural)
     if not constants:
         cure = f"say how many there are (--domain {sort}=100), or list them ({sort} = {{A, B}})"
@@ -294,17 +447,28 @@ def _filled(sort: str, draft: Draft, mentioned: Mapping[str, set[str]], domain: 
     return tuple(constants)
 
 
-def _weighted(line: FormulaLine, found: Annotated, sorts: Mapping[str, Sort]) -> Iterable[WeightedFormula]:
-    """The formulas that a line stands for: several with `*`, one weight per constant with `+`."""
+def next_integers(sort: str, taken: Iterable[str], number: int) -> list[str]:
+    """More constants of a sort that arithmetic computes with: the integers after the largest one, or 0, 1, …"""
+    first = 1 + max((int(name) for name in taken if name.isdecimal()), default=-1)
+    return [str(first + k) for k in range(max(0, number))]
+
+
+def _weighted(
+    line: FormulaLine, found: Annotated, sorts: Mapping[str, Sort], relations: Relations, value: float | None
+) -> Iterable[WeightedFormula]:
+    """The formulas that a line stands for: several with `*`, one weight per constant with `+`. Infinite weights are
+    hard: of minus infinity the negation."""
+    negated = value == -math.inf
+    value = None if value is None or math.isinf(value) else value
     free = found.free
-    plus = tuple(binder for binder in free if binder.plus is not None and line.weight is not None)
-    weight: float | np.ndarray | None = line.weight
-    if plus and line.weight is not None:
-        weight = np.full(tuple(sorts[binder.sort or ""].size for binder in plus), line.weight)
+    plus = tuple(binder for binder in free if binder.plus is not None and value is not None)
+    weight: float | np.ndarray | None = value
+    if plus and value is not None:
+        weight = np.full(tuple(sorts[binder.sort or ""].size for binder in plus), value)
     number = found.source.text.count("\n", 0, found.raw.start) + 1
-    for body in lower_all(found, sorts):
+    for body in lower_all(found, sorts, relations):
         yield WeightedFormula(
-            body=body,
+            body=Not(body) if negated else body,
             weight=weight,
             sorts={binder.name: binder.sort or "" for binder in found.binders},
             free=tuple(binder.name for binder in free),

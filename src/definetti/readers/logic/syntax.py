@@ -6,10 +6,8 @@ Meaning (which predicate, which sort, which constant) comes after, in `meaning.p
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -20,89 +18,34 @@ from definetti.errors import ParseError
 from definetti.model.graph.factors import LARGEST_LOG
 from definetti.model.logic.text import unescaped
 from definetti.model.queries import foreign_sign
+from definetti.readers.logic.dialects import refused
+from definetti.readers.logic.raw import (
+    Directive,
+    FormulaLine,
+    FunctionLine,
+    Include,
+    Misplaced,
+    Raw,
+    RawQuery,
+    RawTerm,
+    SortLine,
+    Source,
+    Statement,
+)
+from definetti.readers.logic.weights import BadWeight, evaluate
 
 DEEPEST = 200  # nesting of a formula: the walks over formulas are recursive
 
 BINARY = frozenset({"IFF", "IMPLIES", "OR", "AND"})
-OPENING, CLOSING = frozenset({"LPAR", "LBRACE"}), frozenset({"RPAR", "RBRACE"})
+JOINS = {"v": "or", "|": "or", "^": "and", "&": "and"}
+COMPARES = {"=": "equal", "!=": "unequal", "=/=": "unequal", "<": "<", ">": ">", "<=": "<=", ">=": ">="}
+OPENING, CLOSING = frozenset({"LPAR", "LBRACE", "LSQB"}), frozenset({"RPAR", "RBRACE", "RSQB"})
+BEFORE_OPERAND = BINARY | {"LPAR", "COMMA", "PLUS", "NOT", "EQUAL", "UNEQUAL", "EXIST", "FORALL", "LSQB"}
+SWAPPED = {"OR": "AND", "AND": "OR"}  # pracmln: `v` binds tighter than `^`
 
 
-@dataclass(frozen=True)
-class Source:
-    """A text and where it came from, so that an error can point into it."""
-
-    path: str | Path
-    text: str
-
-    @cached_property
-    def lines(self) -> list[str]:
-        return self.text.split("\n")
-
-    def error(self, message: str, line: int, column: int, kind: type[ParseError] = ParseError) -> ParseError:
-        shown = self.lines[line - 1] if 0 < line <= len(self.lines) else ""
-        return kind(message, path=self.path, line=line, column=column, source=shown)
-
-    def error_at(self, message: str, token: Token, kind: type[ParseError] = ParseError) -> ParseError:
-        return self.error(message, token.line or 1, token.column or 1, kind)
-
-
-@dataclass(slots=True)
-class RawTerm:
-    """A word in a term's place. `meaning.py` fills in the sort of a constant and the binder of a variable."""
-
-    text: str
-    constant: bool
-    token: Token
-    plus: Token | None = None
-    bang: Token | None = None
-    sort: str | None = None
-    binder: Any = None
-
-
-@dataclass(slots=True)
-class Raw:
-    """A formula as written. `parts` are formulas (connectives, quantifiers) or terms (atoms, equalities)."""
-
-    kind: str  # atom, equal, unequal, not, and, or, implies, iff, exist, forall
-    parts: list[Any]
-    token: Token
-    start: int
-    stop: int
-    depth: int = 1
-    grouped: bool = False
-    starred: Token | None = None
-    variables: list[Token] = field(default_factory=list)
-    binders: list[Any] = field(default_factory=list)
-
-
-@dataclass(slots=True)
-class Include:
-    name: str
-    token: Token
-
-
-@dataclass(slots=True)
-class SortLine:
-    token: Token
-    items: list[Token]
-
-
-@dataclass(slots=True)
-class FormulaLine:
-    weight: float | None
-    formula: Raw
-    period: Token | None
-
-
-Statement = Include | SortLine | FormulaLine
-
-
-class Misplaced(Exception):
-    """An error found while a rule is reduced; `parse` knows the text and turns it into a ParseError."""
-
-    def __init__(self, message: str, token: Token) -> None:
-        super().__init__(message)
-        self.message, self.token = message, token
+#: What may always follow a term, and is left out of lists of what was expected.
+ARITHMETIC = frozenset({"PLUS", "MINUS", "STAR", "SLASH", "PERCENT", "PLUSPLUS", "LESS", "MORE", "AT_MOST", "AT_LEAST"})
 
 
 # --- from tokens to raw statements ------------------------------------------------------------------------------------
@@ -119,8 +62,6 @@ def constant_name(token: Token) -> str:
         return unquote(token)
     if token.type == "NUMBER" and not str(token).isdecimal():
         raise Misplaced(f'{token} is no name for a constant; quote it: "{token}"', token)
-    if token.type == "NAME" and not token[0].isupper():
-        raise Misplaced(f'a constant starts with an upper-case letter; quote it: "{token}"', token)
     return str(token)
 
 
@@ -147,11 +88,23 @@ class _Build(Transformer[Token, Any]):
     def file(self, *statements: Statement) -> list[Statement]:
         return list(statements)
 
-    def query(self, formula: Raw) -> Raw:
-        return formula
+    def query(self, formula: Raw, bar: Token | None, condition: Raw | None) -> RawQuery:
+        return RawQuery(formula, condition)
 
-    def include(self, name: Token) -> Include:
+    def count_atoms(self, word: Token) -> RawQuery:
+        return RawQuery(None, count=word)
+
+    def count_tuples(self, hash_: Token, variables: list[Token], formula: Raw) -> RawQuery:
+        return RawQuery(formula, count=hash_, variables=variables)
+
+    def include(self, _: Token, name: Token) -> Include:
         return Include(unquote(name), name)
+
+    def directive(self, word: Token) -> Directive:
+        return Directive(word)
+
+    def function(self, sort: Token, name: Token, *rest: Token) -> FunctionLine:
+        return FunctionLine(sort, name, [token for token in rest if token.type == "NAME"])
 
     def sort(self, name: Token, *items: Token | None) -> SortLine:
         return SortLine(name, [item for item in items if item is not None])
@@ -159,19 +112,14 @@ class _Build(Transformer[Token, Any]):
     def line(self, weight: float | None, formula: Raw, period: Token | None) -> FormulaLine:
         return FormulaLine(weight, formula, period)
 
-    def weight(self, first: Token, *rest: Token) -> float:
-        import math
-
-        if first.type == "NUMBER":
-            value = float(first)
-        else:
-            number = float(rest[1])
-            if not 0 < number < math.inf:
-                raise Misplaced(f"log needs a positive number, not {rest[1]}", rest[1])
-            value = -math.log(number) if first.startswith("-") else math.log(number)
+    def weight(self, sign: Token, number: Token | None = None, _: Token | None = None) -> float:
+        if sign is not None and sign.type == "WEIGHT":
+            return _expression(sign)
+        assert number is not None
+        value = -float(number) if sign == "-" else float(number)
         if not abs(value) < LARGEST_LOG:
             cure = "write a hard formula, with a period at its end"
-            raise Misplaced(f"the weight {first}, summed over groundings, is not finite; {cure}", first)
+            raise Misplaced(f"the weight {number}, summed over groundings, is not finite; {cure}", sign or number)
         return value
 
     def equivalence(self, left: Raw, op: Token, right: Raw) -> Raw:
@@ -181,16 +129,17 @@ class _Build(Transformer[Token, Any]):
         return _combine("implies", [left, right], op, left.start, right.stop)
 
     def disjunction(self, left: Raw, op: Token, right: Raw) -> Raw:
-        return _chain("or", left, op, right)
+        return _chain(JOINS[str(op)], left, op, right)
 
     def conjunction(self, left: Raw, op: Token, right: Raw) -> Raw:
-        return _chain("and", left, op, right)
+        return _chain(JOINS[str(op)], left, op, right)
 
     def negation(self, op: Token, part: Raw) -> Raw:
         return _combine("not", [part], op, _start(op), part.stop)
 
     def quantified(self, word: Token, variables: list[Token], body: Raw) -> Raw:
-        raw = _combine("exist" if word[0] in "eE" else "forall", [body], word, _start(word), body.stop)
+        kind = "exist" if word.lstrip("\\")[0] in "eE" else "forall"
+        raw = _combine(kind, [body], word, _start(word), body.stop)
         raw.variables = variables
         return raw
 
@@ -201,26 +150,111 @@ class _Build(Transformer[Token, Any]):
         formula.start, formula.stop, formula.grouped = _start(left), _stop(right), True
         return formula
 
+    def indivisible(self, left: Token, formula: Raw, right: Token) -> Raw:
+        formula = self.group(left, formula, right)
+        formula.indivisible = True
+        return formula
+
     def starred(self, star: Token, atom: Raw) -> Raw:
         atom.starred, atom.start = star, _start(star)
         return atom
 
-    def atom(self, name: Token, *rest: Any) -> Raw:
+    def atom(self, name: Token | Raw) -> Raw:
+        return name if isinstance(name, Raw) else Raw("atom", [], name, _start(name), _stop(name))
+
+    def application(self, name: Token, *rest: Any) -> Raw:
         terms = [term for term in rest if isinstance(term, RawTerm)]
-        return Raw("atom", terms, name, _start(name), _stop(rest[-1] if rest else name))
+        return Raw("atom", terms, name, _start(name), _stop(rest[-1]))
 
-    def equality(self, left: RawTerm, op: Token, right: RawTerm) -> Raw:
-        kind = "equal" if op.type == "EQUAL" else "unequal"
-        return Raw(kind, [left, right], op, _start(left.token), _stop(right.token))
+    def comparison(self, left: RawTerm, op: Token, right: RawTerm) -> Raw:
+        return Raw(COMPARES[str(op)], [left, right], op, _start(left.token), _end(right))
 
-    def argument(self, plus: Token | None, term: RawTerm, bang: Token | None) -> RawTerm:
-        term.plus, term.bang = plus, bang
+    def compares(self, op: Token) -> Token:
+        return op
+
+    def argument(self, plus: Token | None, term: RawTerm, mark: Token | None) -> RawTerm:
+        if mark is not None and mark.type == "QUESTION":
+            raise Misplaced("`?` after an argument, at most one value, is not supported; `!` means exactly one", mark)
+        term.plus, term.bang = plus, mark
         return term
 
+    def applied(self, call: Raw) -> RawTerm:
+        return _call(str(call.token), call.parts, call.token)
+
+    def arithmetic(self, left: RawTerm, op: Token, right: RawTerm) -> RawTerm:
+        return _call(str(op), [left, right], op)
+
+    def successor(self, term: RawTerm, op: Token) -> RawTerm:
+        return _call("+", [term, RawTerm("1", True, op)], op)
+
+    def number(self, minus: Token | None, token: Token) -> RawTerm:
+        if minus is not None:
+            raise Misplaced(f'-{token} is no name for a constant; quote it: "-{token}"', minus)
+        return RawTerm(constant_name(token), True, token)
+
     def term(self, token: Token) -> RawTerm:
+        if token.type == "QUERY_NAME":
+            return RawTerm(str(token)[1:], False, token)
         if token.type == "NAME" and not token[0].isupper():
             return RawTerm(str(token), False, token)
         return RawTerm(constant_name(token), True, token)
+
+
+@v_args(inline=True)
+class _Narrow(_Build):  # pyright: ignore[reportGeneralTypeIssues]
+    """pracmln: a quantifier reaches over the next formula only."""
+
+    def quantified(self, word: Token, variables: list[Token], body: Raw) -> Raw:
+        outer: list[Raw] = []
+        while body.kind in ("and", "or", "implies", "iff") and not body.grouped:
+            outer.append(body)
+            body = body.parts[0]
+        found = super().quantified(word, variables, body)
+        for raw in reversed(outer):
+            raw.parts[0], raw.start = found, found.start
+            raw.depth = 1 + max(part.depth for part in raw.parts)
+            found = raw
+        return found
+
+
+def _call(function: str, parts: list[RawTerm], token: Token) -> RawTerm:
+    for part in parts:
+        if part.plus is not None or part.bang is not None:
+            raise Misplaced("an argument of a function has no + and no !", part.plus or part.bang or token)
+    term = RawTerm(str(token), False, token, function=function, parts=parts)
+    if term_depth(term) > DEEPEST:
+        raise Misplaced(f"the term is nested more than {DEEPEST} deep", token)
+    return term
+
+
+def term_depth(term: RawTerm) -> int:
+    """How deep functions and operators are nested; without recursion."""
+    level, deepest = [term], 0
+    while level:
+        deepest += 1
+        if deepest > DEEPEST + 1:
+            return deepest
+        level = [part for one in level for part in one.parts]
+    return deepest
+
+
+def _end(term: RawTerm) -> int:
+    """Where a term ends in the text."""
+    while term.parts:
+        term = term.parts[-1]
+    return _stop(term.token)
+
+
+def _expression(token: Token) -> float:
+    """The value of a weight expression. Infinite ones are hard formulas."""
+    try:
+        value = evaluate(str(token))
+    except BadWeight as error:
+        place = Token("WEIGHT", str(token), line=token.line, column=(token.column or 1) + error.at)
+        raise Misplaced(error.message, place) from None
+    if LARGEST_LOG <= abs(value) < float("inf"):
+        raise Misplaced(f"the weight {token}, summed over groundings, is not finite; write a hard formula", token)
+    return value
 
 
 def _start(token: Token) -> int:
@@ -235,9 +269,14 @@ def _stop(token: Token) -> int:
 
 
 class _Newlines:
-    """Keeps a newline only where it ends a line: not inside brackets, not beside a binary connective."""
+    """Keeps a newline only where it ends a line: not inside brackets, not beside a binary connective. In a model `|` is
+    a disjunction; in pracmln's language conjunction and disjunction change places."""
 
     always_accept = ()
+
+    def __init__(self, start: str, dialect: str) -> None:
+        self.bar = "OR" if start == "file" else "BAR"
+        self.types = SWAPPED if dialect == "pracmln" else {}
 
     def process(self, stream: Iterator[Token]) -> Iterator[Token]:
         open_brackets, previous, waiting = 0, "", None
@@ -246,7 +285,13 @@ class _Newlines:
                 if open_brackets == 0 and previous not in BINARY:
                     waiting = waiting or token
                 continue
-            if waiting is not None and token.type not in BINARY:
+            if token.type == "OR" and previous in BEFORE_OPERAND:
+                token.type = "NAME"  # a variable called v
+            goes_on = token.type in BINARY  # a line that starts with `|` is a cardinality of RockIt's
+            if token.type == "BAR":
+                token.type = self.bar
+            token.type = self.types.get(token.type, token.type)
+            if waiting is not None and not goes_on:
                 yield waiting
             waiting, previous = None, token.type
             open_brackets += (token.type in OPENING) - (token.type in CLOSING)
@@ -256,24 +301,24 @@ class _Newlines:
 
 
 @cache
-def _grammar() -> Lark:
+def _grammar(start: str = "file", dialect: str = "alchemy") -> Lark:
     text = Path(__file__).with_name("mln.lark").read_text(encoding="utf-8")
     return Lark(
         text,
         parser="lalr",
         lexer="basic",
         start=["file", "query"],
-        transformer=_Build(),
-        postlex=_Newlines(),
+        transformer=_Narrow() if dialect == "pracmln" else _Build(),
+        postlex=_Newlines(start, dialect),
         maybe_placeholders=True,
     )
 
 
-def parse(source: Source, start: str = "file") -> Any:
-    """The statements of a text (`start="file"`) or the one formula of a query (`start="query"`)."""
+def parse(source: Source, start: str = "file", dialect: str = "alchemy") -> Any:
+    """The statements of a text (`start="file"`) or one `RawQuery` (`start="query"`)."""
     text = source.text if source.text.endswith("\n") else source.text + "\n"
     try:
-        return _grammar().parse(text, start=start)
+        return _grammar(start, "pracmln" if dialect == "pracmln" else "alchemy").parse(text, start=start)
     except Misplaced as error:
         raise source.error_at(error.message, error.token) from None
     except UnexpectedInput as error:
@@ -283,11 +328,16 @@ def parse(source: Source, start: str = "file") -> Any:
 def _in_words(source: Source, text: str, error: UnexpectedInput) -> ParseError:
     """What the grammar met and what it expected, without its own vocabulary."""
     if isinstance(error, UnexpectedCharacters):
-        return source.error(_bad_character(text, error.pos_in_stream or 0), error.line, error.column)
+        other = refused(source.lines[error.line - 1])
+        return source.error(other or _bad_character(text, error.pos_in_stream or 0), error.line, error.column)
     if isinstance(error, UnexpectedEOF) or not isinstance(error, UnexpectedToken) or error.token.type == "$END":
         lines = source.text.rstrip().split("\n")
         return source.error("the text ends too early" + _open_bracket(text, None), len(lines), len(lines[-1]) + 1)
     token: Token = error.token
+    if text.startswith("/*", _start(token) - 1):
+        return source.error("this comment is never closed: */ is missing", token.line or 1, (token.column or 2) - 1)
+    if other := refused(source.lines[(token.line or 1) - 1]):
+        return source.error_at(other, token)
     met = "the end of the line" if token.type == "_NL" else f"{str(token)!r}"
     expected = expectation(set(error.accepts or error.expected))
     hint = _hint(token, text) or _open_bracket(text, token)
@@ -303,7 +353,7 @@ def _bad_character(text: str, position: int) -> str:
     if character.isdecimal() or character in "+-":
         return "this is neither a number nor a name; quote names that start with a digit"
     if character == "#":
-        return 'unknown directive; the only one is #include "file"'
+        return 'unknown directive; #include "file" is one'
     cure = foreign_sign(text[position:])
     return f"the character {character!r} has no meaning here" + (f"; {cure}" if cure else "")
 
@@ -328,8 +378,6 @@ def _hint(token: Token, text: str) -> str:
     before = text[: _start(token)].rsplit("\n", 1)[-1]
     if before.strip().lower() in ("inf", "infinity", "nan"):
         return "; a weight is a finite number: write a hard formula, with a period at its end"
-    if token.type == "NAME" and re.fullmatch(r"\s*[^\W\d]\w*\s+", before):
-        return "; functions are not known: write `person Mother(person)` as the predicate Mother(person, person!)"
     if cure := foreign_sign(text[_start(token) :]):
         return f"; {cure}"
     if token.type == "OR":
@@ -342,7 +390,9 @@ def expectation(expected: set[str]) -> str:
     words: list[str] = []
     if {"NOT", "LPAR", "NAME"} <= expected and "EXIST" in expected:
         words.append("a formula")
-        expected = expected - {"NOT", "LPAR", "NAME", "STRING", "STAR", "FORALL", "EXIST", "NUMBER"}
+        expected = expected - {
+            "NOT", "LPAR", "LSQB", "NAME", "QUERY_NAME", "STRING", "STAR", "FORALL", "EXIST", "NUMBER", "MINUS",
+        }  # fmt: skip
     if expected >= BINARY:
         words.append("a connective (^ v => <=>)")
         expected = expected - BINARY
@@ -350,8 +400,11 @@ def expectation(expected: set[str]) -> str:
         "_NL": "the end of the line", "$END": "the end of the text", "PERIOD": "a period", "NAME": "a name",
         "NUMBER": "a number", "STRING": "a quoted name", "LPAR": "'('", "RPAR": "')'", "RBRACE": "'}'",
         "LBRACE": "'{'", "COMMA": "','", "EQUAL": "'='", "UNEQUAL": "'!='", "NOT": "'!'", "PLUS": "'+'",
-        "STAR": "'*'", "ELLIPSIS": "'...'", "LOG": "log(…)", "SORT": "a sort", "__ANON_0": "#include",
+        "STAR": "'*'", "ELLIPSIS": "'...'", "WEIGHT": "a weight", "SORT": "a sort", "INCLUDE": "#include",
+        "DIRECTIVE": "a directive", "COLON": "':'", "BAR": "'|'", "LSQB": "'['", "RSQB": "']'", "MINUS": "'-'",
+        "HASH": "'#'", "QUERY_NAME": "a variable", "QUESTION": "'?'",
         "OR": "'v'", "AND": "'^'", "IMPLIES": "'=>'", "IFF": "'<=>'", "FORALL": "FORALL", "EXIST": "EXIST",
     }  # fmt: skip
+    expected = expected - ARITHMETIC if expected - ARITHMETIC else expected
     words += sorted({plain.get(name, name.lower()) for name in expected})
     return words[0] if len(words) == 1 else ", ".join(words[:-1]) + " or " + words[-1]

@@ -169,8 +169,8 @@ def instance_loop(out: Text, shape: Shape, number: int, place: Place | None = No
     if place and place.slot_arguments:
         key = (number, predicate, place.occurrence)
         terms = [f"a{j} * {out.name(layout.key_step(key, j))}" for j in place.slot_arguments]
-        out.add(f"x = {out.name(layout.pointer(key))} + {' + '.join(terms)}")
-        out.open("for e in range(I(peek(indices, x)), I(peek(indices, x + 1))):")
+        out.add(f"at = {out.name(layout.pointer(key))} + {' + '.join(terms)}")
+        out.open("for e in range(I(peek(indices, at)), I(peek(indices, at + 1))):")
         out.add(f"j = I(peek(indices, {out.name(layout.listed(key))} + e))")
     else:
         out.open(f"for j in range({out.name(layout.instances(number))}):")
@@ -425,7 +425,7 @@ def function_text(header: list[str], body: Text, found: Layout, lines: list[str]
 
 
 def update_text(predicate: int, body: Text, found: Layout) -> str:
-    header = ["@helper", f"def update_{predicate}({ARRAYS}, m, greedy):"]
+    header = ["@lowered", f"def update_{predicate}({ARRAYS}, m, greedy):"]
     header.append("    scale, penalty = peek(level, SCALE), peek(level, PENALTY)")
     header.append("    share, tilted = peek(level, SHARE), peek(level, ON) != 0.0")
     header.append("    soft, followed = penalty < HARD, peek(level, FOLLOWED) != 0.0")
@@ -434,16 +434,18 @@ def update_text(predicate: int, body: Text, found: Layout) -> str:
 
 
 def count_text(name: str, body: Text, found: Layout) -> str:
-    header = ["@helper" if name == "observe" else "@entry"]
-    header += [f"def {name}({TALLIED if name == 'tallied' else COUNTED}):", "    total = 0"]
-    return function_text(header, body, found, [*("    " + line for line in body.lines), "    return total"])
+    given = TALLIED if name == "tallied" else COUNTED
+    header = ["@lowered", f"def count_{name}({given}):", "    total = 0"]
+    text = function_text(header, body, found, [*("    " + line for line in body.lines), "    return total"])
+    kind = "@helper" if name == "observe" else "@entry"
+    return f"{text}\n\n{kind}\ndef {name}({given}):\n    return count_{name}({given})\n"
 
 
 def choice_text(theory: Theory, free: list[int], tied: bool) -> str:
     """The update of predicate p, and which parts of the runtime this kernel uses."""
     blocks = any(s.exclusive for s in theory.signatures)
     gather = "fold_tied" if tied else "fold_blocks" if blocks else "fold"
-    lines = ["@helper", f"def update({ARRAYS}, p, m, greedy):"]
+    lines = ["@lowered", f"def update({ARRAYS}, p, m, greedy):"]
     lines += [f"    if p == {p}: return update_{p}({ARRAYS}, m, greedy)" for p in free]
     lines += ["    return -1", "", "", f"choose = {'fill_random' if theory.random else 'fill'}", f"gather = {gather}"]
     return "\n".join(lines) + "\n"

@@ -133,6 +133,8 @@ class OrbitalBlock:
         engine = self._orbital
         single = rng.random() < 0.5
         element = engine.generators[rng.integers(len(engine.generators))] if single else engine.elements.draw(rng)
+        if not single and not engine.elements.uniform and rng.random() < 0.5:
+            element = np.argsort(element)
         now = values_of(self.inner, engine.model.n)
         then = moved(now, engine.model, element)
         accepted = accepts(engine.model, now, then, rng.random(len(now)))

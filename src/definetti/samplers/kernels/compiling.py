@@ -27,7 +27,8 @@ import platformdirs
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
 from numba.core.dispatcher import Dispatcher
 
-SOURCES = (Path(__file__).parent, Path(__file__).parents[1] / "codegen" / "templates")
+SAMPLERS = Path(__file__).parents[1]
+SOURCES = (Path(__file__).parent, SAMPLERS / "codegen" / "templates", SAMPLERS / "lowering")
 
 
 def private(folder: Path) -> bool:

@@ -8,7 +8,7 @@ scan and nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from time import perf_counter
 from types import ModuleType
@@ -130,12 +130,13 @@ def compile_model(
     late: Mapping[str, np.ndarray] | None = None,
     turns: Turns = (),
     source: MarkovLogic | None = None,
+    load: Callable[[str], ModuleType] = load_kernel,
 ) -> Relational:
     """Writes and loads the kernel of a model and lays out its data; sizes are estimated before anything is taken.
 
     Sites marked in `late` (boolean tensors over a predicate's sites) are drawn after all others. Predicates of one set
     of `turns` change places at random in the symmetric scan. Errors speak of the `source`, from which the model was
-    made.
+    made. `load` makes a module of the kernel's text.
     """
     began = perf_counter()
     if scan not in SCANS:
@@ -159,7 +160,7 @@ def compile_model(
     turns = with_tied_turns(turns, tied) if scan == "symmetric" else ()
     schedule = schedule_of(model, known, tuple(model.predicates), late, width, repeated, turns)
     data, orbit_count = lay_out(model, orbits, theory, written, instances, observations, schedule, scan)
-    kernel = load_kernel(module_text(written))
+    kernel = load(module_text(written))
     made = Relational(
         model, theory, instances, written, kernel, data, known, schedule.listed, orbit_count, places, bits, source, tied
     )

@@ -6,11 +6,11 @@ They come out as ordinary `Draws` (without conditionals), so estimators, error b
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from definetti.samplers.draws import Batch
+from definetti.samplers.draws import Batch, Draws
 from definetti.samplers.logic.mirrored import Means, with_mirror_images
 from definetti.samplers.logic.queries import Asked, satisfied
 from definetti.samplers.protocol import Plan, State
@@ -50,6 +50,8 @@ class LiftedSampling(Run):
         seeds = np.random.SeedSequence(plan.seed).spawn(plan.chains)
         self._streams = [np.random.Generator(np.random.PCG64(seed)) for seed in seeds]
         self._words = np.zeros((plan.chains, 6), np.uint64)  # the streams, when they are saved
+        self._now: list[list[int]] = []
+        self._series: list[np.ndarray] = []
         self._sums = np.zeros((2, plan.chains, len(asked.sizes)))  # F and F² of the batch under way
         self._updates = np.array(0)
         self._latest: list[dict[str, np.ndarray]] = [{} for _ in self._streams]
@@ -83,13 +85,21 @@ class LiftedSampling(Run):
             orbit = self.group.orbit_numbers(name, np.argwhere(state[name]))
             counts += np.bincount(orbit[orbit >= 0], minlength=len(counts))
         seen = [satisfied(query, lambda atom, at: state[atom.predicate][at]) for query in self.asked.counted]
+        if self.asked.series:
+            self._now.append([seen[k] for k in self.asked.series])
         means = with_mirror_images(Means(counts / self.group.sizes), self.group.mirror, self.group.sizes)
         return np.append(means.f, self.asked.joint(np.array(seen, dtype=float)))
 
     def _harvest(self, length: int) -> Batch:
         f, square = self._sums / length
         self._sums[...] = 0.0
+        if self.asked.series:
+            self._series.append(np.array(self._now, float).reshape(length, self.plan.chains, len(self.asked.series)))
+            self._now.clear()
         return Batch(length, f, None, square=square)
+
+    def _completed(self, draws: Draws) -> Draws:
+        return replace(draws, series=np.concatenate(self._series)) if self._series else draws
 
     def _arrays(self) -> dict[str, np.ndarray]:
         self._words[:] = [_words(stream) for stream in self._streams]

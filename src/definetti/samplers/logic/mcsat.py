@@ -23,6 +23,7 @@ from definetti.samplers.conditionals import ChainLooks, balance_of, conditional_
 from definetti.samplers.draws import Batch, Draws
 from definetti.samplers.kernels.rng import seed_words
 from definetti.samplers.logic.mirrored import Means, with_mirror_images
+from definetti.samplers.logic.orbital import Atoms, Moves
 from definetti.samplers.logic.queries import Asked, satisfied
 from definetti.samplers.mcsat import Graph, State, approximate_share, doubts, graph_of, state_of
 from definetti.samplers.protocol import Plan, prefixed
@@ -37,7 +38,8 @@ class MCSatSampling(Run):
     """The chains of one run, and how they are advanced and folded."""
 
     reports_after = False
-    renamed: Any = None  # `orbital.Renamings`: what moves the states after every sample
+    pieces = "_stretch"
+    renamed: Moves | None = None  # what moves the states after every sample
 
     def __init__(self, asked: Asked, temperature: float, plan: Plan) -> None:
         self.group, self.asked, self._temperature = asked.group, asked, temperature
@@ -50,6 +52,8 @@ class MCSatSampling(Run):
             for k, x in enumerate(first_states(group.model, self._ground, self._graph, plan, group.source))
         ]
         self._looks = self._look_at(plan)
+        self._now: list[list[np.ndarray]] = [[] for _ in range(plan.chains)]
+        self._series: list[np.ndarray] = []
         self._joint = np.zeros((2, plan.chains, len(asked.counted)))  # sums and squares of this batch
         self._rate = 10.0  # samples per second
         self._draw(self._chains[0], 0)  # compiles, or loads
@@ -114,19 +118,29 @@ class MCSatSampling(Run):
             seen = np.array([satisfied(query, holds) for query in self.asked.counted])
             self._joint[0, k] += seen
             self._joint[1, k] += seen**2
+            if self.asked.series:
+                self._now[k].append(seen[list(self.asked.series)].astype(float))
             if self.renamed is not None:
-                self._rename(k, chain)
+                self._rename(self.renamed, k, chain)
 
-    def _rename(self, k: int, chain: State) -> None:
+    def _rename(self, moves: Moves, k: int, chain: State) -> None:
         """Moves a chain's atoms."""
         from definetti.samplers.kernels.mcsat import SAMPLE
 
-        renaming, x = self.renamed.draw(k, int(chain.clock[SAMPLE])), chain.x.copy()
-        for name in self.group.model.predicates:
-            variable, value = atom_literals(self.group.model, name)
-            true = self.renamed.apply(renaming, name, x[variable] == value)
-            chain.x[variable[~true & (value == 1)]] = 0  # a block keeps one true atom, which comes next
-            chain.x[variable[true]] = value[true]
+        places = {name: atom_literals(self.group.model, name) for name in self.group.model.predicates}
+        atoms = {name: chain.x[variable] == value for name, (variable, value) in places.items()}
+
+        def put(x: np.ndarray, some: Atoms) -> np.ndarray:
+            for name, true in some.items():
+                variable, value = places[name]
+                x[variable[~true & (value == 1)]] = 0  # a block keeps one true atom, which comes next
+                x[variable[true]] = value[true]
+            return x
+
+        def log_density(some: Atoms) -> float:
+            return float(self._ground.log_density(put(chain.x.astype(np.int64), some)[None])[0])
+
+        put(chain.x, moves.moved(k, int(chain.clock[SAMPLE]), atoms, log_density))
         chain.y[:] = chain.x
 
     def values(self) -> np.ndarray:
@@ -137,6 +151,8 @@ class MCSatSampling(Run):
 
     def _clear(self) -> None:
         self._joint[:] = 0.0
+        for rows in self._now:
+            rows.clear()
         for chain in self._chains:
             chain.sums[:] = 0.0
 
@@ -148,6 +164,8 @@ class MCSatSampling(Run):
         squares = np.stack([s.sums[2, 1:] for s in self._chains]) / (self.group.sizes.astype(float) ** 2 * length)
         means, _, squares = with_mirror_images(Means(means, None, squares), self.group.mirror, self.group.sizes)
         assert squares is not None
+        if self.asked.series:
+            self._series.append(np.stack([np.stack(rows) for rows in self._now], axis=1))
         joint = self.asked.joint(self._joint[0] / length)
         joint_square = self.asked.joint(np.sqrt(self._joint[1] / length)) ** 2  # at most
         self._clear()
@@ -157,7 +175,8 @@ class MCSatSampling(Run):
         return doubts(chain.clock for chain in self._chains)
 
     def report(self) -> dict[str, Any]:
-        return {"approximate_share": approximate_share(chain.clock for chain in self._chains)}
+        moves = {} if self.renamed is None else self.renamed.report()
+        return moves | {"approximate_share": approximate_share(chain.clock for chain in self._chains)}
 
     def _arrays(self) -> dict[str, np.ndarray]:
         found = {"joint": self._joint}
@@ -166,10 +185,11 @@ class MCSatSampling(Run):
             found |= prefixed(str(k), own)
         for k, looks in enumerate(self._looks):
             found |= prefixed(f"looks{k}", looks.arrays())
-        return found
+        return found if self.renamed is None else found | prefixed("moves", self.renamed.arrays())
 
     def _completed(self, draws: Draws) -> Draws:
-        return replace(draws, balance=balance_of(self._looks))
+        series = np.concatenate(self._series) if self._series else None
+        return replace(draws, balance=balance_of(self._looks), series=series)
 
 
 def five_words(seed: int, chain: int) -> np.ndarray:

@@ -8,7 +8,7 @@ of hidden, wholly known predicates, so that the generator of the kernel needs no
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -46,6 +46,8 @@ class Query:
     body: Formula
     sorts: dict[str, str]
     members: dict[str, np.ndarray]  # bool[size of the sort]
+    loose: frozenset[str] = frozenset()  # variables that range over their whole sort, equal to others or not
+    inner: Mapping[str, tuple[str, int]] = field(default_factory=dict)  # quantified variables: sort and its size
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +67,7 @@ class Asked:
     counted: tuple[Query, ...]  # formulas with their constants let loose, one per cell of an orbit
     cells: tuple[QueryCells, ...]  # which of `counted` make up each formula that is asked for
     turns: Turns = ()  # predicates that change places in a sweep, as the group asks for that the question is about
+    series: tuple[int, ...] = ()  # of `counted`, those whose count is kept after every sweep
 
     @property
     def sizes(self) -> np.ndarray:
@@ -83,21 +86,25 @@ def satisfied(query: Query, holds: Callable[[Atom, tuple[Any, ...]], Any]) -> in
     being numbers or arrays of them."""
     from definetti.model.logic.ground import evaluate
 
-    names = list(query.sorts)
+    names, body = list(query.sorts), query.body
+    if query.inner:
+        from definetti.model.logic.normal_forms import written_out
+
+        body = written_out(body, query.inner)
     members = [np.flatnonzero(query.members[name]) for name in names]
     grid = dict(zip(names, np.ix_(*members), strict=True)) if names else {}
 
     def value(term: Any) -> Any:
         return grid[term.name] if isinstance(term, Variable) else term.index
 
-    truth: dict[Formula, Any] = {a: holds(a, tuple(value(t) for t in a.args)) for a in atoms(query.body)}
-    for e in equalities(query.body):
+    truth: dict[Formula, Any] = {a: holds(a, tuple(value(t) for t in a.args)) for a in atoms(body)}
+    for e in equalities(body):
         apart = isinstance(e.left, Constant) and isinstance(e.right, Constant) and e.left.sort != e.right.sort
         truth[e] = False if apart else value(e.left) == value(e.right)
-    found = np.broadcast_to(np.asarray(evaluate(query.body, truth)), tuple(len(m) for m in members))
+    found = np.broadcast_to(np.asarray(evaluate(body, truth)), tuple(len(m) for m in members))
     for i, a in enumerate(names):
         for b in names[:i]:
-            if query.sorts[a] == query.sorts[b]:
+            if query.sorts[a] == query.sorts[b] and not query.loose & {a, b}:
                 found = found & (grid[a] != grid[b])
     return int(found.sum())
 
@@ -114,13 +121,20 @@ def confined(model: MarkovLogic, queries: Sequence[Query]) -> tuple[MarkovLogic,
         names = list(query.sorts)
         for i, name in enumerate(names):
             sort = query.sorts[name]
+            if name in query.loose:
+                continue
             key = (sort, np.asarray(query.members[name], dtype=bool).tobytes())
             number = classes.setdefault(key, len(classes))
             parts.append(Atom(HIDDEN + sort, (Constant(HIDDEN, number), Variable(name))))
-            parts += [Not(Equal(Variable(x), Variable(name))) for x in names[:i] if query.sorts[x] == sort]
-        rules.append(WeightedFormula(And(tuple(parts)), 0.0, query.sorts, tuple(names)))
-    sorts, predicates, evidence = dict(model.sorts), dict(model.predicates), dict(model.evidence)
-    sorts[HIDDEN] = Sort(HIDDEN, tuple(str(i) for i in range(len(classes))))
+            parts += [
+                Not(Equal(Variable(x), Variable(name)))
+                for x in names[:i]
+                if query.sorts[x] == sort and x not in query.loose
+            ]
+        sorts = query.sorts | {name: sort for name, (sort, _) in query.inner.items()}
+        rules.append(WeightedFormula(And(tuple(parts)), 0.0, sorts, tuple(names)))
+    all_sorts, predicates, evidence = dict(model.sorts), dict(model.predicates), dict(model.evidence)
+    all_sorts[HIDDEN] = Sort(HIDDEN, tuple(str(i) for i in range(len(classes))))
     for sort in {sort for sort, _ in classes}:
         masks = {k: np.frombuffer(mask, bool) for (s, mask), k in classes.items() if s == sort}
         rows = [(k, c) for k, mask in masks.items() for c in np.flatnonzero(mask)]
@@ -128,7 +142,7 @@ def confined(model: MarkovLogic, queries: Sequence[Query]) -> tuple[MarkovLogic,
         predicates[HIDDEN + sort] = Predicate(HIDDEN + sort, (HIDDEN, sort))
         evidence[HIDDEN + sort] = Evidence(tuples, np.ones(len(rows), dtype=np.int8))
     hidden = frozenset(name for name in predicates if name.startswith(HIDDEN))
-    wider = replace(model, sorts=sorts, predicates=predicates, evidence=evidence, closed=model.closed | hidden)
+    wider = replace(model, sorts=all_sorts, predicates=predicates, evidence=evidence, closed=model.closed | hidden)
     return wider, rules
 
 

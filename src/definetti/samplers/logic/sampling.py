@@ -8,7 +8,9 @@ themselves.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from math import prod
 from typing import Any, cast
 
 import numpy as np
@@ -29,14 +31,16 @@ from definetti.samplers.logic.engine import (
     refuse_model,
     violations,
 )
-from definetti.samplers.logic.known_bits import pack, words_of
+from definetti.samplers.logic.known_bits import home_words, pack, unpack, words_of
+from definetti.samplers.logic.levels import log_density, recount, violated
 from definetti.samplers.logic.mirrored import Means, with_mirror_images
+from definetti.samplers.logic.orbital import Atoms, Moves
 from definetti.samplers.logic.queries import Asked
 from definetti.samplers.logic.starts import at_state, clear_live, first_states
 from definetti.samplers.logic.state import clear_sums, home_offset, put_atoms
 from definetti.samplers.logic.stuck import slow_notices, stuck_notices
 from definetti.samplers.protocol import Plan, State, prefixed
-from definetti.samplers.run import Illegal, Map, Run, debugging
+from definetti.samplers.run import CHUNK_SECONDS, Illegal, Map, Run, debugging
 from definetti.symmetry.logic.renaming import RenamingSymmetries
 
 ATOMS_AT_ONCE = 1 << 20
@@ -67,7 +71,8 @@ def relational_model(asked: Asked, scan: str, plan: Plan) -> Relational:
 class RelationalSampling(Run):
     """The chains of one run, and how they are advanced and folded."""
 
-    renamed: Any = None  # `orbital.Renamings`: what moves the states after every sweep
+    pieces = "_stretch"
+    renamed: Moves | None = None  # what moves the states after every sweep
 
     def __init__(self, relational: Relational, asked: Asked, plan: Plan) -> None:
         refuse_large(plan.chains * relational.chain_bytes, None)
@@ -78,6 +83,9 @@ class RelationalSampling(Run):
         self._rates = np.full(plan.chains, 1e6)  # updates per second
         self._atoms, self._debug = tracked_atoms(relational, asked.group, plan.seed), debugging()
         self._true = np.zeros((plan.chains, len(self._atoms.orbit)))  # of tracked atoms, in the batch under way
+        self._watched = relational.query_places[list(asked.series)]  # counts that are kept after every sweep
+        self._now: list[list[np.ndarray]] = [[] for _ in range(plan.chains)]  # in the batch under way
+        self._series: list[np.ndarray] = []
         violations(relational, blank(relational))  # compiles, or loads
         super().__init__(plan, asked.sizes, self._atoms.orbit, plan.chains, plan.burn_in)
 
@@ -97,7 +105,7 @@ class RelationalSampling(Run):
             self._chains = self._chains or first_states(self.relational, self.plan.seed, self.plan.chains, run)
         elif not self._chains:
             self._chains = [
-                at_state(self.relational, self.plan.seed, k, bits) for k, bits in enumerate(self.plan.starts)
+                at_state(self.relational, self.plan.seed, k, start.bits) for k, start in enumerate(self.plan.starts)
             ]
 
     def _end_of_warm_up(self) -> None:
@@ -116,7 +124,7 @@ class RelationalSampling(Run):
         left = int(self._first[k]) + self._length - int(chain.clock[SWEEP])
         if left > 0:
             budget = max(1, int(seconds * self._rates[k]))
-            looked = self._tracking or self._debug or self.renamed is not None
+            looked = self._tracking or self._debug or self.renamed is not None or len(self._watched) > 0
             done = self._follow(k, budget, left) if looked else advance(self.relational, chain, budget, left)
             took = max(time.perf_counter() - began, 1e-6)
             self._rates[k] = min(max(done / took, 1.0), 4.0 * self._rates[k])
@@ -130,26 +138,87 @@ class RelationalSampling(Run):
             done += advance(self.relational, chain, budget - done, 1)
             if chain.clock[SWEEP] > before:
                 if self.renamed is not None:
-                    self._rename(k, chain)
-                if self._tracking:
-                    self._true[k] += self._atoms.values(chain)
+                    self._rename(self.renamed, k, chain)
+                self._note(k, chain)
                 if self._debug and (broken := violations(self.relational, chain)):
                     text = f"a chain is in an impossible state: {broken} groundings of hard formulas are violated"
                     raise Illegal(f"{text}; please report")
         return done
 
-    def _rename(self, k: int, chain: Chain) -> None:
-        """Moves a chain's atoms, in every orientation."""
-        renaming = self.renamed.draw(k, int(chain.clock[SWEEP]))
+    def _note(self, k: int, chain: Chain) -> None:
+        """What is looked at after every sweep."""
+        if self._tracking:
+            self._true[k] += self._atoms.values(chain)
+        if len(self._watched):
+            self._now[k].append(chain.seen[0, self._watched].copy())
+
+    def _rename(self, moves: Moves, k: int, chain: Chain) -> None:
+        """Moves a chain's atoms."""
+        atoms = {name: self.relational.atoms(chain, name) for name, _ in self._shapes()}
+        then = moves.moved(k, int(chain.clock[SWEEP]), atoms, lambda some: self._log_density(chain, some))
+        if then is not atoms:
+            self._put(chain, then)
+
+    def _put(self, chain: Chain, atoms: Atoms) -> None:
+        """Atoms in every orientation; not the hidden classes of queries."""
         for p, name in enumerate(self.relational.model.predicates):
-            if name in self.group.model.predicates:  # not the hidden classes of queries
-                atoms = self.renamed.apply(renaming, name, self.relational.atoms(chain, name))
-                put_atoms(self.relational.written, self.relational.data, chain, p, atoms.shape, pack(atoms))
+            if name in atoms:
+                tensor = atoms[name]
+                put_atoms(self.relational.written, self.relational.data, chain, p, tensor.shape, pack(tensor))
+
+    def _log_density(self, chain: Chain, atoms: Atoms) -> float:
+        """Of the chain with other atoms; the chain stays as it is."""
+        scratch = chain._replace(bits=chain.bits.copy(), tally=np.zeros_like(chain.tally))
+        self._put(scratch, atoms)
+        recount(self.relational, scratch)
+        return -np.inf if violated(scratch) else log_density(self.relational, scratch)
 
     def values(self) -> np.ndarray:
-        names = self.group.model.predicates
-        rows = [[self.relational.atoms(chain, name).ravel() for name in names] for chain in self._chains]
-        return np.stack([np.concatenate(row) for row in rows]).view(np.uint8)
+        return self._unpacked(np.stack([chain.bits[self._home] for chain in self._chains]))
+
+    @cached_property
+    def _home(self) -> np.ndarray:
+        """int64: the words of all atoms, each predicate in the orientation in which it is kept."""
+        r, places = self.relational, list(self.relational.model.predicates)
+        parts = [np.zeros(0, np.int64)]
+        for name, shape in self._shapes():
+            start = home_offset(r.written, r.data, places.index(name), shape)
+            parts.append(np.arange(start, start + home_words(shape)))
+        return np.concatenate(parts)
+
+    def _shapes(self) -> list[tuple[str, tuple[int, ...]]]:
+        """Of the model's own predicates, without the hidden classes of queries."""
+        return [(name, self.group.model.shape(name)) for name in self.group.model.predicates]
+
+    def _unpacked(self, words: np.ndarray) -> np.ndarray:
+        """uint8[states, atoms] from the words of `_home` of each state."""
+        out = np.empty((len(words), self.group.model.atom_count), np.uint8)
+        word = atom = 0
+        for _, shape in self._shapes():
+            size, rows = home_words(shape), prod(shape)
+            part = np.ascontiguousarray(words[:, word : word + size])
+            out[:, atom : atom + rows] = unpack(part.ravel(), (len(words), *(shape or (1,)))).reshape(len(words), rows)
+            word, atom = word + size, atom + rows
+        return out
+
+    def _record(self, run: Map, every: int, some: int) -> np.ndarray:
+        """Each chain by itself, as words: where sweeps are short, coming back to every chain would cost as much."""
+        if some == 1:
+            return super()._record(run, every, some)
+        self._length = every
+        found = list(run(self._record_chain, range(len(self._chains)), [some] * len(self._chains)))
+        self._length = 0
+        return np.stack([self._unpacked(words) for words in found], axis=1)
+
+    def _record_chain(self, k: int, some: int) -> np.ndarray:
+        chain, home = self._chains[k], self._home
+        out = np.empty((some, len(home)), np.uint64)
+        for row in out:
+            self._first[k] = chain.clock[SWEEP]
+            while chain.clock[SWEEP] < self._first[k] + self._length:
+                self._stretch(k, CHUNK_SECONDS)
+            row[:] = chain.bits[home]
+        return out
 
     def notices(self) -> list[Notice]:
         """What the kept sweeps could never have moved."""
@@ -159,13 +228,22 @@ class RelationalSampling(Run):
         slow = [] if self._random else slow_notices(self.relational, self.group, f)
         return [*stuck_notices(self.relational, self.group, self._chains), *slow]
 
+    def report(self) -> dict[str, Any]:
+        return {} if self.renamed is None else self.renamed.report()
+
     # --- folding ---------------------------------------------------------------------------------------------------
 
     def _harvest(self, length: int) -> Batch:
         f, g, square = (np.stack(part) for part in zip(*(self._batch(c, length) for c in self._chains), strict=True))
         for chain in self._chains:
             clear_sums(chain)
+        if len(self._watched):
+            self._series.append(np.stack([np.stack(rows) for rows in self._now], axis=1))
+            self._now = [[] for _ in self._now]
         return Batch(length, f, g, square=square)
+
+    def _completed(self, draws: Draws) -> Draws:
+        return replace(draws, series=np.concatenate(self._series)) if self._series else draws
 
     def _members(self) -> np.ndarray:
         taken = self._true.copy()
@@ -176,6 +254,7 @@ class RelationalSampling(Run):
         means = [self._batch(chain, length)[0] for chain in self._chains] if whole and self._warm_up.looks else None
         for chain in self._chains:
             clear_sums(chain)
+        self._now = [[] for _ in self._now]
         return None if means is None else np.stack(means)
 
     def _batch(self, chain: Chain, length: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -189,8 +268,9 @@ class RelationalSampling(Run):
             square = np.maximum(square, f**2)
         f, g, square = with_mirror_images(Means(f, g, square), self.group.mirror, self.group.sizes)
         assert g is not None and square is not None
-        joint = self.asked.joint(chain.seen[1] / length)
-        joint_square = self.asked.joint(np.sqrt(chain.seen[2] / length)) ** 2  # at most
+        seen = chain.seen[:, self.relational.query_places] / length  # queries of one shape stand together in the kernel
+        joint = self.asked.joint(seen[1])
+        joint_square = self.asked.joint(np.sqrt(seen[2])) ** 2  # at most
         return np.append(f, joint), np.append(g, np.full(len(joint), np.nan)), np.append(square, joint_square)
 
     def _unfinished(self) -> Draws:
@@ -221,10 +301,10 @@ class RelationalSampling(Run):
         found = {"first": self._first, "true": self._true} if self._chains else {}
         for k, chain in enumerate(self._chains):
             found |= prefixed(str(k), chain._asdict())
-        return found
+        return found if self.renamed is None else found | prefixed("moves", self.renamed.arrays())
 
     def restore(self, state: State) -> None:
-        self._chains = [blank(self.relational) for _ in range(self.plan.chains)] if state["chains"] else []
+        self._chains = [blank(self.relational) for _ in range(self.plan.chains)] if "first" in state["chains"] else []
         super().restore(state)
 
 
@@ -232,7 +312,7 @@ class RelationalSampling(Run):
 
 
 @dataclass(frozen=True, eq=False)
-class Atoms:
+class Followed:
     """Tracked atoms: atom m is bit `shift[m]` of word `word[m]`, a member of orbit `orbit[m]`."""
 
     orbit: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
@@ -244,7 +324,7 @@ class Atoms:
         return (chain.bits[self.word] >> self.shift) & np.uint64(1)
 
 
-def tracked_atoms(relational: Relational, group: RenamingSymmetries, seed: int) -> Atoms:
+def tracked_atoms(relational: Relational, group: RenamingSymmetries, seed: int) -> Followed:
     """Up to 64 atoms of each orbit that has several (of a large predicate, of those that a random look finds)."""
     rng = np.random.default_rng([seed, 2])
     orbits, words, shifts = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
@@ -265,4 +345,4 @@ def tracked_atoms(relational: Relational, group: RenamingSymmetries, seed: int) 
         shifts.append(last & 63)
     orbit = np.concatenate(orbits)
     chosen = pick_members(orbit, rng)
-    return Atoms(orbit[chosen], np.concatenate(words)[chosen], np.concatenate(shifts)[chosen].astype(np.uint64))
+    return Followed(orbit[chosen], np.concatenate(words)[chosen], np.concatenate(shifts)[chosen].astype(np.uint64))

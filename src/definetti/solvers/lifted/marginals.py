@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 
 from definetti.errors import TooLarge, Unsatisfiable
-from definetti.model.logic.formulas import atoms, terms
+from definetti.model.logic.formulas import atoms, quantified, terms
 from definetti.model.logic.text import atom_text, find_atom
 from definetti.model.logic.theory import Atom, Constant, Formula, MarkovLogic, Term, WeightedFormula
 from definetti.model.marginals import Estimate, Marginals, OrbitRow
-from definetti.readers.logic.queries import parse_queries
+from definetti.readers.logic.queries import QueryPart, parse_queries
 from definetti.solvers.lifted.conditioning import field_of
 from definetti.solvers.lifted.counting import MOST_PRECISION, Lifted, Part, lift, precision
 from definetti.solvers.lifted.scene import Scene, total_field
@@ -43,7 +43,7 @@ def atom_probability(lifted: Lifted, predicate: str, constants: Sequence[int]) -
 
 def lifted_marginals(
     model: MarkovLogic,
-    queries: Sequence[str] = (),
+    queries: Sequence[str | QueryPart] = (),
     grouped: Callable[[], RenamingSymmetries] | None = None,
     budget: Budget | None = None,
 ) -> Marginals:
@@ -51,6 +51,7 @@ def lifted_marginals(
     if any(p.exclusive for p in model.predicates.values()):
         raise NotLiftable("a predicate has an argument with !")
     asked = parse_queries(model, queries)
+    inner = {query.key: query.sorts for query in queries if isinstance(query, QueryPart)}
     bits: int | None = None
     budget = budget or Budget()
     lifted = lift(model, budget=budget)
@@ -61,7 +62,7 @@ def lifted_marginals(
             for formula in asked.values():
                 if _counted_again(lifted, formula):
                     budget.charge(budget.spent)
-            return _marginals(lifted, group, asked)
+            return _marginals(lifted, group, asked, inner)
         except Blurred:
             bits = 2 * lifted.bits
             if bits > MOST_PRECISION:
@@ -74,7 +75,9 @@ def _row_work(lifted: Lifted) -> float:
     return ROW * (2 + len(lifted.parts)) * (4 if lifted.signed else 1)
 
 
-def _marginals(lifted: Lifted, group: RenamingSymmetries, asked: Mapping[str, Formula]) -> Marginals:
+def _marginals(
+    lifted: Lifted, group: RenamingSymmetries, asked: Mapping[str, Formula], inner: Mapping[str, Mapping[str, str]]
+) -> Marginals:
     rows = []
     for orbit in group.orbits:
         p = atom_probability(lifted, *find_atom(group.model, orbit.representative))
@@ -87,18 +90,18 @@ def _marginals(lifted: Lifted, group: RenamingSymmetries, asked: Mapping[str, Fo
             constants = [t.index for t in formula.args if isinstance(t, Constant)]
             answers[text] = shown[atom_text(group.model, formula.predicate, constants)]
         else:
-            answers[text] = Estimate(formula_probability(lifted, formula))
+            answers[text] = Estimate(formula_probability(lifted, formula, inner.get(text, {})))
     return replace(shown, queries=answers, notices=tuple(group.notices))
 
 
-def formula_probability(lifted: Lifted, formula: Formula) -> float:
+def formula_probability(lifted: Lifted, formula: Formula, sorts: Mapping[str, str] | None = None) -> float:
     """At most two constants: from the joint distribution of their cells. More: by counting once more, with the
     formula as a hard one."""
     constants = {t for t in terms(formula) if isinstance(t, Constant)}
     if not _counted_again(lifted, formula):
         return probability(lifted, formula)
     model = lifted.known.theory.model
-    held = replace(model, formulas=(*model.formulas, WeightedFormula(formula, None, {}, ())))
+    held = replace(model, formulas=(*model.formulas, WeightedFormula(formula, None, sorts or {}, ())))
     try:
         return lift(held, lifted.bits).share_of(lifted)
     except Unsatisfiable:
@@ -111,7 +114,7 @@ def formula_probability(lifted: Lifted, formula: Formula) -> float:
 def _counted_again(lifted: Lifted, formula: Formula) -> bool:
     constants = {t for t in terms(formula) if isinstance(t, Constant)}
     idle = {atom.predicate for atom in atoms(formula)} & set(lifted.known.theory.idle)
-    return not isinstance(formula, Atom) and (len(constants) > 2 or bool(idle))
+    return not isinstance(formula, Atom) and (len(constants) > 2 or bool(idle) or any(quantified(formula)))
 
 
 # --- formulas over at most two constants ----------------------------------------------------------------------------

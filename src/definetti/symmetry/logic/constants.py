@@ -47,6 +47,13 @@ class ConstantGroup:
             return None
         return prod(factorial(int(k)) for sizes in self.sizes.values() for k in sizes) * self.quotient.order
 
+    @cached_property
+    def lists(self) -> list[np.ndarray]:
+        """The constants (nodes) of each class of all sorts, in order."""
+        numbers = np.concatenate([self.of_sort(s) + self.quotient.start[s] for s in self.nodes.start])
+        ends = np.cumsum(np.bincount(numbers, minlength=self.quotient.count))[:-1]
+        return np.split(np.argsort(numbers, kind="stable"), ends)
+
     def members(self, sort: str, number: int) -> np.ndarray:
         """The constants of a class, in order."""
         return np.flatnonzero(self.of_sort(sort) == number)
@@ -57,16 +64,9 @@ def constant_group(nodes: Nodes, relations: Sequence[Relation], time_limit: floa
     return ConstantGroup(nodes, classes, quotient(nodes, relations, classes, time_limit))
 
 
-def _members(group: ConstantGroup) -> list[np.ndarray]:
-    """The constants (nodes) of each class of all sorts, in order."""
-    numbers = np.concatenate([group.of_sort(s) + group.quotient.start[s] for s in group.nodes.start])
-    ends = np.cumsum(np.bincount(numbers, minlength=group.quotient.count))[:-1]
-    return np.split(np.argsort(numbers, kind="stable"), ends)
-
-
 def node_generators(group: ConstantGroup) -> Iterator[np.ndarray]:
     """Generators as permutations of the nodes: swaps of neighbours in a class, then maps of whole classes in order."""
-    lists = _members(group)
+    lists = group.lists
     for members in lists:
         for a, b in pairwise(members.tolist()):
             swap = np.arange(group.nodes.count)
@@ -81,7 +81,7 @@ def node_generators(group: ConstantGroup) -> Iterator[np.ndarray]:
 
 def random_renaming(group: ConstantGroup, rng: np.random.Generator) -> np.ndarray:
     """A nearly uniform element as a permutation of the nodes: whole classes, then the constants within each."""
-    lists, image = _members(group), np.arange(group.nodes.count)
+    lists, image = group.lists, np.arange(group.nodes.count)
     classes = groups.random_element(group.quotient.group, rng) if group.quotient.generators else range(len(lists))
     for number, members in enumerate(lists):
         image[members] = rng.permutation(lists[classes[number]])

@@ -94,11 +94,6 @@ class RenamingSymmetries(show.Shown):
             return self.constants.order
         return self.constants.order * self.theory.order
 
-    @cached_property
-    def order_text(self) -> str:
-        """The order in decimal digits, however many."""
-        return "unknown" if self.order is None else show.digits(self.order)
-
     @property
     def generator_count(self) -> int:
         """The swaps of neighbours within classes, the permutations of whole classes, and those of the theory."""

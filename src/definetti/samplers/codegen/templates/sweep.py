@@ -56,6 +56,7 @@ from definetti.samplers.kernels.relational import (
     toggle,
     uniforms,
 )
+from definetti.samplers.lowering.function import lowered
 
 helper = njit(**BARE)
 entry = njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True, _nrt=False)

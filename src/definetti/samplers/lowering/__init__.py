@@ -1,0 +1,1 @@
+"""Generated functions straight to LLVM."""

@@ -1,0 +1,181 @@
+"""Conditions, quantifiers, patterns, counts and formulas: exact against all states, sampled against exact."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+import definetti as dft
+from definetti.errors import ModelError, ParseError
+from definetti.model.logic.formulas import holds
+from definetti.model.logic.ground import ground
+from definetti.readers.logic.queries import parse_query
+
+TEXT = "person = {A,B,C}\nS(person)\nF(person,person)\n0.5 S(x)\n1.1 F(x,y) ^ S(x) => S(y)\n-0.7 F(x,+y)\n"
+EVIDENCE = "F(A,B)\n!F(C,C)"
+QUERIES = [
+    "S(A) | S(B)",
+    "EXIST x (S(x) ^ F(A,x))",
+    "FORALL x S(x)",
+    "F(x,y) ^ S(x)",
+    "S(x) | F(x,A)",
+    "S(y) | EXIST x F(x,y)",
+]
+COUNTS = ["#S", "#F", "#{x,y: F(x,y) ^ S(x)}", "#{x: EXIST y F(x,y)}", "#{x: F(A,x)}"]
+
+
+@pytest.fixture(scope="module")
+def model() -> dft.MarkovLogic:
+    return dft.markov_logic(TEXT, EVIDENCE)
+
+
+def by_states(model: dft.MarkovLogic, text: str) -> tuple[float, dict[int, float]]:
+    """P, or the mean and the distribution of a count, by going through all states."""
+    query, graph = parse_query(model, text), ground(model)
+    free = graph.free
+    states = np.tile(np.maximum(graph.evidence, 0), (2 ** len(free), 1))
+    states[:, free] = np.array(list(product((0, 1), repeat=len(free))))
+    weight = np.exp(graph.log_density(states))
+    weight /= weight.sum()
+    index = {name: i for i, name in enumerate(graph.names)}
+    sizes = {name: model.sorts[sort].size for name, sort in query.sorts.items()}
+    ranges = [range(model.sorts[sort].size) for _, sort in query.free]
+    above = np.zeros(len(states))
+    below = np.zeros(len(states))
+    for row, state in enumerate(states):
+
+        def truth(name: str, at: tuple[int, ...], state=state) -> bool:
+            words = ",".join(model.sorts["person"].constants[i] for i in at)
+            return bool(state[index[f"{name}({words})"]])
+
+        for values in product(*ranges):
+            binding = dict(zip((name for name, _ in query.free), values, strict=True))
+            given = query.condition is None or holds(query.condition, binding, truth, sizes)
+            above[row] += given and holds(query.formula, binding, truth, sizes)
+            below[row] += given
+    if query.count:
+        return float(weight @ above), {int(k): float(weight[above == k].sum()) for k in np.unique(above)}
+    return float(weight @ above / (weight @ below)), {}
+
+
+@pytest.mark.parametrize("method", ["auto", "eliminate"])
+def test_exact_answers_are_those_of_all_states(model: dft.MarkovLogic, method: str) -> None:
+    found = dft.exact(model, [*QUERIES, *COUNTS], method=method)
+    for text in QUERIES:
+        assert found[text].probability == pytest.approx(by_states(model, text)[0], abs=1e-12)
+    for text in COUNTS:
+        mean, shares = by_states(model, text)
+        count = found[text]
+        assert count.mean == pytest.approx(mean, abs=1e-12)
+        assert count.std == pytest.approx(sum((k - mean) ** 2 * p for k, p in shares.items()) ** 0.5, abs=1e-9)
+        assert {r["value"]: pytest.approx(r["probability"], abs=1e-12) for r in count.distribution} == shares
+
+
+@pytest.mark.parametrize(
+    "sampler", ["gibbs", "lifted", *(pytest.param(name, marks=pytest.mark.slow) for name in ("mcsat", "tempering"))]
+)
+def test_sampled_answers_agree(model: dft.MarkovLogic, sampler: str) -> None:
+    asked, seen = dft.exact(model, [*QUERIES, *COUNTS]), model
+    if sampler == "lifted":  # without +
+        seen = dft.markov_logic(TEXT.replace("+", ""), EVIDENCE)
+        asked = dft.exact(seen, [*QUERIES, *COUNTS])
+    found = dft.marginals(seen, [*QUERIES, *COUNTS], sampler=sampler, sweeps=600, seed=5)
+    for text in [*QUERIES, *COUNTS]:
+        assert abs(found[text].probability - asked[text].probability) < 5 * found[text].mcse, text
+    for text in COUNTS:
+        truth = {r["value"]: r["probability"] for r in asked[text].distribution}
+        for row in found[text].distribution:
+            assert abs(row["probability"] - truth[row["value"]]) < 3.5 * row["half_width"] + 1e-3
+        assert found[text].std == pytest.approx(asked[text].std, rel=0.15)
+        assert sum(row["probability"] for row in found[text].distribution) == pytest.approx(1)
+
+
+def test_both_sides_of_a_condition_use_the_same_orbit() -> None:
+    symmetric = dft.markov_logic(TEXT.replace("+", "").replace("{A,B,C}", "{A,B,C,D,E}"))
+    found = dft.marginals(symmetric, ["S(A) | F(B,A)"], sampler="gibbs", sweeps=300, seed=1)["S(A) | F(B,A)"]
+    assert found.orbit_size == 20 and found.estimator == "ratio"
+
+
+def test_formulas(model: dft.MarkovLogic) -> None:
+    exact = dft.exact(model, formulas=True)
+    assert not exact.queries
+    rows = exact.formulas
+    assert [row["groundings"] for row in rows] == [3, 9, 3, 3, 3]  # one row per weight
+    assert rows[0]["expected"] == pytest.approx(3 * exact["S(A)"].probability + 3 * sum(
+        exact[f"S({c})"].probability - exact["S(A)"].probability for c in "BC") / 3, abs=1e-9)  # fmt: skip
+    found = dft.marginals(model, formulas=True, sampler="gibbs", sweeps=500, seed=3).formulas
+    for one, other in zip(found, rows, strict=True):
+        assert abs(one["expected"] - other["expected"]) <= 5 * one["mcse"] + 1e-9
+    with pytest.raises(ModelError, match="a factor graph has none"):
+        dft.exact(dft.factor_graph([2], []), formulas=True)
+
+
+def test_a_condition_that_is_never_met() -> None:
+    model = dft.markov_logic("p = {A,B}\nP(p)\nQ(p)\n!Q(x) v P(x).\n0.1 P(x)\n", "!Q(A)")
+    with pytest.raises(ModelError, match="never true"):
+        dft.exact(model, "P(A) | Q(A)")
+    found = dft.marginals(model, "P(A) | Q(A)", sampler="gibbs", sweeps=50, seed=1)
+    assert np.isnan(found["P(A) | Q(A)"].probability) and not found.trusted
+    assert found.to_json()["queries"]["P(A) | Q(A)"]["probability"] is None
+
+
+def test_counts_keep_their_json(tmp_path, model: dft.MarkovLogic) -> None:
+    import json
+    from pathlib import Path
+
+    import jsonschema
+
+    found = dft.marginals(
+        model, ["#S", "S(A) | S(B)", "#{x,y: F(x,y)}"], sampler="gibbs", sweeps=100, seed=1, formulas=True
+    )
+    body = json.loads(json.dumps(found.to_json()))
+    schema = json.loads((Path(__file__).parents[2] / "docs" / "result.schema.json").read_text())
+    for part in ("queries", "formulas"):
+        jsonschema.validate(body[part], {**schema["properties"][part], "$defs": schema["$defs"]})
+    assert set(body["queries"]["#S"]) == {
+        "mean", "std", "mcse", "half_width", "rhat", "ess", "distribution", "orbit_size"}  # fmt: skip
+    for name in ("a.json", "a.csv"):
+        dft.save(found, tmp_path / name)
+    again = dft.load(tmp_path / "a.json")
+    assert again["#S"].mean == found["#S"].mean and again["#S"].distribution == found["#S"].distribution
+
+
+def test_large_counts_are_gathered() -> None:
+    model = dft.markov_logic("F(p,p)\n0.1 F(x,y)\n", domain={"p": 60})
+    rows = dft.marginals(model, "#F", sampler="gibbs", sweeps=200, seed=1)["#F"].distribution
+    assert len(rows) <= 100 and all(row["to"] - row["value"] == rows[0]["to"] - rows[0]["value"] for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("S(x) | S(y) | S(z)", "expected"),
+        ("#", "expected|no predicate|unknown"),
+        ("#T", "no predicate is called T"),
+        ("#{x: S(y)}", "x does not occur"),
+        ("#{x: F(x,y)}", "y is neither counted nor quantified"),
+        ("#{x,x: S(x)}", "names a variable twice"),
+        ("#{X: S(X)}", "no constant 'X'"),
+        ("#{: S(A)}", "expected"),
+        ("#{x S(x)}", "expected"),
+        ("#{x: S(x)", "expected|ends too early"),
+        ("EXIST x S(y) ^", "ends too early|expected"),
+        ("*S(A)", r"\* has no meaning"),
+        ("S(+x)", r"\+ has no meaning"),
+        ("EXIST z S(A)", "z stands in no predicate"),
+        ("S(x+1)", "arithmetic with variables is not known in a query"),
+        ("(" * 300 + "!S(A)" + ")" * 300 + " | " + "!" * 300 + "S(A)", "nested more than 200 deep"),
+    ],
+)
+def test_mistakes_in_queries(model: dft.MarkovLogic, text: str, words: str) -> None:
+    with pytest.raises(ParseError, match=words):
+        dft.exact(model, text)
+
+
+def test_names_like_code_in_queries() -> None:
+    model = dft.markov_logic('p = {"__import__(\'os\')", "\\"; drop"}\nP(p)\n0.3 P(x)\n')
+    for text in ('P("__import__(\'os\')") | P("\\"; drop")', "#P", "#{x: P(x)}"):
+        found = dft.marginals(model, text, sampler="gibbs", sweeps=50, seed=1)
+        assert text in found.queries
