@@ -16,7 +16,7 @@ PYTHONS = $(shell for p in python3.11 python3.12 python3.13 python3.14 $(HOME)/.
 	$$p -c 'import sys; v = sys.version_info; v >= (3, 11) and print("%d.%d:%s" % (*v[:2], sys.executable))' 2>/dev/null; \
 	done | sort -t: -k1,1 -u -V)
 
-.PHONY: help demo test suite test-all lint bench coverage check-slow check-site browser clean
+.PHONY: help demo test suite test-all lint bench coverage soak fuzz check-slow check-site browser clean
 help:
 	@echo "make demo        the main job on a bundled model"
 	@echo "make test        the gate: lint, then build the wheel, install it, run the suite against it"
@@ -24,8 +24,10 @@ help:
 	@echo "make lint        style, types, and who may import whom"
 	@echo "make bench       speed, as JSON; exits 1 below a target"
 	@echo "make coverage    whether 95 % intervals hold, 2,000 repetitions on each model (about an hour; rare events first)"
+	@echo "make soak        runs under random kills and full disks for an hour, or SOAK=minutes; prints what survived"
+	@echo "make fuzz        hostile input for every reader for 10 minutes, or FUZZ=seconds"
 	@echo "make check-slow  fresh seeds and long runs"
-	@echo "make check-site  pages in a real browser"
+	@echo "make check-site  pages in a real browser, and the paper's experiments in short (build/experiments)"
 	@echo "make clean       remove everything that was made"
 
 demo: $(VENV)/demo.stamp
@@ -49,6 +51,7 @@ check-slow: $(VENV)/dev.stamp
 # SHOTS=folder keeps the screenshots. Without a browser the tests are skipped, and say so.
 check-site: $(VENV)/site.stamp browser
 	DEFINETTI_INSTALLED=1 DEFINETTI_SCREENSHOTS=$(SHOTS) $(BIN)/python -P -m pytest -q -rs -m browser tests/browser
+	$(BIN)/definetti experiment all -o build/experiments --quick
 
 # Debian's Chromium, where it is missing and may be installed.
 browser:
@@ -70,6 +73,15 @@ bench: .venv-bench/bench.stamp
 # COVERAGE="--only 'grid 20×20' --repetitions 200" chooses.
 coverage: .venv-bench/bench.stamp
 	.venv-bench/bin/python benchmarks/intervals.py $(COVERAGE)
+
+# Inputs that a reader trips over are written to found/.
+fuzz: $(VENV)/dev.stamp
+	$(INSTALL) atheris
+	$(BIN)/python -P benchmarks/fuzz.py --seconds $(or $(FUZZ),600)
+
+# It needs the wheel and nothing else.
+soak: $(VENV)/demo.stamp
+	$(BIN)/python -P benchmarks/soak.py --minutes $(or $(SOAK),60)
 
 clean:
 	rm -rf $(VENV) .venv-* build dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache

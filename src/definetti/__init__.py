@@ -20,6 +20,7 @@ _HOMES = {
     "write": "definetti.readers.writing",
     "symmetries": "definetti.symmetry.find",
     "marginals": "definetti.inference.marginals",
+    "resume": "definetti.inference.resume",
     "sample": "definetti.inference.sample",
     "exact": "definetti.solvers.exact",
     "count_distribution": "definetti.solvers.lifted.cardinality",
@@ -67,6 +68,7 @@ if TYPE_CHECKING:
     from definetti.errors import Unsatisfiable as Unsatisfiable
     from definetti.inference.arviz_exchange import from_arviz as from_arviz
     from definetti.inference.marginals import marginals as marginals
+    from definetti.inference.resume import resume as resume
     from definetti.inference.sample import Samples as Samples
     from definetti.inference.sample import sample as sample
     from definetti.lumping.quotient import QuotientChain as QuotientChain

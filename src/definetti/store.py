@@ -143,8 +143,9 @@ def alchemy_text(marginals: Marginals) -> str:
 
 
 def _atom_only(name: str) -> str:
-    if any(character.isspace() for character in name):
-        raise ModelError(f"Alchemy's result format has one atom in a line; {name!r} is a formula: write .json or .csv")
+    if name.startswith("#") or any(character.isspace() for character in name):
+        what = f"{name!r} is a {'count' if name.startswith('#') else 'formula'}"
+        raise ModelError(f"Alchemy's result format has one atom in a line; {what}: write .json or .csv")
     return name
 
 
@@ -215,8 +216,8 @@ def _pyarrow() -> tuple[Any, Any]:
 def load(path: str | Path) -> Saved:
     """An answer from a file that `save` wrote, a UAI .MAR file, or an Alchemy result file.
 
-    A .json gives its queries, and each orbit under the name of its representative. Files of other programs carry no
-    error bars: their mcse is None.
+    A .json gives its queries, and each orbit under the name of its representative; so does the .dft file of a run,
+    finished or not. Files of other programs carry no error bars: their mcse is None.
 
     Parameters
     ----------
@@ -242,7 +243,7 @@ def load(path: str | Path) -> Saved:
     True
     """
     path = Path(path)
-    if path.suffix == ".json":
+    if path.suffix in (".json", ".dft"):
         return saved(load_document(path))
     if path.suffix == ".parquet":
         return _from_parquet(path)
@@ -261,23 +262,32 @@ def load_document(path: str | Path) -> dict[str, Any]:
     """The object of the JSON contract from any file that `load` reads, with what pages need under the key `page` where
     the file has it. Every command that takes a RUN reads it here."""
     path = Path(path)
-    if path.suffix != ".json":
+    if path.suffix == ".dft":
+        from definetti.inference.resume import so_far
+
+        content = so_far(path)
+    elif path.suffix != ".json":
         return _as_document(load(path), path)
-    content = _parsed(read_text(path), path)
+    else:
+        content = _parsed(read_text(path), path)
     try:
         if not saved(content):
             raise ParseError("no results in this file", path=path)
         counts = {"orbit_count": len(content["orbits"]), "run": {}, "warnings": []}
         return counts | content
-    except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
+    except KeyError as error:
+        what = f"{error} is missing among its queries and orbits"
+        raise ParseError(f"not a result written by definetti: {what}", path=path) from None
+    except (TypeError, ValueError, AttributeError, OverflowError):
         raise ParseError("not a result written by definetti: expected its keys queries and orbits", path=path) from None
 
 
 def _as_document(found: Saved, path: Path) -> dict[str, Any]:
-    """A table of variables as a document: each of them is a row."""
-    rows = [{"representative": name, "size": 1} | fields(estimate) for name, estimate in found.items()]
+    """A table of variables as a document: each of them is a row. Counts can only have been asked for."""
+    counts = {name: one for name, one in found.items() if isinstance(one, Count)}
+    rows = [{"representative": name, "size": 1} | fields(one) for name, one in found.items() if name not in counts]
     return {
-        "queries": {},
+        "queries": {name: fields(one) | {"orbit_size": one.orbit_size} for name, one in counts.items()},
         "orbits": rows,
         "orbit_count": len(rows),
         "trusted": not any(notice.fails for notice in found.notices),
@@ -360,7 +370,8 @@ def _from_csv(text: str, path: Path) -> Saved:
             doubts.update(row[len(COLUMNS) :])
             try:
                 value, *numbers = (None if field == "" else _checked(float(field)) for field in row[2:last])
-                if numbers[0] is None or not 0 <= numbers[0] <= 1 or numbers[-1] is None:
+                most = math.inf if row[0] == "query" and row[1].startswith("#") else 1.0  # a count has a mean
+                if numbers[0] is None or not 0 <= numbers[0] <= most or numbers[-1] is None:
                     raise ValueError
                 rows.append((row[0], row[1], value, *numbers))
             except ValueError:
@@ -395,7 +406,10 @@ def _from_rows(rows: Iterable[tuple[Any, ...]]) -> dict[str, Estimate]:
     found: dict[str, Estimate] = {}
     several: dict[tuple[str, str], list[tuple[Any, ...]]] = {}
     for kind, name, value, *numbers, size in rows:
-        if value is None:
+        if value is None and kind == "query" and name.startswith("#"):
+            mean, mcse, half, rhat, ess = numbers
+            found[name] = Count(mean, mcse, rhat, ess, int(size), half_width=half)
+        elif value is None:
             found[name] = _made(*numbers, size=size)
         else:
             several.setdefault((kind, name), []).append((value, *numbers, size))

@@ -13,6 +13,7 @@ import pytest
 from plain_kernels import plain_kernel, plain_model, start
 from relational_worlds import atoms_of, energies, put_world
 
+import definetti as dft
 from definetti.readers.logic.mln import read_mln_text
 from definetti.samplers.ladder import FEWEST_TRIPS, Ladder, level_count, penalty, placed
 from definetti.samplers.logic import engine
@@ -162,3 +163,22 @@ def test_few_round_trips_are_not_trusted() -> None:
     assert [n.kind for n in few.notices()] == ["not-mixed"]
     assert few.report()["barrier"] == pytest.approx(0.9) and few.report()["round_trips"] == FEWEST_TRIPS - 1
     assert not Ladder(LEVELS, np.array([0.5, 0.4]), np.array([9.0, 9.0]), FEWEST_TRIPS).notices()
+
+
+def test_log_z_by_thermodynamic_integration() -> None:
+    """The value is within its error of the exact one; ladders of penalties (hard formulas) give none."""
+    text = "person = {A,B,C,D}\nS(person)\nF(person,person)\n0.5 S(x)\n1.1 F(x,y) ^ S(x) => S(y)\n-0.7 F(x,y)\n"
+    model = dft.markov_logic(text, "S(D)\nF(A,B)")
+    found = dft.marginals(model, sampler="tempering", sweeps=400, seed=3).run["log_z"]
+    assert abs(found["value"] - dft.exact(model).log_z) < 4 * found["mcse"] < 0.2
+    hard = dft.markov_logic(text + "S(x) ^ S(y) ^ F(x,y) => F(y,x).\n")
+    assert "log_z" not in dft.marginals(hard, sampler="tempering", sweeps=40, seed=3).run
+
+
+def test_the_rule_of_integration_is_exact_for_cubics() -> None:
+    from definetti.samplers.log_z import integral
+
+    levels = np.array([0.0, 0.1, 0.35, 0.8, 1.0])
+    mean = 2 - 3 * levels + levels**2 + 4 * levels**3
+    slope = -3 + 2 * levels + 12 * levels**2
+    assert integral(levels, mean, slope) == pytest.approx(2 - 1.5 + 1 / 3 + 1)

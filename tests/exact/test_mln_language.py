@@ -178,6 +178,20 @@ def test_tuffys_stars_close_predicates() -> None:
         dft.markov_logic(text, dialect="alchemy")
 
 
+def test_v_is_a_variable_where_no_connective_can_stand() -> None:
+    head = "p = {A,B}\nP(p)\nR(p,p)\n1 "
+    for text in ("R(v,w) v P(v)", "EXIST v R(x,v) v P(x)", "P(x) v x = v ^ P(v)", "R(x, v)v P(x)"):
+        other = (
+            text.replace("(v", "(u")
+            .replace(",v)", ",u)")
+            .replace(" v)", " u)")
+            .replace("T v", "T u")
+            .replace("= v", "= u")
+        )
+        one, two = dft.markov_logic(head + text), dft.markov_logic(head + other)
+        assert dft.exact(one, "P(A)")["P(A)"].probability == dft.exact(two, "P(A)")["P(A)"].probability
+
+
 def test_stars_of_declared_predicates_are_formulas() -> None:
     model = dft.markov_logic("p = {A}\nP(p)\n*P(x)\n", default_weight=0.5)
     assert (model.dialect, len(model.formulas), model.closed) == ("alchemy", 2, frozenset())

@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 
 import definetti as dft
+from definetti.cli.interval_plot import draw
 from definetti.cli.main import run
+from definetti.pages.charts import _intervals
 from definetti.store import load_document
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -144,3 +146,21 @@ def test_every_file_is_a_document(tmp_path: Path) -> None:
         content = load_document(dft.save(p, tmp_path / name))
         assert {"queries", "orbits", "orbit_count", "trusted", "run", "warnings"} <= content.keys()
         assert content["orbits"][0]["probability"] == pytest.approx(p["X0"].probability, abs=1e-9)
+
+
+def test_counts_are_exchanged_and_not_drawn_as_probabilities(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A count has a mean above 1: files hold it, pages say it, axes of probabilities leave it out."""
+    model = dft.markov_logic("Heads(coin)\n0.5 Heads(x)", domain={"coin": 5})
+    p = dft.exact(model, ["#Heads", "Heads(Coin1)"])
+    for name in ("p.json", "p.csv", "p.parquet"):
+        found = dft.load(dft.save(p, tmp_path / name))
+        assert found["#Heads"].probability == pytest.approx(p["#Heads"].mean) and "Count" in repr(found["#Heads"])
+        assert dft.report(tmp_path / name, tmp_path / "p.html").exists()
+    with pytest.raises(dft.ModelError, match="is a count: write .json or .csv"):
+        dft.save(p, tmp_path / "p.result")
+    assert {row["name"] for row in _intervals(p)} == {"Heads(Coin1)"}
+    draw([(name, one.orbit_size, one) for name, one in p.queries.items()])
+    shown = capsys.readouterr().out
+    assert "Heads(Coin1)" in shown and "#Heads" not in shown

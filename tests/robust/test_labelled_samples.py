@@ -133,6 +133,9 @@ def test_posteriors() -> None:
     for posterior in (Dataset(each), Dataset(w=unrelated, **each), Dataset(w=unrelated, x=labelled), Dataset(x=plain)):
         assert as_array(SimpleNamespace(posterior=posterior), MODEL).tolist() == STATES.tolist()
         assert as_array(posterior, MODEL).tolist() == STATES.tolist()
+    for alone in (unrelated, Array(STATES, ("chain", "draw", "theta_dim_0"))):
+        with pytest.raises(ModelError, match="'theta' does not say which variable"):
+            as_array(SimpleNamespace(posterior=Dataset(theta=alone)), MODEL)
     for posterior in (Dataset(w=unrelated, x=plain), Dataset(w=unrelated, A=each["A"])):
         with pytest.raises(ModelError, match="the posterior has no"):
             as_array(SimpleNamespace(posterior=posterior), MODEL)

@@ -137,6 +137,16 @@ def test_the_command_writes_a_page(sampled: dft.Marginals, tmp_path: Path, capfd
 # --- what a run keeps ------------------------------------------------------------------------------------------------
 
 
+def test_a_file_that_is_not_trusted_is_not_shown_as_trusted(sampled: dft.Marginals, tmp_path: Path) -> None:
+    content = {**document(sampled), "trusted": False, "warnings": []}
+    page = dft.report(content, tmp_path / "p.html").read_text(encoding="utf-8")
+    assert "Not trusted" in page and "✓ Trusted" not in page and "not why" in page
+    del content["orbits"][0]["half_width"]
+    (tmp_path / "p.json").write_text(json.dumps(content), encoding="utf-8")
+    with pytest.raises(dft.ParseError, match="'half_width' is missing"):
+        dft.report(tmp_path / "p.json", tmp_path / "p.html")
+
+
 def test_curves_of_a_mixture_end_at_the_answer() -> None:
     """Each region has its own batches; at every time their mixture is drawn."""
     text = "P(t)\nQ(t)\n0.12 P(x) <=> P(y)\n0.02 P(x)\n0.3 P(x) <=> Q(x)"

@@ -43,7 +43,7 @@ def command(first: Path, second: Path, as_json: bool, quiet: bool) -> int:
         say_json({"run": str(first), "reference": str(second), **comparison.to_json(), **counts})
     else:
         warn(comparison.notices)
-        by_orbit = ".json" in (first.suffix, second.suffix)
+        by_orbit = not {".json", ".dft"}.isdisjoint((first.suffix, second.suffix))
         say(comparison_table(comparison, left_out(alone, by_orbit)))
     judged = comparison.strongest is not None
     return 1 if comparison.notices or (judged and not comparison.agrees) else 0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from definetti import show
@@ -22,9 +24,18 @@ def command(source: Source, as_json: bool, quiet: bool) -> int:
     from definetti.model.facts import fact_rows, facts
 
     model, seconds = source.read()
-    found = {"model": str(source.path), **facts(model), "seconds": {"read": seconds}}
+    found = {"model": str(source.path), **facts(model), **engines_of(model), "seconds": {"read": seconds}}
     if as_json:
         say_json(found)
     else:
         say(show.pairs(fact_rows(found)))
     return 0
+
+
+def engines_of(model: Any) -> dict[str, Any]:
+    """Which engine sweeps over each predicate of a Markov logic network, and why."""
+    if model.kind != "logic":
+        return {}
+    from definetti.samplers.sparse.choice import engines
+
+    return {"engines": engines(model)}

@@ -24,6 +24,9 @@ def draw(answers: Sequence[tuple[str, int, Estimate | OrbitRow]]) -> None:
     """To stdout. Variables with more than two values are drawn by each value."""
     from rich.console import Console
 
+    from definetti.model.marginals import Count
+
+    answers = [one for one in answers if not isinstance(one[2], Count)]  # these have another axis
     lines = [line for name, _, answer in answers[:ROWS] for line in intervals(name, answer)][:ROWS]
     if not lines:
         return
@@ -53,7 +56,7 @@ def plot(console: Console, lines: Sequence[tuple[str, float, float, float]]) -> 
     axis = Axis(logit, [x for _, *ends in lines for x in ends], room)
     for name, p, low, high in lines:
         a, at, b = axis.column(low), axis.column(p), axis.column(high)
-        text = Text(f"{show.shortened(name, names):{names}}  ")
+        text = Text(f"{show.printable(show.shortened(name, names)):{names}}  ")
         text.append(" " * a)
         text.append("─" * (at - a), style="cyan")
         text.append("●", style="bold cyan")
@@ -61,7 +64,7 @@ def plot(console: Console, lines: Sequence[tuple[str, float, float, float]]) -> 
         console.print(text, no_wrap=True, overflow="crop")
     console.print(Text(" " * (names + 2) + axis.labels(), style="dim"), no_wrap=True, overflow="crop")
     kind = "logit" if logit else "linear"
-    console.print(Text(f"{'':{names}}  probability with 95 % intervals, {kind} axis", style="dim"), no_wrap=True)
+    console.print(Text(f"{'':{names}}  95 % intervals, {kind} axis", style="dim"), no_wrap=True)
 
 
 class Axis:

@@ -15,7 +15,7 @@ from typing import NoReturn
 
 import click
 
-from definetti import __version__
+from definetti import __version__, show
 from definetti.cli.output import silence
 from definetti.errors import INTERRUPTED, DefinettiError, suggestion
 
@@ -23,6 +23,7 @@ COMMANDS = (
     "info",
     "symmetries",
     "marginals",
+    "resume",
     "exact",
     "sample",
     "quotient",
@@ -97,20 +98,22 @@ def interrupted() -> int:
 
 def fail(message: str, code: int = 2) -> int:
     try:
-        print(f"definetti: {message}", file=sys.stderr, flush=True)
+        print(show.printable(f"definetti: {message}"), file=sys.stderr, flush=True)
     except OSError:  # nobody listens
         silence(sys.stderr)
     return code
 
 
-def _interrupt(*_: object) -> NoReturn:
+def _interrupt(number: int, _: object) -> NoReturn:
     INTERRUPTED.set()
     sys.unraisablehook = lambda _: None  # callbacks of the compiler print what they cannot raise
     raise KeyboardInterrupt
 
 
 def main() -> NoReturn:
-    signal.signal(signal.SIGINT, _interrupt)
+    for name in ("SIGINT", "SIGTERM"):
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), _interrupt)
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:

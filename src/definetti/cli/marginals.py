@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,15 +19,17 @@ from definetti.cli.options import (
     SamplerName,
     Source,
     Word,
-    answers,
+    answers_in,
+    dask,
     prints,
     reads_model,
     symmetry,
     together,
 )
-from definetti.cli.output import answer, complete
+from definetti.cli.output import answer, command_line, complete
 from definetti.estimators import ESTIMATORS
 from definetti.estimators import help_text as estimator_help
+from definetti.files import ANSWER_SUFFIXES
 from definetti.inference.progress import progress_line
 from definetti.samplers import registry
 from definetti.samplers.gibbs import SCANS
@@ -35,6 +38,7 @@ if TYPE_CHECKING:
     from definetti.model.marginals import Marginals
 
 COUNT = click.IntRange(min=1)
+RUN = ".dft"  # a file that keeps the run, not only its answer
 
 sampling = together(
     click.option("--samples", type=FILE, help="Use draws that another program made: CSV, a row per draw."),
@@ -84,14 +88,15 @@ sampling = together(
 )
 
 #: What has no meaning when the draws are already made.
-NOT_WITH_SAMPLES = ("sampler", "scan", "chains", "sweeps", "seconds", "until", "workers")
+NOT_WITH_SAMPLES = ("dask", "sampler", "scan", "chains", "sweeps", "seconds", "until", "workers")
 
 
 @click.command("marginals")
 @reads_model
-@answers
+@answers_in((*ANSWER_SUFFIXES, RUN), " A .dft file keeps the run itself: resume continues it after whatever ended it.")
 @sampling
 @symmetry
+@dask
 @click.option("--plot", is_flag=True, help="Draw the 95 % intervals in the terminal.")
 @prints
 @click.pass_context
@@ -104,6 +109,7 @@ def command(
     kind: str,
     generators: Path | None,
     time_limit: float,
+    dask: str | None,
     plot: bool,
     as_json: bool,
     quiet: bool,
@@ -119,6 +125,7 @@ def command(
       definetti marginals examples/grid.uai --query X0 --plot
       definetti marginals examples/smokers.mln --evidence examples/town.db --until 0.001
       definetti marginals examples/grid.uai --sweeps 500 --seed 7 -o run.json
+      definetti marginals examples/smokers.mln --evidence examples/town.db --seconds 86400 -o run.dft
     """
     check(context, samples, output)
     began = time.perf_counter()
@@ -128,7 +135,7 @@ def command(
     if samples is not None:
         from definetti.readers.samples import read_samples
 
-        draws = {"model": model}
+        draws: dict[str, Any] = {"model": model}
         subject: Any = read_samples(samples, model)
         left_out = (*NOT_WITH_SAMPLES, "world", "formulas")
         settings = {key: value for key, value in settings.items() if key not in left_out}
@@ -139,11 +146,15 @@ def command(
                 settings[name] = None
         if settings.get("seconds") is not None:  # they bound the whole command
             settings["seconds"] = max(settings["seconds"] - (time.perf_counter() - began), 1e-3)
-    with progress_line(not quiet and sys.stderr.isatty()) as progress:
+        if output is not None and output.suffix == RUN:
+            words = {"model": str(source.path), "command": command_line(None)}
+            draws, output = {"checkpoint": output, "label": words}, None
+    with progress_line(not quiet and sys.stderr.isatty()) as progress, workers_of(dask) as executor:
         result = marginals(
             subject,
             queries,
             **draws,
+            executor=executor,
             symmetries=chosen_symmetries(model, kind, generators, time_limit),
             time_limit=time_limit,
             progress=progress,
@@ -151,6 +162,15 @@ def command(
         )
     result = complete(result, source.path, model, read_seconds)
     return answer(result, as_json=as_json, output=output, footer=footer, plot=plot)
+
+
+def workers_of(address: str | None) -> AbstractContextManager[Any]:
+    """The executor of a Dask cluster, or None: threads of this process."""
+    if address is None:
+        return nullcontext()
+    from definetti.inference.remote import executor_at
+
+    return executor_at(address)
 
 
 def check(context: click.Context, samples: Path | None, output: Path | None) -> None:
@@ -161,6 +181,8 @@ def check(context: click.Context, samples: Path | None, output: Path | None) -> 
         raise click.UsageError(f"{' and '.join(lengths)} exclude each other", context)
     if samples is None:
         return
+    if output is not None and output.suffix == RUN:
+        raise click.UsageError("with --samples the draws are already made: there is no run to keep in a .dft", context)
     clash = [f"--{name}" for name in NOT_WITH_SAMPLES if name in given]
     if clash:
         raise click.UsageError(f"with --samples the draws are already made: {', '.join(clash)} cannot apply", context)
@@ -195,6 +217,10 @@ def footer(result: Marginals) -> str:
         what += f" after {show.count(run['burn_in'])} of warm-up" if run["burn_in"] else ""
         how.insert(0, f"{what} by {run['sampler']}" if run["sampler"] else what)
     lines = [", ".join(how), *exchanged(run), *reached(run), *gained(run)]
+    if found := run.get("log_z"):
+        error = "" if found["half_width"] is None else f" ± {show.number(found['half_width'], 2)}"
+        how = f"thermodynamic integration over {found['levels']} levels"
+        lines.append(f"log Z = {found['value']:.8g}{error} by {how}")
     if run["updates"] and seconds["sample"]:
         rate = show.number(run["updates"] / seconds["sample"] / 1e6, 3)
         lines.append(f"{show.count(run['updates'])} updates, {rate} M per second")

@@ -113,7 +113,7 @@ def destination(suffixes: tuple[str, ...], extra: str, *libraries: str) -> Calla
             return None
         if value.suffix not in suffixes:
             raise click.BadParameter(f"'{value}' must end in one of {', '.join(suffixes)}", ctx, param)
-        plain = value.suffix in (".json", ".csv", ".npz", *ANSWER_SUFFIXES[3:])
+        plain = value.suffix in (".json", ".csv", ".npz", ".dft", *ANSWER_SUFFIXES[3:])
         missing = [] if plain else [name.replace("_", "-") for name in libraries if find_spec(name) is None]
         if missing:
             what = "Parquet" if value.suffix == ".parquet" else value.suffix
@@ -193,35 +193,43 @@ def reads_model(function: Callable[..., int]) -> Callable[..., int]:
 
 quiet = click.option("--quiet", is_flag=True, help="No progress on stderr.")
 
+dask = click.option(
+    "--dask",
+    metavar="ADDRESS",
+    help="Advance chains on the workers of this Dask cluster, such as tcp://scheduler:8786.",
+)
+
 prints = together(
     click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else."),
     quiet,
 )
 
-answers = together(
-    click.option(
-        "--world",
-        type=Word(["open", "alchemy"]),
-        default="open",
-        show_default=True,
-        help="alchemy: predicates with evidence that no query names are false where the evidence is silent.",
-    ),
-    click.option(
-        "--query",
-        "queries",
-        multiple=True,
-        metavar="Q",
-        help="A variable, an atom, a formula (X1=0 ^ X7=2), A | B, #Smokes: docs/queries.md.",
-    ),
-    click.option("--formulas", is_flag=True, help="Also the expected number of true groundings of every formula."),
-    click.option(
-        "-o",
-        "output",
-        type=FILE,
-        callback=destination(ANSWER_SUFFIXES, "parquet", "pyarrow"),
-        help="Also write the answer here: .json, .csv, .parquet, .result (Alchemy) or .MAR (UAI).",
-    ),
-)
+
+def answers_in(suffixes: tuple[str, ...], more: str = "") -> Decorator:
+    """What is asked, and where the answer goes."""
+    formats = "Also write the answer here: .json, .csv, .parquet, .result (Alchemy) or .MAR (UAI)."
+    check = destination(suffixes, "parquet", "pyarrow")
+    return together(
+        click.option(
+            "--world",
+            type=Word(["open", "alchemy"]),
+            default="open",
+            show_default=True,
+            help="alchemy: predicates with evidence that no query names are false where the evidence is silent.",
+        ),
+        click.option(
+            "--query",
+            "queries",
+            multiple=True,
+            metavar="Q",
+            help="A variable, an atom, a formula (X1=0 ^ X7=2), A | B, #Smokes: docs/queries.md.",
+        ),
+        click.option("--formulas", is_flag=True, help="Also the expected number of true groundings of every formula."),
+        click.option("-o", "output", type=FILE, callback=check, help=formats + more),
+    )
+
+
+answers = answers_in(ANSWER_SUFFIXES)
 
 symmetry = together(
     click.option(

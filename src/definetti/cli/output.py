@@ -27,10 +27,11 @@ RUN = (
 SECONDS = ("read", "symmetries", "compile", "sample")
 
 
-def say(text: str) -> None:
-    """To stdout. A reader that has gone away (`| head`) is no failure; a full disk is."""
+def say(text: str, colour: str | None = None) -> None:
+    """To stdout, in bold colour where one is given, without anything that a terminal would obey. A reader that has gone
+    away (`| head`) is no failure; a full disk is."""
     try:
-        print(text, flush=True)
+        print(show.printable(text) if colour is None else styled(show.printable(text), colour), flush=True)
     except BrokenPipeError:
         silence(sys.stdout)
     except OSError:
@@ -51,13 +52,15 @@ def say_json(value: Mapping[str, Any]) -> None:
 
 def warn(notices: Sequence[Notice]) -> None:
     for notice in notices:
-        print(f"warning ({notice.kind}): {notice.message}", file=sys.stderr)
+        print(show.printable(f"warning ({notice.kind}): {notice.message}"), file=sys.stderr)
 
 
 # --- marginals ---------------------------------------------------------------------------------------------------
 
 
-def complete(result: Marginals, path: Path, model: Any, read_seconds: float) -> Marginals:
+def complete(
+    result: Marginals, path: Path, model: Any, read_seconds: float | None, command: str | None = None
+) -> Marginals:
     """Add to the run what only the command line knows; a key that does not apply to this run is null."""
     from definetti.readers.world import language
 
@@ -66,7 +69,7 @@ def complete(result: Marginals, path: Path, model: Any, read_seconds: float) -> 
     run["seconds"] = dict.fromkeys(SECONDS) | dict(run["seconds"] or {}) | {"read": read_seconds}
     run["peak_memory_mb"] = run["peak_memory_mb"] or peak_memory_mb()
     run["version"] = __version__
-    run["command"] = command_line(run["seed"])
+    run["command"] = command or command_line(run["seed"])
     return replace(result, run=run)
 
 
@@ -114,7 +117,7 @@ def say_answer(result: Marginals, footer: Callable[[Marginals], str], plot: bool
         draw(shown_answers(result)[1])
     verdict = result.verdict
     say("\n".join([footer(result), *world(result.run)]))
-    say(styled(verdict.line, "green" if verdict.trusted else "red"))
+    say(verdict.line, "green" if verdict.trusted else "red")
 
 
 def terminal_width() -> int | None:

@@ -32,7 +32,7 @@ SUFFIXES = (".npz", ".csv", ".parquet")
 @click.option("--chains", type=COUNT, metavar="N", help="Chains.  [default: 64 on factor graphs, 8 on Markov logic]")
 @click.option("--draws", type=COUNT, default=1000, show_default=True, metavar="N", help="Draws of each chain.")
 @click.option("--every", type=COUNT, default=1, show_default=True, metavar="K", help="Sweeps between two draws.")
-@click.option("--burn-in", type=click.IntRange(min=0), metavar="N", help="Sweeps dropped.  [default: the run tells]")
+@click.option("--burn-in", type=click.IntRange(min=0), metavar="N", help="Sweeps dropped.  [default: detected]")
 @click.option("--seed", type=click.IntRange(min=0), metavar="N", help="Same seed, same draws.  [default: fresh]")
 @click.option("--workers", type=COUNT, metavar="N", help="Threads.  [default: all cores]")
 @symmetry
@@ -49,7 +49,7 @@ def command(
 ) -> int:
     """States of all chains after every K sweeps, written while the chains run.
 
-    `definetti marginals MODEL --samples draws.npz` averages draws of a factor graph over orbits.
+    `definetti marginals MODEL --samples draws.npz` averages the draws over orbits.
     """
     model, _ = source.read()
     if output is None:

@@ -124,7 +124,7 @@ def within_orbits(draws: Draws, name: Callable[[int], str]) -> list[Notice]:
         if len(places):
             which = f"in {len(places)} orbits, that of {name(int(places[0]))} among them, {what}"
             text = (
-                f"{which}: averages over orbits stand, asymmetric questions (that tell members apart) are not covered"
+                f"{which}: averages over orbits stand, asymmetric questions (that distinguish members) are not covered"
             )
             out.append(Notice("note", text))
     return out

@@ -156,14 +156,14 @@ def doubts(rows: Sequence[OrbitRow], asked: Mapping[str, Estimate]) -> list[Noti
         text = f"the effective size is below {FEWEST_ESS:.0f} for {many(few)}, the smallest {worst:.3g} for {name}"
         out.append(Notice("few-samples", text + "; run more sweeps"))
     if unknown:
-        text = f"too few draws to tell an error for {many(unknown)}, {unknown[0]} among them; run more sweeps"
+        text = f"too few draws for an error of {many(unknown)}, {unknown[0]} among them; run more sweeps"
         out.append(Notice("few-samples", text))
     if unsure:
-        text = f"too few sweeps to tell whether the chains have mixed for {many(unsure)}, {unsure[0]} among them"
+        text = f"too few sweeps to decide whether the chains have mixed for {many(unsure)}, {unsure[0]} among them"
         out.append(Notice("few-samples", text + "; run more sweeps"))
     if still:
         text = f"constant in all draws: {many(still)}, {still[0]} among them. What was not met is rare, or out of reach"
-        out.append(Notice("few-samples", text + "; R-hat cannot tell which"))
+        out.append(Notice("few-samples", text + "; R-hat cannot decide which"))
     return out
 
 

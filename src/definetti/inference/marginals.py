@@ -8,20 +8,24 @@ import operator
 import os
 import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from importlib import import_module
+from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from definetti import show
 from definetti.errors import INTERRUPTED, ModelError, Notice
 from definetti.estimators import choose
 from definetti.inference.modes import Exploration, advised, explore, started, with_doubts
 from definetti.inference.progress import check_progress, reports
-from definetti.inference.question import Question, Request, is_stuck
+from definetti.inference.question import Options, Question, Ready, Request, is_stuck
 from definetti.inference.stopping import MOST_SECONDS, Stopping
 from definetti.inference.survey_time import in_time
+from definetti.journal import Journal, Part
 from definetti.model.marginals import Marginals
 from definetti.readers.world import language, with_world
 from definetti.samplers.draws import Draws
@@ -59,6 +63,9 @@ def marginals(
     progress: bool | Callable[[Progress], None] | None = None,
     world: str = "open",
     formulas: bool = False,
+    checkpoint: str | PathLike[str] | None = None,
+    label: Mapping[str, str] | None = None,
+    executor: Executor | None = None,
 ) -> Marginals:
     """Marginals of a model: exact where that is about a second's work, else by sampling, each sample averaged over its
     orbit; or of samples drawn elsewhere.
@@ -104,6 +111,14 @@ def marginals(
         Of Markov logic: "alchemy" closes what Alchemy would, the predicates with evidence that no query names.
     formulas : bool
         Of Markov logic: add the expected number of true groundings of every formula (`Marginals.formulas`).
+    checkpoint : path, optional
+        A new .dft file that keeps the run: model, options, and now and then the state of the chains. `resume` continues
+        it after whatever ended the process; `load`, `compare` and `report` read it as a result.
+    label : mapping, optional
+        Texts that are kept in the checkpoint for the caller.
+    executor : concurrent.futures.Executor, optional
+        Where groups of chains are advanced instead of in threads of this process: a Dask client's `get_executor()`,
+        loky's, mpi4py's, or a `ProcessPoolExecutor`. The numbers are the same, bit by bit.
 
     Returns
     -------
@@ -138,41 +153,74 @@ def marginals(
     if getattr(source, "kind", None) not in KINDS:
         from definetti.inference.samples import from_samples
 
+        if checkpoint is not None:
+            raise ModelError("samples are drawn already: there is nothing to resume, and no checkpoint is written")
         return from_samples(source, queries, model, symmetries, estimator or "auto", burn_in or 0, time_limit, seed)
-    asks_to_sample = any(option is not None for option in (estimator, scan, chains, sweeps, burn_in))
-    method, scan = choose("auto" if estimator is None else estimator), "symmetric" if scan is None else scan
-    wanted = named(sampler, scan)
-    _check_length(sweeps, seconds, until)
+    check_length(sweeps, seconds, until)
     check_progress(progress)
     seed = secrets.randbits(32) if seed is None else seed
-    began = time.perf_counter()
     asked: Any  # a model of either kind
-    asked, said_before = with_world(source, queries, world)
-    if formulas:
+    asked, said = with_world(source, queries, world)
+    options = Options(
+        symmetries, sampler, estimator, scan, chains, sweeps, seconds, until, burn_in, seed,
+        workers or available_cores(), time_limit, said, formulas,
+    )  # fmt: skip
+    if checkpoint is None and executor is None:
+        return answered(asked, queries, options, progress, Journal())
+    from definetti.inference.checkpoint import kept_in
+
+    with kept_in(checkpoint, asked, queries, options, dict(label or {})) as (journal, options):
+        return answered(asked, queries, options, progress, journal, executor)
+
+
+def answered(
+    asked: Any, queries: Sequence[str], options: Options, progress: bool | Callable[[Progress], None] | None,
+    journal: Journal, executor: Executor | None = None,
+) -> Marginals:  # fmt: skip
+    """The answer, for a run that begins or goes on."""
+    if executor is not None:
+        from definetti.inference.remote import spreading
+
+        journal.spread = spreading(executor, asked, queries, options, journal.record)
+    if options.formulas:
         from definetti.solvers.formula_counts import formula_queries, with_formulas
 
-        options = {"symmetries": symmetries, "sampler": sampler, "estimator": estimator, "scan": scan, "chains": chains,
-                   "sweeps": sweeps, "seconds": seconds, "until": until, "burn_in": burn_in, "seed": seed,
-                   "workers": workers, "time_limit": time_limit, "progress": progress}  # fmt: skip
         counted: Any = [*queries, *formula_queries(asked)]
-        found = marginals(asked, counted, **options)
-        return with_formulas(asked, replace(found, notices=(*said_before, *found.notices)))
+        result = with_formulas(asked, _answered(asked, counted, options, progress, journal))
+    else:
+        result = _answered(asked, queries, options, progress, journal)
+    result = replace(result, notices=(*journal.notices, *result.notices))
+    journal.finish(lambda: show.above("store").document(result), result.interrupted)
+    return result
+
+
+def _answered(
+    asked: Any, queries: Sequence[str], options: Options, progress: bool | Callable[[Progress], None] | None,
+    journal: Journal,
+) -> Marginals:  # fmt: skip
+    began = time.perf_counter()
+    symmetries, seed, time_limit = options.symmetries, options.seed, options.time_limit
+    sweeps, seconds, until, burn_in = options.sweeps, options.seconds, options.until, options.burn_in
+    method = choose("auto" if options.estimator is None else options.estimator)
+    scan = "symmetric" if options.scan is None else options.scan
+    wanted = named(options.sampler, scan)
     request = Request(check(asked, symmetries), wanted, scan, queries, method, seed, time_limit)
-    said_first: tuple[Notice, ...] = said_before
-    if wanted is None and not asks_to_sample:
+    said_first = options.said
+    if wanted is None and not options.ask_to_sample:
         from definetti.inference.exact_first import exact_first
 
         first = exact_first(asked, queries, symmetries, time_limit)
         if isinstance(first, Marginals):
-            notices = (*said_before, *first.notices)
+            notices = (*said_first, *first.notices)
             return replace(first, run={**first.run, **language(asked)}, notices=notices)
-        said_first = said_before if first is None else (*said_before, first)
-    ready = _prepare(asked).ready(asked, request)
+        said_first = said_first if first is None else (*said_first, first)
+    ready = ready_for(asked, request)
     if not ready.sampler.warms_up:
         burn_in = 0
-    plan = _plan(chains or ready.chains, sweeps, seconds, until, burn_in, seed, workers)
+    plan = _plan(options.chains or ready.chains, sweeps, seconds, until, burn_in, seed, options.workers)
     prepared = time.perf_counter() - began
     given = seconds
+    journal.begin()
 
     def answer(kernel: Sampler, plan: Plan, seconds: float | None, watched: bool = False) -> tuple[Marginals, float]:
         how = usable(method, kernel)
@@ -186,7 +234,7 @@ def marginals(
             return mix(kernel, plan, how, explored, seconds), math.inf if seconds is None else 0.0
         if wanted is None:  # a sampler that was named has its own starts: the survey only warns
             plan = started(plan, explored)
-        taken = _take(ready.question, kernel, plan, how, seconds, until, report, watched, start)
+        taken = _take(ready.question, kernel, plan, how, seconds, until, report, watched, start, journal)
         head = {"sampler": kernel.name, "estimator": how, "scan": kernel.scan, "symmetries": ready.symmetries}
         run = {**head, **language(asked), **taken.run}
         run["seconds"] = {"symmetries": prepared, **taken.run["seconds"]}
@@ -206,6 +254,8 @@ def marginals(
     def mix(kernel: Sampler, plan: Plan, how: str, explored: Exploration, seconds: float | None) -> Marginals:
         from definetti.inference.mixture import Goal, Mixture
 
+        part = journal.part("mixture")
+        plan = plan if part.goal.sweeps is None else replace(plan, sweeps=part.goal.sweeps)
         start = began if seconds is given else time.perf_counter()
         made = Mixture(ready.question, explored, plan, how, report)
         head = {"sampler": kernel.name, "estimator": how, "scan": kernel.scan, "symmetries": ready.symmetries}
@@ -220,6 +270,7 @@ def marginals(
         limit = MOST_SECONDS if until is not None and seconds is None else seconds
         deadline = math.inf if limit is None else start + limit
         result, said = Goal(plan.sweeps or SWEEPS, until, deadline).pursue(made, present)
+        part.keep(dict, finished=not INTERRUPTED.is_set())  # the same seed gives the same mixture once more
         return ready.in_names_of_source(replace(result, notices=(*result.notices, *said), trace=made.trace))
 
     with reports(progress) as report:
@@ -228,9 +279,9 @@ def marginals(
         return answer(ready.sampler, plan, seconds)[0]
 
 
-def _prepare(model: FactorGraph | MarkovLogic) -> Any:
-    """The module that prepares this kind of model, the other kind's engines not loaded."""
-    return import_module(f"definetti.inference.{model.kind}.prepare")
+def ready_for(model: FactorGraph | MarkovLogic, request: Request) -> Ready:
+    """What a run asks, of which sampler; the other kind's engines are not loaded."""
+    return import_module(f"definetti.inference.{model.kind}.prepare").ready(model, request)
 
 
 def usable(method: str, sampler: Sampler) -> str:
@@ -272,15 +323,18 @@ def _take(
     progress: Callable[[Progress], None] | None,
     watched: bool,
     start: float,
+    journal: Journal,
 ) -> Taken:
     """Compile and run one sampler; `watched`: a run that is limited by time ends early if it is seen to be stuck.
 
-    The time that limits it is counted from `start` on.
+    The time that limits it is counted from `start` on. What the journal has of it is taken from there.
     """
     began = time.perf_counter()
     if progress is not None:
         progress(Progress(f"compiling {kernel.name}", 0, None, 0.0, None, began - start))
     sampling = question.sampling(kernel, plan, method)
+    if journal.spread is not None:
+        journal.spread(sampling, kernel, plan, method)
     compiled = time.perf_counter()
 
     def stuck() -> bool:
@@ -288,9 +342,13 @@ def _take(
 
     if INTERRUPTED.is_set():  # Numba may have swallowed it
         raise KeyboardInterrupt
+    part = journal.part(kernel.name)
     follows = stuck if watched else None
+    if part.goal:
+        sampling.goal, seconds, until = part.goal.sweeps, part.goal.seconds, part.goal.until
+        start = time.perf_counter()
     stopping = Stopping(question, method, seconds, until, progress is not None, follows, start, plan.chains)
-    interrupted = _follow(sampling, stopping, progress)
+    interrupted = _follow(sampling, stopping, progress, part)
     if interrupted and not sampling.batch_count:  # states of the warm-up are no answer
         raise KeyboardInterrupt
     draws = sampling.draws()
@@ -298,19 +356,20 @@ def _take(
         raise KeyboardInterrupt
     if not interrupted:
         stopping.finish(draws)
+    left = float(part.state["left"]) if part.finished and part.state is not None else stopping.remaining
     run = {
         "chains": plan.chains,
         "sweeps": int(sampling.batch_count and draws.sweeps),
         "burn_in": draws.burn_in,
         "updates": sampling.updates,
-        "seconds": {"compile": compiled - began, "sample": sampling.seconds},
+        "seconds": {"compile": compiled - began, "sample": sampling.seconds, "sample_cpu": sampling.cpu_seconds},
         "workers": plan.workers,
         "seed": plan.seed,
         **stopping.run(),
         **sampling.report(),
     }
     notices = [*([] if interrupted else stopping.notices()), *sampling.notices()]
-    return Taken(draws, run, tuple(notices), interrupted, stopping.remaining, sampling)
+    return Taken(draws, run, tuple(notices), interrupted, left, sampling)
 
 
 def check(model: FactorGraph | MarkovLogic, wanted: Any) -> Any:
@@ -329,19 +388,34 @@ def resolve(model: FactorGraph | MarkovLogic, wanted: Any, time_limit: float) ->
     return symmetries(model, "none" if wanted is None else wanted, None, time_limit)
 
 
-def _follow(sampling: Sampling, stopping: Stopping, progress: Callable[[Progress], None] | None) -> bool:
+def _follow(sampling: Sampling, stopping: Stopping, progress: Callable[[Progress], None] | None, part: Part) -> bool:
     """Run to the end, to the time limit, or to the wanted error; true if interrupted."""
+
+    def state() -> dict[str, Any]:
+        return {"sampling": sampling.state(), "stopping": stopping.state(), "left": stopping.remaining}
+
+    with part.fitting():
+        if part.state is not None:
+            sampling.restore(part.state["sampling"])
+            stopping.restore(part.state["stopping"], not part.extended)
+    if part.finished or part.shown:
+        return part.shown
+    part.keep(state)  # before the first sweep
     try:
-        for step in sampling.steps():
-            end = stopping.step(sampling, step)
-            if progress is not None:
-                progress(replace(step, worst=stopping.look.half_width, left=stopping.left))
-            if INTERRUPTED.is_set():
-                return True
-            if end:
-                break
+        with part.journal.patiently():
+            for step in sampling.steps():
+                end = stopping.step(sampling, step)
+                if progress is not None:
+                    progress(replace(step, worst=stopping.look.half_width, left=stopping.left))
+                if INTERRUPTED.is_set():
+                    part.keep(state)
+                    return True
+                if end:
+                    break
+                part.look(state)
     except KeyboardInterrupt:
         return True
+    part.keep(state, finished=True)
     return False
 
 
@@ -358,7 +432,7 @@ def whole(value: Any, name: str, least: int = 1) -> int | None:
     return number
 
 
-def _check_length(sweeps: int | None, seconds: Any, until: Any) -> None:
+def check_length(sweeps: int | None, seconds: Any, until: Any) -> None:
     if sweeps is not None and (seconds is not None or until is not None):
         raise ModelError("sweeps excludes seconds and until: give one (seconds beside until is the most it may take)")
     if seconds is not None and not (isinstance(seconds, REAL) and seconds > 0):
@@ -369,7 +443,7 @@ def _check_length(sweeps: int | None, seconds: Any, until: Any) -> None:
 
 def _plan(
     chains: int, sweeps: int | None, seconds: float | None, until: float | None, burn_in: int | None, seed: int,
-    workers: int | None,
+    workers: int,
 ) -> Plan:  # fmt: skip
     open_ended = seconds is not None or until is not None
     kept = None if open_ended else (SWEEPS if sweeps is None else sweeps)
@@ -378,7 +452,7 @@ def _plan(
         burn_in=burn_in,
         sweeps=kept,
         seed=seed,
-        workers=workers or available_cores(),
+        workers=workers,
         warm_seconds=_warm_seconds(seconds, until, burn_in),
     )
 

@@ -72,6 +72,30 @@ class Answer(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
+class Options:
+    """The arguments of `marginals`; None where the caller left the choice."""
+
+    symmetries: Any  # a group of the model, the kind of symmetries to look for, or None for none
+    sampler: Any  # a name or a value
+    estimator: str | None
+    scan: str | None
+    chains: int | None
+    sweeps: int | None
+    seconds: float | None
+    until: float | None
+    burn_in: int | None
+    seed: int
+    workers: int
+    time_limit: float
+    said: tuple[Notice, ...] = ()  # about the model, before it is asked
+    formulas: bool = False  # the expected numbers of true groundings, too
+
+    @property
+    def ask_to_sample(self) -> bool:
+        return any(x is not None for x in (self.estimator, self.scan, self.chains, self.sweeps, self.burn_in))
+
+
+@dataclass(frozen=True, eq=False)
 class Request:
     """What the caller of `marginals` wants to know, and how."""
 

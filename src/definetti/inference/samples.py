@@ -59,8 +59,17 @@ def from_samples(
     method = choose(estimator)
     if ESTIMATORS[method].conditionals:
         raise ModelError("samples carry no full conditionals; use the estimator 'orbit'")
+    if getattr(model, "kind", None) == "logic":
+        from definetti.inference.logic.samples import TableOfAtoms, from_atoms
+        from definetti.readers.samples import atoms_of
+
+        known = atoms_of(model)
+        drawn = as_array(source, known)
+        _check_possible(drawn, known)
+        table: Any = TableOfAtoms(model, drawn.astype(np.uint8))
+        return from_atoms(table, queries, cast("Any", model), symmetries, estimator, burn_in, time_limit)
     if getattr(model, "kind", None) != "graph":
-        raise ModelError("samples of Markov logic are about ground atoms: give their ground model, model=dft.ground(…)")
+        raise ModelError(f"samples need a model, got a {type(model).__name__}; dft.read makes one")
     samples = as_array(source, model)
     if not 0 <= burn_in < samples.shape[1]:
         raise ModelError(f"burn_in is {burn_in}, but a chain has {samples.shape[1]} draws")

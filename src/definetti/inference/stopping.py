@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -36,6 +36,7 @@ LOOK_SHARE = 0.1  # of the time goes into looking at most,
 LOOK_SHARE_UNTIL = 0.3  # or this where the run waits for what is seen
 QUICK = 0.1  # seconds: a look that costs less is not worth sparing
 PILOT_SWEEPS = 2000  # after so many, or half of the time, a run that may be stuck is judged
+KEPT = ("reached", "left", "_next", "_cost", "_looks", "_warm", "_warm_sweeps", "_set_up", "_fewest")  # by checkpoints
 MOST_SECONDS = 600.0  # a run that waits for its error ends here, unless `seconds` says otherwise
 
 
@@ -117,6 +118,24 @@ class Stopping:
     def used_up(self) -> bool:
         """Whether setting up took all of the time, so that one batch is all there is."""
         return self._set_up is not None and self.limit is not None and self._set_up >= self.limit
+
+    def state(self) -> dict[str, Any]:
+        """What the next steps depend on, for a checkpoint."""
+        kept = {name: getattr(self, name) for name in KEPT}
+        look = {"half_width": self.look.half_width, "rhat": self.look.rhat}
+        return kept | {"look": look, "used": time.perf_counter() - self.began, "asked": self.is_stuck is None}
+
+    def restore(self, state: Mapping[str, Any], goes_on: bool) -> None:
+        """Continues where `state` was taken; the clock too, if the run `goes_on` with what it was asked at first."""
+        for name in KEPT:
+            setattr(self, name, state[name])
+        self.look = Look(**state["look"])
+        if state["asked"]:
+            self.is_stuck = None
+        if goes_on:
+            self.began = time.perf_counter() - float(state["used"])
+        else:
+            self.reached, self._next = False, 0.0
 
     def step(self, sampling: Sampling, report: Progress) -> bool:
         if self._set_up is None:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from definetti.errors import Notice
+from definetti.journal import Verdicts
 from definetti.samplers.protocol import Progress, Sampler
 
 SHARE = 0.5  # of the time that is left
@@ -34,6 +35,7 @@ class Timed:
     def __init__(self, walkers: Any, deadline: float | None, clock: Callable[[], float] = time.perf_counter) -> None:
         self._walkers, self.deadline, self._clock = walkers, deadline, clock
         self._sweeps, self._seconds = 0, 0.0  # of single chains, so far
+        self._verdicts = Verdicts("survey of modes")  # a run that is resumed gives up where it did before
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._walkers, name)
@@ -58,7 +60,7 @@ class Timed:
         if self.deadline is None:
             return work(*arguments, **more)
         began = self._clock()
-        if began + sweeps * self._seconds / max(self._sweeps, 1) > self.deadline:
+        if self._verdicts.given(began + sweeps * self._seconds / max(self._sweeps, 1) > self.deadline):
             raise OutOfTime
         made = work(*arguments, **more)
         if sweeps:

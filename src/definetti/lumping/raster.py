@@ -1,7 +1,7 @@
 """The orders of a sweep over a Markov logic network, read off the compiled kernel: a raster over shuffled constants.
 
 The kernel of the fixed scan takes the constants in whatever order its chain holds. Put into each of the possible orders
-and advanced one update at a time, it tells which site it has visited.
+and advanced one update at a time, it reports which site it has visited.
 """
 
 from __future__ import annotations

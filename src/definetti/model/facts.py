@@ -86,6 +86,8 @@ def _text(key: str, value: Any) -> str:
         return ", ".join(f"{name} {show.seconds(s)}" for name, s in value.items())
     if key.startswith("log10_"):
         return f"10^{value:.4g}"
+    if key == "engines":
+        return by_value(value)
     if key in ("values", "arity"):
         return ", ".join(f"{show.count(times)} × {name}" for name, times in value.items()) or "none"
     if isinstance(value, dict):
@@ -93,6 +95,14 @@ def _text(key: str, value: Any) -> str:
     if isinstance(value, list):
         return ", ".join(value) or "none"
     return show.large(value) if isinstance(value, int) else str(value)
+
+
+def by_value(found: dict[str, str]) -> str:
+    """Names with equal texts together: "A, B: text"."""
+    together: dict[str, list[str]] = {}
+    for name, text in found.items():
+        together.setdefault(text, []).append(name)
+    return "; ".join(f"{', '.join(names)}: {text}" for text, names in together.items()) or "none"
 
 
 # --- outlines -----------------------------------------------------------------------------------------------------

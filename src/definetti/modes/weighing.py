@@ -136,7 +136,7 @@ def weigh(walkers: Walkers, looked: Looked, budget: Budget, key: Key, anneals: b
     if alone > looked.starts // 2:
         return replace(said, doubt="most chains stay in a region of their own")
     if any(m in kept for m in unclear) or any(found[m].product is None for m in kept):
-        return replace(said, doubt="the regions are not told apart by the states themselves")
+        return replace(said, doubt="the states themselves do not distinguish the regions")
     if len(kept) > 1:
         doubt, more, spent = _hybrid_doubt(walkers, looked, [found[m] for m in kept], (*key, 4))
         used += spent

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from definetti.errors import DefinettiError, ModelError
-from definetti.model.marginals import Estimate, Marginals, OrbitRow, width
+from definetti.model.marginals import Count, Estimate, Marginals, OrbitRow, width
 from definetti.pages.fragments import colour
 from definetti.pages.style import ALONE, INK, LINES, PALETTE, configured
 
@@ -70,6 +70,7 @@ def marginals_chart(answer: Marginals, most: int = MOST_ROWS, scale: str = "auto
 def _intervals(answer: Marginals) -> list[dict[str, Any]]:
     named: list[tuple[str, int, Estimate | OrbitRow]] = [(n, e.orbit_size, e) for n, e in answer.queries.items()]
     ordered = sorted(answer.orbits, key=lambda row: -row.size)
+    named = [one for one in named if not isinstance(one[2], Count)]  # these have another axis
     named = named or [(row.representative, row.size, row) for row in ordered]
     out: list[dict[str, Any]] = []
     for name, size, one in named:

@@ -11,6 +11,7 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from importlib.resources import files
 from os import PathLike
 from pathlib import Path
@@ -186,7 +187,10 @@ def judged(content: Mapping[str, Any]) -> Verdict:
     method = content.get("method") or (run.get("method") if run.get("sampler") == "exact" else None)
     if method is None and run.get("sampler") == "exact":
         method = "an exact engine"
-    return verdict(named, notices, method, run, bool(content.get("interrupted")))
+    found = verdict(named, notices, method, run, bool(content.get("interrupted")))
+    if content.get("trusted") is False and found.trusted:
+        return replace(found, trusted=False, reason="the file says so, and not why", cure="make the run again")
+    return found
 
 
 def _verdict(content: Mapping[str, Any], comparisons: Sequence[tuple[str, Comparison]]) -> str:
@@ -289,11 +293,11 @@ def _row(place: int, row: Mapping[str, Any], draws: int) -> str:
     cells = (
         tag("td", swatch(colour(place, size)) + text(name), class_="name", title=name)
         + tag("td", show.count(size))
-        + tag("td", text(show.probability(row["probability"], row["half_width"])))
-        + tag("td", text(show.half_width(row["half_width"])))
+        + tag("td", _values([show.probability(p, half) for p, half in zip(ps, halves, strict=True)]))
+        + tag("td", _values([show.half_width(half) for half in halves]))
         + tag("td", bars, class_="wide")
-        + tag("td", text(show.number(rhat)), class_="less")
-        + tag("td", text(show.effective(ess, draws)), class_="less")
+        + tag("td", _values([show.number(r) for r in listed(rhat)]), class_="less")
+        + tag("td", _values([show.effective(e, draws) for e in listed(ess)]), class_="less")
         + tag("td", text(show.gain(ess, draws)), class_="less")
     )
     rhats, errors = [r for r in listed(rhat) if r is not None], [h for h in halves if h is not None]
@@ -302,6 +306,11 @@ def _row(place: int, row: Mapping[str, Any], draws: int) -> str:
         data_e=_key(errors), data_r=_key(rhats), data_n=_key([min(known)] if known else []),
         data_g=_key([min(known) / draws] if known and draws else []), data_said=sentence(name, size, row), tabindex="0",
     )  # fmt: skip
+
+
+def _values(words: Sequence[str]) -> str:
+    """A number, or a line for each value of a variable, beside its interval."""
+    return text(words[0]) if len(words) == 1 else "".join(tag("div", text(word), class_="value") for word in words)
 
 
 def _key(values: Sequence[float]) -> str:

@@ -47,8 +47,8 @@ def read(
     Parameters
     ----------
     source : path or object
-        A .uai, .fg or .mln file; a pgmpy Markov or Bayesian network, a dimod BinaryQuadraticModel, an undirected
-        networkx graph of spins, or a list of (scope, table).
+        A .uai, .fg or .mln file; a pgmpy Markov or Bayesian network, a dimod BinaryQuadraticModel or
+        DiscreteQuadraticModel, an undirected networkx graph of spins, or a list of (scope, table).
     evidence : path or mapping, optional
         An .evid file for a factor graph, a .db file (or several) for Markov logic, or a mapping from names to values.
     domain : mapping, optional

@@ -20,19 +20,40 @@ from typing import Any
 
 import numpy as np
 
-from definetti.errors import ModelError, ParseError, UnknownName, suggestion
+from definetti.errors import ModelError, ParseError, TooLarge, UnknownName, suggestion
 from definetti.files import read_text, require_file
 from definetti.model.graph.factors import FREE, FactorGraph
 
 CHAIN = "chain"
+MOST_ATOMS = 1_000_000  # of Markov logic: columns of a table
 
 
-def read_samples(path: str | Path, model: FactorGraph) -> np.ndarray:
-    """int32[chains, draws, variables], the variables in the model's order."""
+def atoms_of(model: Any) -> FactorGraph:
+    """The ground atoms of a Markov logic network as binary variables without factors, so that tables of draws are read
+    as those of a factor graph; a factor graph as it is."""
+    if model.kind == "graph":
+        return model
+    if model.atom_count > MOST_ATOMS:
+        raise TooLarge("a table of draws", model.atom_count, MOST_ATOMS, "sample with definetti itself", unit="columns")
+    from definetti.model.logic.text import atom_text
+
+    names, values = [], []
+    for name in model.predicates:
+        codes = model.knowledge.codes(name).ravel()
+        values.append(np.where(codes > 1, FREE, codes))
+        names += [atom_text(model, name, at) for at in np.ndindex(*model.shape(name))]
+    none = np.zeros(0, np.int32)
+    return FactorGraph.from_arrays(
+        np.full(len(names), 2, np.int32), np.zeros(1, np.int64), none, none.astype(np.int64), [],
+        names=tuple(names), evidence=np.concatenate([none, *values]).astype(np.int32),
+    )  # fmt: skip
+
+
+def read_samples(path: str | Path, model: Any) -> np.ndarray:
+    """int32[chains, draws, variables], the variables in the model's order; of Markov logic all ground atoms."""
+    model = atoms_of(model)
     if Path(path).suffix == ".npz":
         return read_packed(path, model)
-    if not isinstance(model, FactorGraph):
-        raise ModelError(f"draws in CSV belong to a factor graph; {path} was given for a {type(model).__name__}")
     text = read_text(path)
     first = next(_records(text, path), (1, []))[1]
     if not any(field.strip() for field in first):
@@ -237,6 +258,9 @@ def _by_chain(values: np.ndarray, chains: Sequence[object] | None, path: str) ->
 # --- objects with names ------------------------------------------------------------------------------------------
 
 
+UNLABELLED = "x"  # an array of a posterior with this name has the model's variables in their order
+
+
 def from_labels(source: Any, model: FactorGraph) -> np.ndarray | None:
     """[chains, draws, variables] (or [draws, variables]) of an object that names its variables; None where it does
     not, so that it is an array in the model's order."""
@@ -308,7 +332,8 @@ def _in_order(array: Any) -> tuple[np.ndarray, list[str] | None]:
 
 
 def _from_dataset(arrays: dict[str, Any], model: FactorGraph) -> np.ndarray | None:
-    """An array for each variable; else the one whose labels are the variables; else the only one there is."""
+    """An array for each variable; else the one whose labels are the variables; else the only one there is, if it has
+    labels or the name that unlabelled states have (`x`): another parameter may have as many columns by chance."""
     free = {model.names[i] for i in model.free}
     single = {name: _in_order(array)[0] for name, array in arrays.items() if name in model.names}
     if free <= set(single) and all(array.ndim <= 2 for array in single.values()):
@@ -318,7 +343,12 @@ def _from_dataset(arrays: dict[str, Any], model: FactorGraph) -> np.ndarray | No
     if len(labelled) == 1:
         return _from_labelled_array(labelled[0], model)
     if len(arrays) == len(whole) == 1:
-        return _from_labelled_array(next(iter(whole.values())), model)
+        ((name, array),) = whole.items()
+        labels = _in_order(array)[1]
+        if name == UNLABELLED or not (labels is None or _only_numbered(labels, model)):
+            return _from_labelled_array(array, model)
+        said = f"the posterior's {name!r} does not say which variable each of its columns is"
+        raise ModelError(f"{said}; label its last dimension with their names, or call it {UNLABELLED!r}")
     missing = next((name for name in model.names if name in free and name not in single), model.names[0])
     raise ModelError(f"the posterior has no {missing!r}; it has {', '.join(list(arrays)[:5])}")
 

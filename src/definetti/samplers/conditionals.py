@@ -92,7 +92,7 @@ def conditional_pass(model: FactorGraph, statistic_of: np.ndarray, sizes: np.nda
 
 
 def _untied(model: FactorGraph) -> Contracted:
-    """The core, where it can be told from a state which of its values are there."""
+    """The core, where a state determines its values."""
     if 0 < len(hard_factors(model)) <= MOST_HARD:
         untied = contract(model)
         wide = np.flatnonzero(untied.core.cards > MASK_BITS)

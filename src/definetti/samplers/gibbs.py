@@ -81,6 +81,17 @@ class Gibbs:
         return Orders(self.scan, sites, words(seed, (4,)), orbit_of)
 
     def logic_sampling(self, asked: Asked, plan: Plan) -> Sampling:
+        from definetti.samplers.sparse.choice import sparse_engine
+
+        found = sparse_engine(asked, self.scan)
+        if not isinstance(found, str):
+            from definetti.samplers.sparse.sampling import SparseSampling
+
+            return SparseSampling(found, asked, plan)
+        return self.dense_sampling(asked, plan)
+
+    def dense_sampling(self, asked: Asked, plan: Plan) -> Sampling:
+        """The same chains as bits, for what looks at whole states after every sweep."""
         from definetti.samplers.logic.sampling import relational_sampling
 
         return relational_sampling(asked, self.scan, plan)

@@ -103,7 +103,8 @@ class Orbital(_Wrapped):
     def logic_sampling(self, asked: Asked, plan: Plan) -> Sampling:
         from definetti.samplers.logic.orbital import Renamings, move_after_sweeps
 
-        return move_after_sweeps(self.inner.logic_sampling(asked, plan), Renamings(asked.group, plan.seed))
+        inner = getattr(self.inner, "dense_sampling", self.inner.logic_sampling)  # whole states are renamed
+        return move_after_sweeps(inner(asked, plan), Renamings(asked.group, plan.seed))
 
 
 @dataclass(frozen=True)
@@ -149,4 +150,5 @@ class OrbitalMetropolis(_Wrapped):
         from definetti.samplers.logic.orbital import Proposals, move_after_sweeps
 
         moves = Proposals(asked.group, plan.chains, plan.seed, self.tolerance)
-        return move_after_sweeps(self.inner.logic_sampling(asked, plan), moves)
+        inner = getattr(self.inner, "dense_sampling", self.inner.logic_sampling)  # whole states are renamed
+        return move_after_sweeps(inner(asked, plan), moves)

@@ -40,12 +40,16 @@ class Run:
 
     first_batch = 1  # sweeps of the first batch of an open-ended run
     most_batches: int = BATCHES  # of a run of known length; an open-ended one merges in pairs when it has twice as many
+    pieces: str | None = None  # the method that advances one piece of the chains, given its number and arguments
+    spread: Any = None  # advances pieces elsewhere (`inference/remote.py`)
     reports_before = True  # whether a batch that is complete is reported before it is kept,
     reports_after = True  # and after
 
     def __init__(self, plan: Plan, sizes: np.ndarray, members: np.ndarray, threads: int, burn_in: int | None) -> None:
         """`sizes` of the statistics; the statistic of each tracked member; how many threads there is work for."""
         self.plan, self.seconds = plan, 0.0
+        self.cpu_seconds = 0.0  # of the whole process, while this run advanced: what a busy machine does not change
+        self.goal = plan.sweeps  # kept sweeps at which it ends; another one than the plan's where a run is resumed
         self._sizes, self._member_of, self._threads = sizes, members, max(1, min(plan.workers, threads))
         self._warm_up = WarmUp(plan.chains, plan.sweeps, burn_in)
         self._phase, self._kept = "warm-up", 0
@@ -121,25 +125,30 @@ class Run:
         """Runs to the end of the plan, yielding after every chunk; the caller's own time is not counted."""
         with ThreadPoolExecutor(self._threads) as pool:
             self._begin(pool.map)
-            began = time.perf_counter()
-            for phase, done, total in self._loop(pool.map):
+            began, cpu = time.perf_counter(), time.process_time()
+            for phase, done, total in self._loop(pool.map if self.spread is None else self.spread):
                 self.seconds += time.perf_counter() - began
+                self.cpu_seconds += time.process_time() - cpu
                 yield Progress(phase, done, total, self.updates / max(self.seconds, 1e-9), None, self.seconds)
-                began = time.perf_counter()
+                began, cpu = time.perf_counter(), time.process_time()
+
+    @property
+    def _chunk(self) -> float:
+        return CHUNK_SECONDS if self.spread is None else self.spread.seconds
 
     def _loop(self, run: Map) -> Iterator[tuple[str, int, int | None]]:
         if self._phase == "warm-up":
             yield from self._warm(run)
             self._end_of_warm_up()
             self._phase, self._length = "sampling", 0
-        sweeps, folded = self.plan.sweeps, 2 if self.plan.conditionals else 1
+        sweeps, folded = self.goal, 2 if self.plan.conditionals else 1
         while sweeps is None or self._kept < sweeps:
             if not self._length:
                 self._length, self._done = self._next_length(), 0
-                self._tracking = len(self._member_of) > 0 and is_tracked(self.batch_count, sweeps is None)
+                self._tracking = len(self._member_of) > 0 and is_tracked(self.batch_count, self.plan.sweeps is None)
                 self._open()
             while self._done < self._length:
-                self._done = self._advance(run, folded, CHUNK_SECONDS)
+                self._done = self._advance(run, folded, self._chunk)
                 if self._done < self._length or self.reports_before:
                     yield "sampling", self._kept + self._done, sweeps
             self._keep()
@@ -154,7 +163,7 @@ class Run:
                 self._length, self._done = warm.length(), 0
                 self._open()
             while self._done < self._length:
-                self._done = self._advance(run, int(warm.looks), CHUNK_SECONDS)
+                self._done = self._advance(run, int(warm.looks), self._chunk)
                 yield "warm-up", warm.done + self._done, warm.fixed
                 if self.seconds >= self.plan.warm_seconds:
                     break
@@ -196,11 +205,13 @@ class Run:
         return np.stack(rows)
 
     def _next_length(self) -> int:
-        """Batches of nearly equal length where the end is known; otherwise as long as the merged ones."""
-        if self.plan.sweeps is None:
-            return max(self.first_batch, self._batches[0].length if self._batches else 0)
-        batches = min(self.most_batches, self.plan.sweeps)
-        return (self.plan.sweeps * (len(self._batches) + 1)) // batches - self._kept
+        """Batches of nearly equal length where the end was known at first; otherwise as long as the merged ones."""
+        planned = self.plan.sweeps
+        if planned is None or self._kept >= planned:
+            length = max(self.first_batch, self._batches[0].length if self._batches else 0)
+        else:
+            length = (planned * (len(self._batches) + 1)) // min(self.most_batches, planned) - self._kept
+        return length if self.goal is None else min(length, self.goal - self._kept)
 
     def _keep(self) -> None:
         """The batch under way is done."""
@@ -208,7 +219,7 @@ class Run:
         batches = [*self._batches, self._harvest(length)]
         if self._tracking:
             self._tracked = [*self._tracked, (length, self._members() / length)]
-        full = self.plan.sweeps is None and len(batches) >= 2 * self.most_batches
+        full = len(batches) >= 2 * self.most_batches  # only where the end is open, or was moved
         self._batches = merge_pairs(batches) if full else batches
         self._kept, self._length = self._kept + length, 0
 

@@ -74,7 +74,7 @@ def _of_logic(
     of_ground = given or wanted in ("variables", "literals")
     if of_ground and method == "lifted":
         raise ModelError("lifted counting groups rows by renaming; leave symmetries out, or choose another method")
-    as_sampled = budget is not None  # forced atoms are told like evidence
+    as_sampled = budget is not None  # forced atoms are reported like evidence
 
     def grouped() -> RenamingSymmetries:
         return _logic_group(model, wanted, time_limit, as_sampled)

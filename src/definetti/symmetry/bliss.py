@@ -19,6 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from definetti.groups import Generator
+from definetti.journal import Record, decided
 from definetti.memory import available_memory
 from definetti.symmetry.components import Graph, automorphisms
 
@@ -40,16 +41,33 @@ def search(edges: np.ndarray, colours: np.ndarray, time_limit: float) -> Found:
     """The automorphism group of a coloured simple graph with nodes 0 … len(colours) - 1."""
     colours = np.unique(colours, return_inverse=True)[1].ravel()
     edges = np.asarray(edges, dtype=np.int64).reshape(-1, 2)
-    if time_limit <= 0:
-        return Found((), 1, False)
-    if len(colours) <= IN_PROCESS:
+    if len(colours) <= IN_PROCESS and time_limit > 0:
         generators, order = automorphisms(Graph(colours.astype(np.uint64), edges))
         return Found(tuple(generators), order, True)
-    answer, status = _run(_packed(edges, colours), time_limit)
-    return _parse(answer) if status == 0 else Found((), 1, False, status)
+    return _found(decided("automorphisms", (edges, colours), lambda: _searched(edges, colours, time_limit)))
 
 
 # --- the parent's side -------------------------------------------------------------------------------------------
+
+
+def _searched(edges: np.ndarray, colours: np.ndarray, time_limit: float) -> Record:
+    """What the child found, as a record: it says how a search ended that the clock may have ended."""
+    if time_limit <= 0:
+        return {"status": None}
+    answer, status = _run(_packed(edges, colours), time_limit)
+    if status != 0:
+        return {"status": status}
+    stream = BytesIO(answer)
+    sizes, points, images = (np.load(stream, allow_pickle=False) for _ in range(3))
+    return {"status": 0, "sizes": sizes, "points": points, "images": images, "order": stream.read().decode("ascii")}
+
+
+def _found(record: Record) -> Found:
+    if record["status"] != 0:
+        return Found((), 1, False, record["status"])
+    bounds, points, images = np.cumsum(record["sizes"])[:-1], record["points"], record["images"]
+    parts = zip(np.split(points, bounds), np.split(images, bounds), strict=True) if len(record["sizes"]) else ()
+    return Found(tuple(parts), int(record["order"], 16), True)
 
 
 def _run(request: bytes, time_limit: float) -> tuple[bytes, int | None]:
@@ -83,14 +101,6 @@ def _packed(*arrays: np.ndarray) -> bytes:
     for array in arrays:
         np.save(stream, array, allow_pickle=False)
     return stream.getvalue()
-
-
-def _parse(answer: bytes) -> Found:
-    stream = BytesIO(answer)
-    sizes, points, images = (np.load(stream, allow_pickle=False) for _ in range(3))
-    bounds = np.cumsum(sizes)[:-1]
-    generators = tuple(zip(np.split(points, bounds), np.split(images, bounds), strict=True)) if len(sizes) else ()
-    return Found(generators, int(stream.read(), 16), True)
 
 
 # --- the child's side --------------------------------------------------------------------------------------------

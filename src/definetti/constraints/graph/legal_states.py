@@ -11,7 +11,6 @@ which it is used up counts as possible, a legal state that is not found is an `U
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -23,6 +22,7 @@ from definetti.constraints.graph.connectivity import components
 from definetti.constraints.sat import SHRINK_SECONDS, SOME_CONFLICTS, decide, new_solver, shrink, undecided
 from definetti.errors import Unsatisfiable
 from definetti.integer_rows import distinct
+from definetti.journal import Deadline
 from definetti.model.graph.factors import FREE, FactorGraph, frozen
 from definetti.model.graph.simplify import LARGE, PRECISION, cancelling
 
@@ -256,7 +256,7 @@ def impossible_literals(model: FactorGraph, seconds: float = SEARCHING) -> np.nd
     free = encoding.variables[model.evidence[encoding.variables] == FREE]
     seen = np.zeros(int(model.literal_start[-1]), dtype=bool)
     state = np.zeros(model.n, dtype=np.int64)
-    until = time.monotonic() + seconds
+    deadline = Deadline("impossible values", seconds)
     out = []
     with encoding.solver() as solver:
 
@@ -283,7 +283,7 @@ def impossible_literals(model: FactorGraph, seconds: float = SEARCHING) -> np.nd
                 literal = int(model.literal_start[i]) + value
                 if seen[literal]:
                     continue
-                if time.monotonic() > until:
+                if deadline.passed():
                     return np.array(out, dtype=np.int64)
                 if look(int(encoding.literal(np.array([i]), value)[0])) is False:
                     out.append(literal)

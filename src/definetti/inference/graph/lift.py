@@ -96,8 +96,8 @@ def lift(untied: Contracted, core: Columns) -> Lift:
     )
     flat = np.array([k for key in columns for k in key], dtype=np.int64)
     made = Lift(flat, np.concatenate([[0], np.cumsum(sizes)]), core.singles, shown)
-    told = {"certain": made.columns(core.certain), "bounds": made.columns(core.bounds)}
-    return replace(made, shown=replace(shown, **told))
+    known = {"certain": made.columns(core.certain), "bounds": made.columns(core.bounds)}
+    return replace(made, shown=replace(shown, **known))
 
 
 # --- groups that were given for the model ----------------------------------------------------------------------------

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,33 @@ from definetti.inference.marginals import resolve
 from definetti.inference.sample import Samples
 from definetti.model.logic.theory import MarkovLogic
 from definetti.model.marginals import Marginals
+from definetti.readers.world import language
 from definetti.samplers.draws import BATCHES, Batch, Draws, draws_of
 from definetti.samplers.logic.queries import Asked, satisfied
+
+
+@dataclass(frozen=True, eq=False)
+class TableOfAtoms:
+    """Draws of all ground atoms that another program made, in the form of `Samples`."""
+
+    model: Any
+    values: np.ndarray  # uint8[chains, draws, atoms]
+    seed: int | None = None
+
+    @property
+    def chains(self) -> int:
+        return self.values.shape[0]
+
+    @property
+    def draws(self) -> int:
+        return self.values.shape[1]
+
+    @property
+    def variables(self) -> int:
+        return self.values.shape[2]
+
+    def __iter__(self) -> Iterator[np.ndarray]:
+        yield np.ascontiguousarray(self.values.transpose(1, 0, 2))
 
 
 def from_atoms(
@@ -46,7 +72,7 @@ def from_atoms(
         "estimator": method,
         "scan": None,
         "symmetries": group.kind,
-        "world": None,
+        **language(model),
         "chains": samples.chains,
         "sweeps": draws.sweeps,
         "burn_in": burn_in,
@@ -60,7 +86,10 @@ def from_atoms(
 
 def fold(samples: Samples, question: LogicQuestion, burn_in: int) -> Draws:
     """Batch means of F and F², never more than one batch of draws in memory."""
-    asked = Asked(question.group, question.late, question.counted, tuple(question.cells.values()))
+    asked = Asked(
+        question.group, question.late, question.counted, tuple(question.cells.values()), series=question.series
+    )
+    series: list[list[np.ndarray]] = []
     statistics = _statistics(question, asked)
     kept = samples.draws - burn_in
     count = min(BATCHES, kept)
@@ -72,18 +101,21 @@ def fold(samples: Samples, question: LogicQuestion, burn_in: int) -> Draws:
             at += 1
             if at <= 0:
                 continue
-            rows = np.stack([statistics(state.view(bool)) for state in draw])
+            looked = [statistics(state.view(bool)) for state in draw]
+            rows = np.stack([row for row, _ in looked])
+            series.append([seen for _, seen in looked])
             sums += [rows, rows**2]
             taken += 1
             if at == ends[len(batches)]:
                 f, square = sums / taken
                 batches.append(Batch(taken, f, None, square=square))
                 sums, taken = np.zeros_like(sums), 0
-    return draws_of(batches, asked.sizes, samples.chains, burn_in)
+    made = draws_of(batches, asked.sizes, samples.chains, burn_in)
+    return replace(made, series=np.array(series, float)) if asked.series else made
 
 
-def _statistics(question: LogicQuestion, asked: Asked) -> Callable[[np.ndarray], np.ndarray]:
-    """F of one state, given as the truth values of all atoms."""
+def _statistics(question: LogicQuestion, asked: Asked) -> Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]:
+    """F of one state, given as the truth values of all atoms, and the counts that are kept."""
     group = question.group
     model = group.model
     shapes = {name: model.shape(name) for name in model.predicates}
@@ -91,7 +123,7 @@ def _statistics(question: LogicQuestion, asked: Asked) -> Callable[[np.ndarray],
     orbit = np.concatenate([np.zeros(0, np.int32), *(group.orbit_grid(name).ravel() for name in shapes)])
     count = len(group.sizes)
 
-    def statistics(state: np.ndarray) -> np.ndarray:
+    def statistics(state: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         true = orbit[state]
         counts = np.bincount(true[true >= 0], minlength=count)
         seen: list[int] = []
@@ -99,6 +131,7 @@ def _statistics(question: LogicQuestion, asked: Asked) -> Callable[[np.ndarray],
             parts = np.split(state, ends[:-1])
             atoms = {name: part.reshape(shapes[name]) for name, part in zip(shapes, parts, strict=True)}
             seen = [satisfied(query, lambda atom, at: atoms[atom.predicate][at]) for query in asked.counted]
-        return np.append(counts / group.sizes, asked.joint(np.array(seen, dtype=float)))
+        numbers = np.array(seen, dtype=float)
+        return np.append(counts / group.sizes, asked.joint(numbers)), numbers[list(asked.series)]
 
     return statistics

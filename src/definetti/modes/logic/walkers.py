@@ -45,11 +45,12 @@ from definetti.samplers.logic.levels import (
 from definetti.samplers.logic.orbital import Renamings
 from definetti.samplers.logic.queries import Asked
 from definetti.samplers.logic.starts import drawn, put, solved
-from definetti.samplers.logic.state import clear_sums, seed_chain
+from definetti.samplers.logic.state import Start, clear_sums, seed_chain
 from definetti.samplers.logic.tied_sites import spread
 
 LEAST = 1e-9  # probability in a product
 MOST_ORBITS = 20_000
+MOST_SITES = 1_600_000  # more are not swept over often enough for a survey
 MOST_STATISTICS = 400  # more are seen through random projections
 PROJECTIONS = 96
 GREEDY, GREEDY_SWEEPS = 1000.0, 4
@@ -66,11 +67,17 @@ def logic_walkers(asked: Asked) -> LogicWalkers | None:
     group = asked.group
     if not 0 < len(group.sizes) <= MOST_ORBITS:
         return None
+    if free_atoms(group.model) > MOST_SITES:
+        return None
     refuse_model(group.model, chains=1)
     relational = compile_model(
         group.model, group.atom_orbits, queries=asked.counted, late=asked.late(), source=group.source
     )
     return LogicWalkers(relational, asked) if relational.free_sites else None
+
+
+def free_atoms(model: MarkovLogic) -> int:
+    return sum(model.knowledge.free_count(name) for name in model.predicates)
 
 
 class LogicWalkers:
@@ -112,8 +119,9 @@ class LogicWalkers:
     def join(self, parts: Sequence[Bits]) -> Bits:
         return [bits for part in parts for bits in part]
 
-    def as_starts(self, states: Bits, chains: int) -> Bits:
-        return [states[c % len(states)] for c in range(chains)]
+    def as_starts(self, states: Bits, chains: int) -> list[Start]:
+        r = self.relational
+        return [Start(r.written, r.data, r.model, states[c % len(states)]) for c in range(chains)]
 
     def draws(self, batches: Sequence[Batch], chains: int) -> Draws:
         return draws_of(batches, self.asked.sizes, chains, 0)

@@ -1,6 +1,7 @@
 """Models of other Python libraries as factor graphs, recognised by what they can do: none of the libraries is imported.
 
-pgmpy Markov and Bayesian networks · dimod binary quadratic models · networkx graphs of spins · lists of (scope, table).
+pgmpy Markov and Bayesian networks · dimod binary and discrete quadratic models · networkx graphs of spins · lists of
+(scope, table).
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from definetti.model.graph.factors import LARGEST_LOG, FactorGraph, factor_graph
 SPINS = ("-1", "1")  # the values 0 and 1 of a spin
 ACCEPTED = (
     "a path to a .uai, .fg or .mln file, a FactorGraph or MarkovLogic, a pgmpy Markov or Bayesian network, "
-    "a dimod BinaryQuadraticModel, an undirected networkx graph, or a list of (scope, table)"
+    "a dimod BinaryQuadraticModel or DiscreteQuadraticModel, an undirected networkx graph, or a list of (scope, table)"
 )
 
 
@@ -144,6 +145,41 @@ def from_dimod(bqm: Any, beta: float = 1.0) -> FactorGraph:
     )
 
 
+def from_dimod_discrete(dqm: Any, beta: float = 1.0) -> FactorGraph:
+    """The Boltzmann distribution exp(-beta · energy) of a discrete quadratic model: a factor per variable and pair."""
+    beta = _number(beta, "beta")
+    labels = list(dqm.variables)
+    index = {label: i for i, label in enumerate(labels)}
+    cards = np.array([dqm.num_cases(label) for label in labels], dtype=np.int32)
+    scopes: list[tuple[int, ...]] = []
+    tables: list[np.ndarray] = []
+    for i, label in enumerate(labels):
+        biases = np.asarray(dqm.get_linear(label), dtype=np.float64)
+        if biases.any():
+            scopes.append((i,))
+            tables.append(-beta * biases)
+    for u in labels:
+        for v in dqm.adj[u]:
+            i, j = index[u], index[v]
+            if i < j:
+                table = np.zeros((cards[i], cards[j]))
+                for (a, b), bias in dqm.get_quadratic(u, v).items():
+                    table[a, b] = -beta * bias
+                scopes.append((i, j))
+                tables.append(table)
+    if not all(np.isfinite(table).all() for table in tables):
+        raise ModelError("a bias of the discrete quadratic model is not a finite number")
+    return FactorGraph.from_arrays(
+        cards,
+        np.concatenate([[0], np.cumsum([len(scope) for scope in scopes])]).astype(np.int64),
+        np.array([i for scope in scopes for i in scope], dtype=np.int32),
+        np.arange(len(tables), dtype=np.int64),
+        tables,
+        names=_names(labels),
+        log_constant=-beta * float(getattr(dqm, "offset", 0.0)),
+    )
+
+
 def from_networkx(graph: Any, coupling: float | None = None) -> FactorGraph:
     """Spins on an undirected graph: log weight = Σ `field` s_i + Σ `coupling` s_i s_j, from node and edge attributes.
 
@@ -250,6 +286,7 @@ ADAPTERS = (
     Adapter(_has("get_cpds", "nodes"), from_pgmpy_bayes),
     Adapter(_has("get_factors", "nodes"), from_pgmpy_markov),
     Adapter(_has("to_numpy_vectors", "vartype"), from_dimod, ("beta",)),
+    Adapter(_has("num_cases", "get_quadratic", "variables"), from_dimod_discrete, ("beta",)),
     Adapter(_has("nodes", "edges", "is_directed"), from_networkx, ("coupling",)),
     Adapter(_is_list, from_list),
 )

@@ -46,7 +46,7 @@ def check(dialect: str) -> None:
 
 
 def recognised(text: str) -> str:
-    """The dialect by the words of a text: pracmln, else alchemy (Tuffy's is told from its declarations, later)."""
+    """The dialect by the words of a text: pracmln, else alchemy (Tuffy's is recognised by its declarations, later)."""
     return "pracmln" if _PRACMLN.search(_NOISE.sub(" ", text)) else "alchemy"
 
 

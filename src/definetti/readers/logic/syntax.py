@@ -40,6 +40,7 @@ BINARY = frozenset({"IFF", "IMPLIES", "OR", "AND"})
 JOINS = {"v": "or", "|": "or", "^": "and", "&": "and"}
 COMPARES = {"=": "equal", "!=": "unequal", "=/=": "unequal", "<": "<", ">": ">", "<=": "<=", ">=": ">="}
 OPENING, CLOSING = frozenset({"LPAR", "LBRACE", "LSQB"}), frozenset({"RPAR", "RBRACE", "RSQB"})
+BEFORE_OPERAND = BINARY | {"LPAR", "COMMA", "PLUS", "NOT", "EQUAL", "UNEQUAL", "EXIST", "FORALL", "LSQB"}
 SWAPPED = {"OR": "AND", "AND": "OR"}  # pracmln: `v` binds tighter than `^`
 
 
@@ -284,6 +285,8 @@ class _Newlines:
                 if open_brackets == 0 and previous not in BINARY:
                     waiting = waiting or token
                 continue
+            if token.type == "OR" and previous in BEFORE_OPERAND:
+                token.type = "NAME"  # a variable called v
             goes_on = token.type in BINARY  # a line that starts with `|` is a cardinality of RockIt's
             if token.type == "BAR":
                 token.type = self.bar

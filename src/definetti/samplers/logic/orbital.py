@@ -39,7 +39,7 @@ class Moves(Protocol):
 def move_after_sweeps(sampling: Any, moves: Moves) -> Run:
     """The same run with moves."""
     if not hasattr(sampling, "renamed"):
-        raise ModelError("this sampler does not tell when its sweeps end: an orbital chain cannot wrap it")
+        raise ModelError("this sampler does not report when its sweeps end: an orbital chain cannot wrap it")
     sampling.renamed = moves
     return sampling
 

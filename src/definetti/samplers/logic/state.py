@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
+from definetti.model.logic.theory import MarkovLogic
 from definetti.samplers.codegen import layout
 from definetti.samplers.codegen.module import Written
 from definetti.samplers.kernels.rng import seed_words
@@ -40,6 +42,22 @@ def blank_chain(data: Data, listed: np.ndarray, words: int, orbits: int, queries
         sum_g=np.zeros((3, orbits + 1)),
         seen=np.zeros((3, queries)),
     )
+
+
+@dataclass(frozen=True, eq=False)
+class Start:
+    """A state that a run begins at, whichever engine it has."""
+
+    written: Written
+    data: Data
+    model: MarkovLogic
+    bits: np.ndarray
+
+    def atoms(self, name: str) -> np.ndarray:
+        """A predicate's atoms as a boolean tensor."""
+        shape = self.model.shape(name)
+        start = home_offset(self.written, self.data, list(self.model.predicates).index(name), shape)
+        return unpack(self.bits[start : start + home_words(shape)], shape)
 
 
 def seed_chain(chain: Chain, seed: int, number: int) -> None:

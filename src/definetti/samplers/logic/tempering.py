@@ -7,13 +7,16 @@ are placed before the run starts: short rounds, after each of which they move to
 
 from __future__ import annotations
 
+import math
 import time
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from definetti.errors import Notice, Unsatisfiable
+from definetti.samplers.draws import Batch
 from definetti.samplers.ladder import Ladder, level_count, penalty, placed
+from definetti.samplers.log_z import Energies, log_z
 from definetti.samplers.logic.data import Chain
 from definetti.samplers.logic.engine import FAILED, FOREVER, SWEEP, Relational, blank, frozen, refuse_large, violations
 from definetti.samplers.logic.levels import BROKEN, Level, at_level, recount, single_weights
@@ -115,6 +118,10 @@ class TemperedSampling(RelationalSampling):
         self._given = levels
         self._rungs: list[Rungs] = []
         self._levels = np.zeros(0)
+        soft = not any(formula.hard for formula in r.source.formulas)  # a ladder of penalties is no integral
+        self._integrates = soft and not any(p.exclusive for p in asked.group.model.predicates.values())
+        self._energy: list[list[np.ndarray]] = [[] for _ in range(plan.chains)]
+        self._energies: list[tuple[int, np.ndarray, np.ndarray]] = []  # sweeps, means and squares of each batch
         super().__init__(r, asked, plan)
         shared = shared_arrays(r, np.array([0.0, 1.0]))
         self._temper(blank(r), blank_rungs(r, shared), 0)  # compiles, or loads
@@ -165,7 +172,7 @@ class TemperedSampling(RelationalSampling):
             return
         each = max(1, self.relational.free_sites * len(rungs.replica))
         sweeps = min(left, max(1, int(seconds * self._rates[k] / each)))
-        looked = self._tracking or self._debug or self.renamed is not None or len(self._watched) > 0
+        looked = self._tracking or self._debug or self.renamed is not None or len(self._watched) > 0 or self._integrates
         done = 0
         for _ in range(sweeps if looked else 1):
             done += self._temper(chain, rungs, 1 if looked else sweeps)
@@ -176,6 +183,8 @@ class TemperedSampling(RelationalSampling):
                 top = rungs.replica[-1]
                 rungs.bits[top], rungs.tally[top] = chain.bits, chain.tally
             self._note(k, chain)
+            if self._integrates:
+                self._energy[k].append(rungs.soft[0, rungs.replica])
             if self._debug and (violations(self.relational, chain) or rungs.tally[rungs.replica[-1], BROKEN]):
                 raise Illegal("the top of a ladder is in an impossible state; please report")
         took = max(time.perf_counter() - began, 1e-6)
@@ -187,6 +196,18 @@ class TemperedSampling(RelationalSampling):
         for rungs in self._rungs:
             rungs.rejected[...] = 0.0
             rungs.counters[[TRIPS, ARRIVED, NOTED]] = 0  # a trip that ended in the warm-up is not noted after it
+
+    def _window(self, length: int, whole: bool) -> np.ndarray | None:
+        self._energy = [[] for _ in self._energy]
+        return super()._window(length, whole)
+
+    def _harvest(self, length: int) -> Batch:
+        if self._integrates and all(self._energy):
+            rows = [np.stack(some) for some in self._energy]
+            means, squares = (np.stack([(part**power).mean(axis=0) for part in rows]) for power in (1, 2))
+            self._energies.append((length, means, squares))
+        self._energy = [[] for _ in self._energy]
+        return super()._harvest(length)
 
     # --- what the ladders say ----------------------------------------------------------------------------------------
 
@@ -210,6 +231,18 @@ class TemperedSampling(RelationalSampling):
         return self.ladder().notices() if self._rungs and self._batches else []
 
     def report(self) -> dict[str, Any]:
+        return self._ladder_report() | self._log_z()
+
+    def _log_z(self) -> dict[str, Any]:
+        """log Z with its error, where the levels are powers of the model's density."""
+        if not self._energies or self.plan.starts is not None:
+            return {}
+        model = self.group.model
+        lengths, means, squares = (np.array(part) for part in zip(*self._energies, strict=True))
+        free = sum(model.knowledge.free_count(name) for name in model.predicates)
+        return {"log_z": log_z(Energies(self._levels, means, squares, lengths), free * math.log(2.0))}
+
+    def _ladder_report(self) -> dict[str, Any]:
         return super().report() | ({"tempering": self.ladder().report()} if self._rungs else {})
 
     # --- saving ------------------------------------------------------------------------------------------------------
@@ -222,7 +255,7 @@ class TemperedSampling(RelationalSampling):
 
     def restore(self, state: State) -> None:
         self._rungs = []
-        if state["chains"]:
+        if "levels" in state["chains"]:
             self._levels = np.array(state["chains"]["levels"])
             shared = shared_arrays(self.relational, self._levels)
             self._rungs = [blank_rungs(self.relational, shared) for _ in range(self.plan.chains)]

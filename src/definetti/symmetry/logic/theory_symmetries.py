@@ -16,13 +16,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import permutations
-from time import perf_counter
 
 import numpy as np
 
 from definetti import groups
 from definetti.constraints.logic.ties import Image
 from definetti.errors import Notice
+from definetti.journal import Deadline
 from definetti.model.logic.evidence import UNKNOWN, Relation
 from definetti.model.logic.formulas import map_terms, parts, rebuild
 from definetti.model.logic.interchangeable import Nodes, class_sizes, mix
@@ -156,7 +156,7 @@ def theory_group(
 ) -> tuple[TheoryGroup | None, tuple[Notice, ...]]:
     """The symmetries of a theory beside the renamings, or None if there are none, and what limits them; `strict`:
     renamings that preserve the evidence itself."""
-    until = perf_counter() + time_limit
+    deadline = Deadline("symmetries of the theory", time_limit)
     candidates = _Candidates(model)
     if not candidates.any:
         return None, ()
@@ -165,8 +165,8 @@ def theory_group(
     chain.search()
     if not chain.generators:
         return None, ()
-    found = _Lift(model, form, strict, until).group(chain)
-    if perf_counter() <= until:
+    found = _Lift(model, form, strict, deadline).group(chain)
+    if not deadline.passed():
         return found, ()
     message = f"the search for symmetries of the theory was stopped after {time_limit:g} s: some may be missing"
     return found, (Notice("time-limit", message + "; raise the time limit"),)
@@ -365,7 +365,7 @@ class _Lift:
     model: MarkovLogic
     form: Polynomial
     strict: ConstantGroup
-    until: float  # on the clock of `perf_counter`
+    deadline: Deadline
 
     @property
     def known(self) -> Mapping[str, Relation]:
@@ -385,7 +385,7 @@ class _Lift:
             if few and frozenset(moves.items()) in reached:
                 continue
             lifted = TheorySymmetry(moves, identity) if self._holds(moves, identity) else None
-            if lifted is None and left and perf_counter() < self.until:
+            if lifted is None and left and not self.deadline.passed():
                 lifted, left = self._with_renaming(moves), left - 1
             if lifted is not None:
                 found.append(lifted)
@@ -433,9 +433,7 @@ class _Lift:
         graph_colours = np.append(graph_colours, [graph_colours.max() + 1] * 2)
         if len(graph_colours) > MOST_NODES:
             return None
-        for points, images in search(
-            np.concatenate([edges, hubs]), graph_colours, self.until - perf_counter()
-        ).generators:
+        for points, images in search(np.concatenate([edges, hubs]), graph_colours, self.deadline.left).generators:
             image = groups.dense((points, images), len(graph_colours))
             if image[total] == total + 1:  # relabelled evidence is where the evidence was
                 return self._of_classes(image[count : 2 * count])

@@ -1,0 +1,251 @@
+"""Leaf: `.dft` files. Named sections with a checksum each, written so that a good file is there at every moment.
+
+    8 bytes   \\x89DFT\\r\\n\\x1a\\n (as in PNG: a transfer as text breaks it)
+    u32       format, the version of what follows;   u32  length of the head
+    head      JSON: {"version": of definetti, "sections": [[name, length, BLAKE2 checksum], …], …}
+    16 bytes  checksum of everything so far
+    payloads  of the sections, one after the other
+
+A section is a tree of dicts, lists, numbers, texts and arrays: JSON in which an array is a reference into the bytes
+that follow. Nothing is pickled, nothing is compressed: no file is larger in memory than on the disk. Numbers are
+little-endian.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from definetti.errors import ModelError, ParseError
+from definetti.files import require_file
+
+SUFFIX = ".dft"
+MAGIC, FORMAT = b"\x89DFT\r\n\x1a\n", 1
+LIMITS = struct.Struct("<II")
+DIGEST = 16
+KINDS = "biuf"  # of numbers in arrays
+MOST_AXES = 8
+
+Tree = Any  # dicts with text keys, lists, numbers, texts, None and arrays
+
+
+class Damaged(ParseError):
+    """The file is a `.dft` file, and part of it is missing or changed."""
+
+
+@dataclass(frozen=True)
+class Archive:
+    """A file that was read and found whole."""
+
+    path: Path
+    version: str
+    head: Mapping[str, Any]
+    sections: Mapping[str, bytes] = field(repr=False)
+
+    def tree(self, name: str) -> Tree:
+        try:
+            return unpack(self.sections[name])
+        except (KeyError, ValueError, TypeError, IndexError, RecursionError, OverflowError):
+            raise Damaged(f"the section {name!r} cannot be understood", path=self.path) from None
+
+
+def checksum(content: bytes) -> str:
+    return blake2b(content, digest_size=DIGEST).hexdigest()
+
+
+# --- trees as bytes --------------------------------------------------------------------------------------------------
+
+
+def pack(tree: Tree) -> bytes:
+    """u32 length of the JSON, the JSON, the bytes of the arrays."""
+    arrays: list[bytes] = []
+    place = 0
+
+    def flat(part: Tree) -> Any:
+        nonlocal place
+        if isinstance(part, np.ndarray):
+            if part.dtype.kind not in KINDS:
+                raise TypeError(f"an array of {part.dtype} cannot be stored")
+            turned = part.flags.f_contiguous and not part.flags.c_contiguous  # sums depend on the order in memory
+            kind, rows = part.dtype.newbyteorder("<"), part.T if turned else part
+            content = np.asarray(rows, dtype=kind).tobytes()
+            arrays.append(content)
+            place += len(content)
+            return {"!": [kind.str, list(rows.shape), place - len(content), turned]}
+        if isinstance(part, Mapping):
+            return {"": {str(key): flat(value) for key, value in part.items()}}
+        if isinstance(part, list | tuple):
+            return [flat(value) for value in part]
+        if isinstance(part, np.generic):
+            return part.item()
+        return part
+
+    text = json.dumps(flat(tree), separators=(",", ":")).encode()
+    return b"".join([struct.pack("<I", len(text)), text, *arrays])
+
+
+def unpack(content: bytes) -> Tree:
+    """The reverse of `pack`; `ValueError` and its like for what `pack` does not write."""
+    length = int.from_bytes(content[:4], "little")
+    if 4 + length > len(content):
+        raise ValueError
+    arrays = memoryview(content)[4 + length :]
+
+    def whole(part: Any) -> Tree:
+        if isinstance(part, list):
+            return [whole(value) for value in part]
+        if not isinstance(part, dict):
+            return part
+        if "!" in part:
+            return _array(arrays, *part["!"])
+        return {key: whole(value) for key, value in part[""].items()}
+
+    return whole(json.loads(content[4 : 4 + length]))
+
+
+def _array(content: memoryview, kind: str, shape: list[int], start: int, turned: bool) -> np.ndarray:
+    dtype = np.dtype(kind)
+    sizes_are_fine = len(shape) <= MOST_AXES and all(type(k) is int and k >= 0 for k in [*shape, start])
+    if dtype.kind not in KINDS or dtype.fields is not None or dtype.subdtype is not None or not sizes_are_fine:
+        raise ValueError
+    count = prod(shape)
+    if start + count * dtype.itemsize > len(content):
+        raise ValueError
+    found = np.frombuffer(content, dtype, count, start) if count else np.zeros(0, dtype)
+    made = found.reshape(shape).astype(dtype.newbyteorder("="))  # a copy: it may be written to
+    return made.T if turned else made
+
+
+# --- reading ---------------------------------------------------------------------------------------------------------
+
+
+def read(path: str | Path) -> Archive:
+    """The whole file, checked; `Damaged` where it is not as it was written, `ParseError` where it is something else."""
+    path = Path(path)
+    require_file(path)
+    content = path.read_bytes()
+    if not content:
+        raise Damaged("the file is empty", path=path)
+    if content[: len(MAGIC)] != MAGIC[: len(content)]:
+        raise ParseError("this is no .dft file of definetti", path=path)
+    start = len(MAGIC) + LIMITS.size
+    if len(content) < start:
+        raise Damaged("the file is cut off in its first bytes", path=path)
+    number, length = LIMITS.unpack_from(content, len(MAGIC))
+    end = start + length
+    if len(content) < end + DIGEST:
+        raise Damaged("the file is cut off in its head", path=path)
+    if checksum(content[:end]) != content[end : end + DIGEST].hex():
+        raise Damaged("the head is damaged: its checksum is another", path=path)
+    try:
+        head = json.loads(content[start:end])
+        version, table = str(head["version"]), [(str(n), int(k), str(c)) for n, k, c in head.get("sections", ())]
+    except (ValueError, TypeError, KeyError, RecursionError, AttributeError):
+        raise Damaged("the head cannot be understood", path=path) from None
+    if number > FORMAT:
+        cure = "update definetti to read it"
+        text = f"the file was written by definetti {version} in format {number}; this version reads up to {FORMAT}"
+        raise ParseError(f"{text}: {cure}", path=path)
+    return Archive(path, version, head, _sections(content, end + DIGEST, table, path))
+
+
+def _sections(content: bytes, place: int, table: list[tuple[str, int, str]], path: Path) -> dict[str, bytes]:
+    found = {}
+    for name, length, expected in table:
+        part = content[place : place + max(length, 0)]
+        if len(part) != length:
+            raise Damaged(f"the file is cut off in the section {name!r}", path=path)
+        if checksum(part) != expected:
+            raise Damaged(f"the section {name!r} is damaged: its checksum is another", path=path)
+        found[name] = part
+        place += length
+    if place != len(content):
+        raise Damaged(f"there are {len(content) - place} bytes behind the end", path=path)
+    return found
+
+
+# --- writing ---------------------------------------------------------------------------------------------------------
+
+
+def previous(path: Path) -> Path:
+    """Where the good file before the last one is kept."""
+    return path.with_name(path.name + ".old")
+
+
+def write(path: Path, head: Mapping[str, Any], sections: Mapping[str, bytes], keep: bool) -> None:
+    """Writes a new file beside the old one, makes sure that it is on the disk, and puts it into its place; the one that
+    was there is kept as `previous` if it is worth keeping. Only one process at a time may do so: see `locked`."""
+    table = [[name, len(content), checksum(content)] for name, content in sections.items()]
+    text = json.dumps({**head, "sections": table}, allow_nan=False).encode()
+    start = MAGIC + LIMITS.pack(FORMAT, len(text)) + text
+    new, second = path.with_name(f".{path.name}.new"), path.with_name(f".{path.name}.link")
+    try:
+        new.unlink(missing_ok=True)
+        handle = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+        with os.fdopen(handle, "wb") as file:
+            for part in (start, bytes.fromhex(checksum(start)), *sections.values()):
+                file.write(part)
+            file.flush()
+            os.fsync(file.fileno())
+        if keep and path.exists():
+            second.unlink(missing_ok=True)
+            try:
+                os.link(path, second)
+                os.replace(second, previous(path))
+            except OSError:  # a file system without links: for a moment there is only the old one
+                os.replace(path, previous(path))
+        os.replace(new, path)
+        _sync_folder(path.parent)
+    except OSError as error:
+        with suppress(OSError):
+            new.unlink(missing_ok=True)
+        left = "; the last checkpoint is as it was" if path.exists() else ""
+        raise ModelError(f"cannot write {path}: {error.strerror}{left}") from None
+
+
+def _sync_folder(folder: Path) -> None:
+    """The names are on the disk, too."""
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+    except OSError:  # Windows
+        return
+    try:
+        os.fsync(handle)
+    except OSError:
+        pass
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """The right to write a file, held by a lock of the kernel on a file beside it: it ends with the process."""
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        yield
+        return
+    try:
+        handle = os.open(path.with_name(f".{path.name}.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    except OSError as error:
+        raise ModelError(f"cannot write {path}: {error.strerror}") from None
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise ModelError(f"another process is writing {path}; wait for its end, or choose another file") from None
+        except OSError:  # a file system without locks
+            pass
+        yield
+    finally:
+        os.close(handle)

@@ -1,0 +1,94 @@
+"""Dense or sparse: which of the two engines sweeps over a theory. They are the same kernel, so only cost decides.
+
+The rule counts operations from the theory and the sizes alone, never from a clock: the seed decides everything. A dense
+row visits every site and counts on machine words; a sparse one pays for the classes, for each true atom, and for the
+pairs of true atoms that joins meet.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from definetti.model.logic.theory import MarkovLogic
+from definetti.samplers.sparse.emit import plan_of
+from definetti.samplers.sparse.keys import packing
+from definetti.samplers.sparse.normal_form import Unfit
+
+if TYPE_CHECKING:
+    from definetti.samplers.logic.queries import Asked
+    from definetti.samplers.sparse.engine import Sparse
+
+# nanoseconds on one machine, as relative prices: a row, an atom in it, a pair of atoms that a join meets
+ROW, ATOM, PAIR = 300.0, 120.0, 24.0
+SITE, WORD = 10.0, 2.0  # a dense site, and a word of each of its counts
+ADVANTAGE = 2.0  # how many times cheaper the sparse sweep has to be
+MOST_CLASSES = 8  # of constants: at most one in so many has a class of its own
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Which engine, and why; `work` of a dense and a sparse sweep in the units of this file (0: not known)."""
+
+    engine: str  # "dense" or "sparse"
+    reason: str
+    work: tuple[float, float] = (0.0, 0.0)
+
+
+def verdict(model: MarkovLogic) -> Verdict:
+    """By the theory and the sizes of its sorts."""
+    if any(f.hard for f in model.formulas):
+        return Verdict("dense", "hard formulas: only the dense engine watches for chains that cannot move")
+    try:
+        plan = plan_of(model)
+        packed = [packing(model, plan, s) for s in plan.systems]
+    except Unfit as why:
+        return Verdict("dense", str(why))
+    sizes = [sort.size for sort in model.sorts.values()]
+    dense = sparse = 0.0
+    for s, made in zip(plan.systems, packed, strict=True):
+        rows, columns = sizes[s.sorts[0]], sizes[s.sorts[1]]
+        counts = sum("z" in t.roles for t in (*s.row, *s.degree, *s.support))
+        chance = float(np.max(1.0 / (1.0 + np.exp(-made.arrays[0]))))
+        degree = columns * chance
+        dense += rows * columns * (SITE + WORD * counts * (columns // 64 + 1))
+        sparse += rows * (ROW + ATOM * degree + PAIR * degree**2 * bool(counts))
+    if dense < ADVANTAGE * sparse:
+        text = f"a dense sweep costs {dense / max(sparse, 1.0):.2g} times a sparse one; {ADVANTAGE:g} is asked for"
+        return Verdict("dense", text, (dense, sparse))
+    text = f"a sparse sweep is about {dense / sparse:.2g} times cheaper, by counts"
+    return Verdict("sparse", text, (dense, sparse))
+
+
+def engines(model: MarkovLogic) -> dict[str, str]:
+    """For `info`: the engine that sweeps of Gibbs sampling have for each predicate, and why."""
+    found = verdict(model)
+    return dict.fromkeys(model.predicates, f"{found.engine} ({found.reason})")
+
+
+def sparse_engine(asked: Asked, scan: str) -> Sparse | str:
+    """The compiled sparse engine for a run, or why it is not taken."""
+    group = asked.group
+    if scan != "symmetric":
+        return f"the scan {scan!r} visits sites one by one"
+    if asked.counted:
+        return "formulas over several atoms are counted on bits"
+    if asked.turns or (group.mirror >= 0).any():
+        return "the theory has symmetries that exchange predicates or values"
+    found = verdict(group.model)
+    if found.engine != "sparse":
+        return found.reason
+    for name, orbits in group.atom_orbits.items():
+        for classes in orbits.classes:
+            if len(classes) and MOST_CLASSES * (int(classes.max()) + 1) > len(classes):
+                return f"evidence makes too many classes of constants for {name}"
+    if set(group.atom_orbits) != set(group.model.predicates):
+        return "orbits of some predicate are not numbered"
+    from definetti.samplers.sparse.engine import compile_sparse
+
+    try:
+        return compile_sparse(group.model, group.atom_orbits, group.deferred)
+    except Unfit as why:
+        return str(why)

@@ -1,0 +1,193 @@
+"""A run of Gibbs sampling whose chains are lists of true atoms. The same kernel as the dense run, with the same F and
+G; memory grows with the true atoms, never with all of them."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+
+from definetti.errors import TooLarge
+from definetti.samplers.draws import Batch, Draws, pick_members
+from definetti.samplers.logic.engine import refuse_large
+from definetti.samplers.logic.queries import Asked
+from definetti.samplers.protocol import Plan, State, prefixed
+from definetti.samplers.run import Map, Run
+from definetti.samplers.sparse.data import SCRATCH, SHARED, Chain, SystemData
+from definetti.samplers.sparse.engine import (
+    SWEEP,
+    UPDATES,
+    Sparse,
+    advance,
+    bits_of,
+    blank,
+    true_pairs,
+)
+from definetti.samplers.sparse.starts import first_chain
+
+CANDIDATES = 1 << 16  # atoms of a predicate looked at to find tracked ones
+MOST_VALUES = 1 << 32
+
+
+class SparseSampling(Run):
+    """The chains of one run, and how they are advanced and folded."""
+
+    def __init__(self, sparse: Sparse, asked: Asked, plan: Plan) -> None:
+        refuse_large(plan.chains * sparse.chain_bytes, None)
+        self.sparse, self.group, self.asked = sparse, asked.group, asked
+        self._chains: list[Chain] = []
+        self._first = np.zeros(plan.chains, np.int64)
+        self._rates = np.full(plan.chains, 1e7)
+        self._atoms = tracked_atoms(self.group, plan.seed)
+        orbit = np.concatenate([np.zeros(0, np.int64), *(part[2] for part in self._atoms)])
+        self._true = np.zeros((plan.chains, len(orbit)))
+        super().__init__(plan, asked.sizes, orbit, plan.chains, plan.burn_in)
+
+    @property
+    def updates(self) -> int:
+        return sum(int(chain.clock[UPDATES]) for chain in self._chains)
+
+    @property
+    def can_stop(self) -> bool:
+        return bool(self.updates)
+
+    def report(self) -> dict[str, Any]:
+        return {"engine": "sparse"}
+
+    # --- advancing ---------------------------------------------------------------------------------------------------
+
+    def _begin(self, run: Map) -> None:
+        if not self._chains:
+            self._chains = list(run(self._start, range(self.plan.chains)))
+
+    def _start(self, k: int) -> Chain:
+        given = None if self.plan.starts is None else self.plan.starts[k]
+        return first_chain(self.sparse, self.group, self.plan.seed, k, given)
+
+    def _open(self) -> None:
+        self._first[:] = [chain.clock[SWEEP] for chain in self._chains]
+
+    def _advance(self, run: Map, folded: int, seconds: float) -> int:
+        list(run(self._stretch, range(len(self._chains)), [seconds] * len(self._chains)))
+        return int(min(chain.clock[SWEEP] - f for chain, f in zip(self._chains, self._first, strict=True)))
+
+    def _stretch(self, k: int, seconds: float) -> None:
+        began, done = time.perf_counter(), 0
+        left = int(self._first[k]) + self._length - int(self._chains[k].clock[SWEEP])
+        if left <= 0:
+            return
+        budget = max(1, int(seconds * self._rates[k]))
+        if not self._tracking:
+            self._chains[k], done = advance(self.sparse, self._chains[k], budget, left)
+        target = int(self._chains[k].clock[SWEEP]) + left
+        while self._tracking and done < budget and self._chains[k].clock[SWEEP] < target:
+            before = int(self._chains[k].clock[SWEEP])
+            self._chains[k], drawn = advance(self.sparse, self._chains[k], budget - done, 1)
+            done += drawn
+            if self._chains[k].clock[SWEEP] > before:
+                self._true[k] += self._tracked_values(self._chains[k])
+        took = max(time.perf_counter() - began, 1e-6)
+        self._rates[k] = min(max(done / took, 1.0), 4.0 * self._rates[k])
+
+    def _tracked_values(self, chain: Chain) -> np.ndarray:
+        parts = [np.zeros(0, bool)]
+        for name, tuples, _ in self._atoms:
+            p = list(self.sparse.model.predicates).index(name)
+            x, y = np.ascontiguousarray(tuples[:, 0]), np.ascontiguousarray(tuples[:, -1])
+            out = np.zeros(len(x), bool)
+            if tuples.shape[1] == 2:
+                self.sparse.kernel.look_up(chain, int(self.sparse.data.lists[2 * p]), x, y, out)
+            if p in self.sparse.plan.position:
+                out[x == y] = bits_of(self.sparse, chain, name)[x[x == y]]
+            parts.append(out)
+        return np.concatenate(parts)
+
+    def values(self) -> np.ndarray:
+        model = self.group.model
+        total = sum(int(np.prod(model.shape(name), dtype=float)) for name in model.predicates)
+        if total * self.plan.chains > MOST_VALUES:
+            raise TooLarge("the values of all ground atoms", total * self.plan.chains, MOST_VALUES, "ask for marginals")
+        return np.stack([np.concatenate([self._tensor(c, name) for name in model.predicates]) for c in self._chains])
+
+    def _tensor(self, chain: Chain, name: str) -> np.ndarray:
+        shape = self.group.model.shape(name)
+        out = np.zeros(shape, np.uint8)
+        p = list(self.group.model.predicates).index(name)
+        if len(shape) == 2:
+            out[tuple(true_pairs(self.sparse, chain, name).T)] = 1
+        if p in self.sparse.plan.position:
+            out[(np.arange(shape[0]),) * len(shape)] = bits_of(self.sparse, chain, name)
+        return out.ravel()
+
+    # --- folding -----------------------------------------------------------------------------------------------------
+
+    def _harvest(self, length: int) -> Batch:
+        f, g, square = (np.stack(part) for part in zip(*(self._batch(c, length) for c in self._chains), strict=True))
+        self._clear()
+        return Batch(length, f, g, square=square)
+
+    def _clear(self) -> None:
+        for chain in self._chains:
+            chain.sum_f[1:] = 0
+            chain.sum_g[1:] = 0
+
+    def _members(self) -> np.ndarray:
+        taken = self._true.copy()
+        self._true[...] = 0.0
+        return taken
+
+    def _window(self, length: int, whole: bool) -> np.ndarray | None:
+        means = [self._batch(chain, length)[0] for chain in self._chains] if whole and self._warm_up.looks else None
+        self._clear()
+        return None if means is None else np.stack(means)
+
+    def _batch(self, chain: Chain, length: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """One chain's batch means of F, G and F²."""
+        sizes = self.group.sizes.astype(float)
+        f, g = chain.sum_f[1, 1:] / (sizes * length), chain.sum_g[1, 1:] / (sizes * length)
+        return f, g, chain.sum_g[2, 1:] / (sizes**2 * length)
+
+    def _unfinished(self) -> Draws:
+        """One batch of one draw per chain, from the states inside a sweep."""
+        f = np.stack([chain.true_atoms[1:] / self.group.sizes for chain in self._chains])[None]
+        return Draws(f, None, np.ones(1, np.int64), self._sizes, square=f**2, unfinished=True)
+
+    # --- saving ------------------------------------------------------------------------------------------------------
+
+    def _arrays(self) -> dict[str, np.ndarray]:
+        found = {"first": self._first, "true": self._true} if self._chains else {}
+        for k, chain in enumerate(self._chains):
+            own = {name: array for name, array in chain._asdict().items() if name != "systems"}
+            for r, system in enumerate(chain.systems):
+                own |= prefixed(
+                    str(r), {n: getattr(system, n) for n in SystemData._fields[:SHARED] if n not in SCRATCH}
+                )
+            found |= prefixed(str(k), own)
+        return found
+
+    def restore(self, state: State) -> None:
+        """The lists of the chains have grown to their sizes in the saved state."""
+        saved = state["chains"]
+        self._chains = [blank(self.sparse) for _ in range(self.plan.chains)] if saved else []
+        for k, chain in enumerate(self._chains):
+            self._chains[k] = chain._replace(pool=np.zeros(len(saved[f"{k}.pool"]), np.int32))
+        super().restore(state)
+
+
+def tracked_atoms(group: Any, seed: int) -> list[tuple[str, np.ndarray, np.ndarray]]:
+    """(predicate, constants, orbits) of up to 64 atoms of each orbit that has several."""
+    rng = np.random.default_rng([seed, 2])
+    found: list[tuple[str, np.ndarray, np.ndarray]] = []
+    for name in group.atom_orbits if len(group.sizes) else ():
+        shape = group.model.shape(name)
+        total = int(np.prod(shape, dtype=np.int64))
+        flat = np.arange(total) if total <= CANDIDATES else np.unique(rng.integers(0, total, CANDIDATES))
+        if len(shape) == 2 and shape[0] == shape[1] and total > CANDIDATES:  # the diagonal is small, and easily missed
+            flat = np.unique(np.concatenate([flat, rng.integers(0, shape[0], 1024) * (shape[0] + 1)]))
+        tuples = np.stack(np.unravel_index(flat, shape), axis=1).astype(np.int64)
+        orbit = group.orbit_numbers(name, tuples).astype(np.int64)
+        orbit = np.where((orbit >= 0) & (group.sizes[orbit] > 1), orbit, -1)
+        chosen = pick_members(orbit, rng)
+        found.append((name, tuples[chosen], orbit[chosen]))
+    return found

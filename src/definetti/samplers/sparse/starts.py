@@ -1,0 +1,59 @@
+"""Starts of sparse chains: a state that is given, or one whose law the group leaves alone.
+
+Bits are drawn from the formulas on them alone. Of the pairs the first chain has none; the others have a few at random,
+up to a mean degree that grows from chain to chain, so that the starts are spread out and cost what sparse sweeps cost.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from definetti.model.logic.evidence import UNKNOWN
+from definetti.samplers.sparse.data import Chain, known_bits
+from definetti.samplers.sparse.engine import Sparse, make_chain
+
+DEGREES = (0.0, 1.0, 2.0, 4.0)  # mean degrees of the first chains, and of those after them again
+
+
+def first_chain(r: Sparse, group: Any, seed: int, number: int, given: Any = None) -> Chain:
+    """`given`: a state with a method `atoms(predicate)`, the truth values of all its atoms."""
+    rng = np.random.default_rng([seed, number, 11])
+    bits, pairs = {}, {}
+    for p, name in enumerate(r.model.predicates):
+        shape = r.model.shape(name)
+        if p in r.plan.position:
+            bits[name] = own_bits(r, p, name, rng) if given is None else diagonal_of(given.atoms(name))
+        if len(shape) == 2:
+            pairs[name] = own_pairs(r, p, name, rng, number) if given is None else np.argwhere(given.atoms(name))
+            if r.plan.sorts[p][0] == r.plan.sorts[p][1]:
+                pairs[name] = pairs[name][pairs[name][:, 0] != pairs[name][:, 1]]
+    return make_chain(r, seed, number, bits, pairs, group.atom_orbits)
+
+
+def diagonal_of(atoms: np.ndarray) -> np.ndarray:
+    return atoms if atoms.ndim == 1 else np.diagonal(atoms)
+
+
+def own_bits(r: Sparse, p: int, name: str, rng: np.random.Generator) -> np.ndarray:
+    """P(x) or R(x,x), drawn from the formulas that speak of nothing else."""
+    relation, size = r.model.knowledge.relation(name), r.model.shape(name)[0]
+    alone = [m for m in r.plan.monomials if not m.pairs and m.bits == ((p, 0),) and not m.hard]
+    field = sum(float(m.table[1] - m.table[0]) for m in alone)
+    drawn = rng.random(size) < 1.0 / (1.0 + np.exp(-field))
+    known = known_bits(relation.tuples, relation.codes, relation.default, size)
+    return np.where(known == UNKNOWN, drawn, known == 1)
+
+
+def own_pairs(r: Sparse, p: int, name: str, rng: np.random.Generator, number: int) -> np.ndarray:
+    """True R(x,y), x ≠ y: the known ones, and some at random."""
+    relation, shape = r.model.knowledge.relation(name), r.model.shape(name)
+    known = relation.tuples.astype(np.int64)
+    true = known[relation.codes == 1]
+    if relation.default != UNKNOWN:
+        return true
+    count = rng.poisson(DEGREES[number % len(DEGREES)] * min(shape))
+    drawn = np.unique(rng.integers(0, shape[0] * shape[1], count))
+    drawn = drawn[~np.isin(drawn, known[:, 0] * shape[1] + known[:, 1])]
+    return np.concatenate([true, np.stack([drawn // shape[1], drawn % shape[1]], axis=1)])

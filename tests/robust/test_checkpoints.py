@@ -1,0 +1,335 @@
+"""A run that is killed at any moment and resumed gives the same answer, bit by bit.
+
+Kills are simulated by an exception that nothing catches, between two checkpoints; some are real (SIGKILL).
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from every_sampler import GRAPHS, LOGIC, theory
+from saved_runs import Killed, killer, numbers
+
+import definetti as dft
+from definetti import archive, journal
+from definetti.errors import ModelError
+from definetti.estimators import ESTIMATORS
+from definetti.inference import checkpoint
+from definetti.inference.stopping import Stopping
+from definetti.model import encoding
+from definetti.model.marginals import Marginals
+from definetti.samplers import run as loop
+
+HARD = """
+P(thing)
+R(thing, thing)
+0.3 P(x)
+R(x,y) => (P(x) <=> P(y)).
+1.5 R(x,y)
+"""
+
+
+@pytest.fixture
+def often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The shortest steps, and a checkpoint after every third of them."""
+    asked = iter(range(1 << 30))
+    monkeypatch.setattr(loop, "CHUNK_SECONDS", 1e-9)
+    monkeypatch.setattr(checkpoint.Checkpoint, "due", property(lambda self: next(asked) % 3 == 0))
+
+
+def killed_and_resumed(path: Path, kills: list[int], **settings: Any) -> Marginals:
+    """Killed after so many steps, resumed, killed again, …, resumed."""
+    model = settings.pop("model")
+    with pytest.raises(Killed):
+        dft.marginals(model, checkpoint=path, progress=killer(kills[0]), **settings)
+    for steps in kills[1:]:
+        with pytest.raises(Killed):
+            dft.resume(path, progress=killer(steps))
+    return dft.resume(path)
+
+
+def check(path: Path, kills: list[int], **settings: Any) -> Marginals:
+    made = killed_and_resumed(path, kills, **settings)
+    model = settings.pop("model")
+    whole = dft.marginals(model, **settings)
+    assert numbers(made) == numbers(whole)
+    return whole
+
+
+# --- every sampler, estimator and kind of model -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_factor_graphs(name: str, tmp_path: Path, often: None) -> None:
+    sampler, model, chains = GRAPHS[name]
+    settings = {"queries": ["X0=1 ^ X1=0"], "sampler": sampler, "chains": chains, "sweeps": 70, "seed": 5}
+    check(tmp_path / "run.dft", [40], model=model, workers=1, **settings)
+
+
+@pytest.mark.parametrize("name", LOGIC)
+def test_markov_logic(name: str, tmp_path: Path, often: None) -> None:
+    sampler = LOGIC[name][0]
+    settings = {"queries": ["P(Thing1) ^ R(Thing1,Thing2)"], "sampler": sampler, "chains": 4, "sweeps": 70, "seed": 5}
+    check(tmp_path / "run.dft", [30], model=theory(tmp_path), workers=1, **settings)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "kind"), [*((name, "graph") for name in ESTIMATORS if name != "auto"), ("control", "logic")]
+)
+def test_estimators(estimator: str, kind: str, tmp_path: Path, often: None) -> None:
+    model = GRAPHS["gibbs-words"][1] if kind == "graph" else theory(tmp_path)
+    check(tmp_path / "run.dft", [20], model=model, sampler="gibbs", estimator=estimator, chains=4, sweeps=70, seed=5)
+
+
+# --- what the clock decides -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["graph", "logic"])
+def test_a_run_for_some_time(kind: str, tmp_path: Path, often: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Identical to an uninterrupted one of as many sweeps: here the end comes at a fixed number of them."""
+    monkeypatch.setattr(Stopping, "_over", lambda self, sampling, report: report.phase[0] == "s" and report.done > 150)
+    model = GRAPHS["gibbs"][1] if kind == "graph" else theory(tmp_path)
+    found = check(tmp_path / "run.dft", [4, 40], model=model, sampler="gibbs", chains=4, seconds=1e6, seed=5)
+    assert found.run["sweeps"] > 100
+
+
+def test_a_run_until_an_error_is_reached(tmp_path: Path, often: None) -> None:
+    found = check(tmp_path / "run.dft", [4, 90], model=GRAPHS["gibbs-words"][1], sampler="gibbs", until=0.01, seed=5)
+    assert found.run["half_width"] < 0.01
+
+
+def test_time_that_was_used_counts(tmp_path: Path, often: None) -> None:
+    path, model = tmp_path / "run.dft", GRAPHS["gibbs"][1]
+    with pytest.raises(Killed):
+        dft.marginals(model, sampler="gibbs", seconds=1e6, checkpoint=path, progress=killer(40))
+    kept = checkpoint.read_run(path)
+    part = kept.journal._past[0]
+    part.state["stopping"]["used"] = 2e6
+    kept.journal.write(0.0)
+    assert dft.resume(path).run["sweeps"] >= 8  # at once
+
+
+def test_a_second_sampler_after_the_first(tmp_path: Path, often: None) -> None:
+    """`auto` asks MC-SAT where Gibbs sampling is stuck: killed in the second, the first is not run again."""
+    model = dft.markov_logic(HARD, domain={"thing": 6})
+    steps: list[str] = []
+    whole = dft.marginals(model, chains=4, sweeps=40, seed=5, progress=lambda r: steps.append(r.phase))
+    second = max((k for k, phase in enumerate(steps) if phase == "compiling mcsat"), default=None)
+    if second is None:
+        pytest.fail("this model no longer makes `auto` change its sampler")
+    made = killed_and_resumed(tmp_path / "run.dft", [second + 20], model=model, chains=4, sweeps=40, seed=5)
+    assert numbers(made) == numbers(whole)
+    parts = checkpoint.read_run(tmp_path / "run.dft").journal._past
+    assert [part.name for part in parts] == ["gibbs", "mcsat"]
+
+
+def test_exact_answers(tmp_path: Path) -> None:
+    model, path = GRAPHS["gibbs"][1], tmp_path / "run.dft"
+    p = dft.marginals(model, checkpoint=path)
+    assert p.run["sampler"] == "exact" and numbers(dft.resume(path)) == numbers(p)
+    assert dft.load(path)["X0"].probability == p["X0"].probability
+
+
+def test_given_groups(tmp_path: Path, often: None) -> None:
+    model, logic = GRAPHS["gibbs-words"][1], theory(tmp_path)
+    for number, (source, group) in enumerate(
+        [(model, dft.symmetries(model, "variables")), (logic, dft.symmetries(logic, "renaming"))]
+    ):
+        check(tmp_path / f"{number}.dft", [20], model=source, symmetries=group, sampler="gibbs", sweeps=70, seed=5)
+
+
+def test_decisions_are_taken_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    record: journal.Record = {}
+    asked = (np.arange(3),)
+    with journal.recording(record):
+        assert journal.decided("search", asked, lambda: {"found": 1}) == {"found": 1}
+        first, late = journal.Deadline("work", 1e6), journal.Deadline("work", -1.0)
+        assert [first.passed() for _ in range(3)] == [False] * 3 and late.passed()
+    record = archive.unpack(archive.pack(record))
+    with journal.recording(record):
+        assert journal.decided("search", asked, lambda: {"found": 2}) == {"found": 1}
+        assert journal.decided("search", (np.arange(4),), lambda: {"found": 2}) == {"found": 2}
+        first, late = journal.Deadline("work", -1.0), journal.Deadline("work", 1e6)
+        assert [first.passed() for _ in range(5)] == [False] * 3 + [True] * 2 and late.passed() and late.passed()
+    assert journal.Deadline("work", -1.0).passed() and not journal.Deadline("work", 1e6).passed()
+
+
+def test_the_search_for_symmetries_is_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that the clock ended stays ended; one that was complete is not repeated."""
+    from definetti.symmetry import bliss
+
+    edges, colours = np.stack([np.arange(300), (np.arange(300) + 1) % 300], 1), np.zeros(300, np.int64)
+    record: journal.Record = {}
+    with journal.recording(record):
+        found = bliss.search(edges, colours, 60.0)
+        ended = bliss.search(edges[:-1], colours, -1.0)
+    assert found.order == 600 and found.complete and not ended.complete
+    monkeypatch.setattr(bliss, "_run", lambda *_: pytest.fail("searched again"))
+    with journal.recording(archive.unpack(archive.pack(record))):
+        again = bliss.search(edges, colours, 60.0)
+        assert again.order == 600 and len(again.generators) == len(found.generators)
+        assert not bliss.search(edges[:-1], colours, 60.0).complete
+
+
+# --- going on for longer ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["graph", "logic"])
+def test_other_ends(kind: str, tmp_path: Path) -> None:
+    path, model = tmp_path / "run.dft", GRAPHS["gibbs-words"][1] if kind == "graph" else theory(tmp_path)
+    dft.marginals(model, sampler="gibbs", chains=4, sweeps=40, seed=5, checkpoint=path)
+    longer = dft.resume(path, sweeps=1000)
+    assert longer.run["sweeps"] == 1000 and numbers(dft.resume(path)) == numbers(longer)
+    assert dft.resume(path, sweeps=500).run["sweeps"] == 1000  # nothing is thrown away
+    assert dft.resume(path, seconds=0.01).run["sweeps"] >= 1000
+    reached = dft.resume(path, until=0.02)
+    assert reached.run["until"] == 0.02 and reached.run["half_width"] <= 0.02
+
+
+def test_an_extended_run_that_is_killed(tmp_path: Path, often: None) -> None:
+    path, model = tmp_path / "run.dft", GRAPHS["gibbs-words"][1]
+    answers = []
+    for kill in (False, True):
+        path = tmp_path / f"{kill}.dft"
+        dft.marginals(model, sampler="gibbs", chains=4, sweeps=40, seed=5, checkpoint=path)
+        if kill:
+            with pytest.raises(Killed):
+                dft.resume(path, sweeps=300, progress=killer(50))
+        answers.append(numbers(dft.resume(path) if kill else dft.resume(path, sweeps=300)))
+    assert answers[0] == answers[1]
+
+
+# --- a file as a result -----------------------------------------------------------------------------------------------
+
+
+def test_a_run_under_way_is_a_result(tmp_path: Path, often: None) -> None:
+    path, model = tmp_path / "run.dft", GRAPHS["gibbs"][1]
+    with pytest.raises(Killed):
+        dft.marginals(model, sampler="gibbs", sweeps=200, seed=5, checkpoint=path, progress=killer(120))
+    before = path.read_bytes()
+    found = dft.load(path)
+    assert 0 < found["X0"].probability < 1 and path.read_bytes() == before
+    assert dft.exact(model).compare(found).strongest is not None
+    with pytest.raises(ModelError, match="not finished: definetti resume"):
+        dft.marginals(model, sampler="gibbs", checkpoint=path)
+    p = dft.resume(path)
+    assert dft.load(path)["X0"].probability == p["X0"].probability
+    dft.report(path, tmp_path / "page.html")
+    dft.marginals(model, sampler="gibbs", sweeps=20, seed=6, checkpoint=path)  # a finished one may be replaced
+    assert dft.resume(path).run["seed"] == 6
+
+
+def test_nothing_to_show_yet(tmp_path: Path, often: None) -> None:
+    path = tmp_path / "run.dft"
+    with pytest.raises(Killed):
+        dft.marginals(
+            GRAPHS["gibbs"][1], sampler="gibbs", sweeps=200, burn_in=50, seed=5, checkpoint=path, progress=killer(5)
+        )
+    with pytest.raises(ModelError, match="no results yet"):
+        dft.load(path)
+
+
+def test_a_refused_run_leaves_no_file(tmp_path: Path) -> None:
+    path, model = tmp_path / "run.dft", GRAPHS["gibbs"][1]
+    with pytest.raises(dft.DefinettiError):
+        dft.marginals(model, ["X99"], sampler="gibbs", checkpoint=path)
+    assert not path.exists()
+    with pytest.raises(ModelError, match="nothing to resume"):
+        dft.marginals(np.zeros((2, 10, model.n), int), model=model, checkpoint=path)
+    with pytest.raises(ModelError, match="ends in .dft"):
+        dft.marginals(model, checkpoint=tmp_path / "run.json")
+
+
+# --- models -----------------------------------------------------------------------------------------------------------
+
+
+def test_models_are_kept_bit_by_bit(tmp_path: Path) -> None:
+    text = """
+    colour = {Red, "a \\"b\\"", Blue}
+    Has(thing, colour!)
+    R(thing, thing)
+    0.5 Has(x,+c)
+    -1.25 R(x,y) ^ !(x = y) => (EXIST z R(x,z) ^ Has(z,Red))
+    FORALL y (R(x,y) <=> R(y,x)).
+    """
+    logic = dft.markov_logic(text, "R(A,B)\n!R(B,C)\n?R(C,C)", domain={"thing": 5}, closed_world=["R"])
+    graph = dft.factor_graph([2, 3], [([0, 1], [[1, 2, 0], [4, 5, 6]])], names=["a", "b"]).condition({"a": 1})
+    for model in (logic, graph, dft.ground(logic), theory(tmp_path)):
+        packed = archive.pack(encoding.encoded(model))
+        again = encoding.decoded(archive.unpack(packed))
+        assert archive.pack(encoding.encoded(again)) == packed and repr(again) == repr(model)
+    names = {field.name for field in fields(logic)}
+    assert names == encoding.encoded(logic)["parts"].keys()  # a new field is kept, too
+    again = encoding.decoded(archive.unpack(archive.pack(encoding.encoded(logic))))
+    assert [f.body for f in again.formulas] == [f.body for f in logic.formulas]
+
+
+# --- real signals -----------------------------------------------------------------------------------------------------
+
+GRID = [sys.executable, "-m", "definetti", "marginals", "examples/grid.uai", "--sampler", "gibbs", "--seed", "7"]
+
+
+def started(path: Path, *options: str) -> subprocess.Popen[str]:
+    command = [*GRID, "-o", str(path), "--json", *options]
+    root = Path(__file__).resolve().parents[2]
+    return subprocess.Popen(command, cwd=root, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def wait_for_sampling(path: Path, process: subprocess.Popen[str]) -> None:
+    while process.poll() is None:
+        try:
+            part = checkpoint.read_run(path).journal._past[0]
+            if part.state is not None and part.state["sampling"]["kept"]:
+                return
+        except (dft.DefinettiError, IndexError):
+            pass
+        time.sleep(0.05)
+    pytest.fail(f"it ended too early: {process.communicate()}")
+
+
+def test_sigkill_and_resume(tmp_path: Path) -> None:
+    path = tmp_path / "run.dft"
+    process = started(path, "--sweeps", "20000", "--chains", "256")
+    wait_for_sampling(path, process)
+    process.kill()
+    process.communicate()
+    made = dft.resume(path)
+    model = dft.read(Path(__file__).resolve().parents[2] / "examples" / "grid.uai")
+    workers = made.run["workers"]
+    assert numbers(made) == numbers(
+        dft.marginals(model, sampler="gibbs", seed=7, sweeps=20000, chains=256, workers=workers)
+    )
+
+
+def test_sigterm_writes_a_last_checkpoint_and_prints_what_there_is(tmp_path: Path) -> None:
+    path = tmp_path / "run.dft"
+    process = started(path, "--seconds", "600")
+    wait_for_sampling(path, process)
+    process.send_signal(signal.SIGTERM)
+    out, _ = process.communicate()
+    found = json.loads(out)
+    assert process.returncode == 130
+    part = checkpoint.read_run(path).journal._past[0]
+    assert found["run"]["sweeps"] == part.state["sampling"]["kept"] and not part.finished
+    assert dft.load(path)["X0"].probability == next(
+        row["probability"] for row in found["orbits"] if row["representative"] == "X0"
+    )
+
+
+@pytest.mark.slow
+def test_a_hundred_kills(fresh_seed: int) -> None:
+    """SIGKILL at random moments, over all samplers: set-up, warm-up, sampling, checkpoints."""
+    script = Path(__file__).resolve().parents[2] / "benchmarks" / "soak.py"
+    command = [sys.executable, str(script), "--kills", "100", "--seed", str(fresh_seed)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert done.returncode == 0 and found["kills"] >= 100 and not found["results_different"], found

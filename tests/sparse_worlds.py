@@ -1,0 +1,202 @@
+"""Sparse kernels as plain Python, every branch of a row followed, against one site after the other by brute force."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from types import ModuleType
+from unittest.mock import patch
+
+import numpy as np
+from relational_worlds import World, atoms_of, conditional, log_density
+
+import definetti as dft
+from definetti.model.logic.theory import MarkovLogic
+from definetti.samplers.kernels import rng
+from definetti.samplers.sparse import engine
+from definetti.samplers.sparse.engine import Chain, Sparse
+
+MARK = "# --- text ---\n"
+HEADER = "import math\n\nimport numpy as np\n\n\ndef helper(function):\n    return function\n\n\nentry = helper\n"
+
+
+def plain_kernel(text: str, *changes: tuple[str, str]) -> ModuleType:
+    """The text of a kernel, uncompiled, with changes that plant mistakes."""
+    text = text.split(MARK)[1]
+    for old, new in changes:
+        assert old in text, f"the text no longer holds {old!r}: give the mutant its new place"
+        text = text.replace(old, new)
+    module = ModuleType("definetti_sparse_plain")
+    module.__dict__.update(next_word=rng.next_word.py_func, unit=rng.unit.py_func)
+    exec(compile(HEADER + text, "<sparse kernel>", "exec"), module.__dict__)
+    return module
+
+
+def plain(model: MarkovLogic, *changes: tuple[str, str], group: object = None) -> tuple[Sparse, object]:
+    """`compile_sparse` without compiling, and the model's group."""
+    group = dft.symmetries(model, "renaming") if group is None else group
+    with patch.object(engine, "load_kernel", lambda text: plain_kernel(text, *changes)):
+        return engine.compile_sparse(group.model, group.atom_orbits, group.deferred, shuffled=False), group
+
+
+def chain_at(r: Sparse, group, world: World) -> Chain:
+    bits, pairs = {}, {}
+    for name, predicate in r.model.predicates.items():
+        shape = r.model.shape(name)
+        if len(shape) == 1 or predicate.sorts[0] == predicate.sorts[1]:
+            bits[name] = np.array([world[(name, *[x] * len(shape))] for x in range(shape[0])], int)
+        if len(shape) == 2:
+            same = predicate.sorts[0] == predicate.sorts[1]
+            rows = [(x, y) for x in range(shape[0]) for y in range(shape[1]) if world[name, x, y]]
+            pairs[name] = np.array([row for row in rows if not (same and row[0] == row[1])], int).reshape(-1, 2)
+    return engine.make_chain(r, 3, 0, bits, pairs, group.atom_orbits)
+
+
+def world_of(r: Sparse, chain: Chain) -> World:
+    world = dict.fromkeys(atoms_of(r.model), False)
+    for name, predicate in r.model.predicates.items():
+        shape = r.model.shape(name)
+        if len(shape) == 2:
+            for x, y in engine.true_pairs(r, chain, name):
+                assert not world[name, int(x), int(y)], "an atom stands in a list twice"
+                world[name, int(x), int(y)] = True
+        if len(set(predicate.sorts)) == 1:
+            for x, value in enumerate(engine.bits_of(r, chain, name)):
+                world[(name, *[x] * len(shape))] = bool(value)
+    return world
+
+
+def random_world(model: MarkovLogic, rng: np.random.Generator) -> World | None:
+    """A legal state that agrees with the evidence; None where none was met."""
+    for _ in range(200):
+        share = rng.random()
+        world = {atom: bool(rng.random() < share) for atom in atoms_of(model)}
+        for name, *at in world:
+            known = model.knowledge.value(name, at)
+            world[(name, *at)] = world[(name, *at)] if known is None else bool(known)
+        if log_density(model, world) > -math.inf:
+            return world
+    return None
+
+
+def sites(r: Sparse, kind: int, a: int, order: np.ndarray) -> list[tuple]:
+    """The free sites that one visit draws, in their order."""
+    count = len(r.plan.sorts)
+    name = list(r.model.predicates)[kind % count]
+    if kind >= count or len(r.plan.sorts[kind]) == 1:
+        late = int(kind >= count)
+        sort, position = r.plan.sorts[kind % count][0], r.plan.position[kind % count]
+        if int(r.data.fixed[late, int(r.data.type_start[sort]) + a]) >> position & 1:
+            return []
+        found = [(name, *[a] * len(r.plan.sorts[kind % count]))]
+    else:
+        s = next(s for s in r.plan.systems if s.predicate == kind)
+        first = int(r.data.type_start[s.sorts[1]])
+        far = order[first : first + int(r.data.sizes[s.sorts[1]])]
+        found = [(name, a, int(b)) if s.side == 0 else (name, int(b), a) for b in far]
+        bit = r.plan.position.get(kind, 0)
+        loops = s.same and int(r.data.fixed[0, first + a]) >> bit & 1  # known, or drawn after all others
+        found = [site for site in found if not (loops and site[1] == site[2])]
+    return [site for site in found if r.model.knowledge.value(site[0], site[1:]) is None]
+
+
+def branches(r: Sparse, group, world: World, kind: int, a: int, order: np.ndarray) -> Iterator[tuple[float, Chain]]:
+    """(probability, chain) for every way in which the ticks and draws of one visit can fall."""
+    waiting: list[list[bool]] = [[]]
+    while waiting:
+        script, made, chance = waiting.pop(), [], 1.0
+
+        def happens(p: float, script=script, made=made) -> bool:
+            nonlocal chance
+            if p <= 0.0 or p >= 1.0:
+                return p >= 1.0
+            outcome = script[len(made)] if len(made) < len(script) else True
+            if len(made) >= len(script):
+                waiting.append([*made, False])
+            made.append(outcome)
+            chance *= p if outcome else 1.0 - p
+            return outcome
+
+        def first_tick(streams, remainder, start, count, rate, happens=happens):
+            return next((i for i in range(start, count) if happens(-math.expm1(-rate))), count)
+
+        r.kernel.first_tick = first_tick
+        r.kernel.draw = lambda streams, p, happens=happens: happens(p)
+        chain = chain_at(r, group, world)
+        chain.order[:] = order
+        with np.errstate(over="ignore"):
+            r.kernel.begin_sweep(r.data, chain)
+            drawn = int(r.kernel.visit(r.data, chain, kind, a))
+        assert drawn == len(sites(r, kind, a, order))
+        yield chance, chain
+
+
+def visit_error(r: Sparse, group, world: World, kind: int, a: int, order: np.ndarray) -> float:
+    """The largest error of the law of a visit, and of G and F along every path."""
+    model, visited = r.model, sites(r, kind, a, order)
+    law: dict[tuple, float] = {}
+    worst = 0.0
+    for chance, chain in branches(r, group, world, kind, a, order):
+        after = world_of(r, chain)
+        law[tuple(after[s] for s in visited)] = law.get(tuple(after[s] for s in visited), 0.0) + chance
+        worst = max(worst, float(any(after[s] != world[s] for s in world if s not in visited)))
+        worst = max(worst, path_error(r, group, world, after, visited, chain), list_error(r, chain))
+    total = 0.0
+    for values, chance in law.items():
+        here, exact = dict(world), 1.0
+        for site, value in zip(visited, values, strict=True):
+            p = conditional(model, here, site)
+            assert p is not None
+            exact *= p if value else 1.0 - p
+            here[site] = value
+        worst = max(worst, abs(exact - chance))
+        total += exact
+    return max(worst, abs(1.0 - total))
+
+
+def path_error(r: Sparse, group, world: World, after: World, visited: list[tuple], chain: Chain) -> float:
+    """G of the visit against the conditionals that single-site updates meet on this path; F against the state."""
+    g, here = np.zeros(r.orbit_count), dict(world)
+    for site in visited:
+        p = conditional(r.model, here, site)
+        g[group.orbit_number(site[0], site[1:])] += 0.0 if p is None else p
+        here[site] = after[site]
+    f = np.zeros(r.orbit_count)
+    for name, *at in after:
+        if r.model.knowledge.value(name, at) is None:
+            f[group.orbit_number(name, at)] += after[(name, *at)]
+    return float(max(np.abs(chain.sum_g[0, 1:] - g).max(initial=0), np.abs(chain.true_atoms[1:] - f).max(initial=0)))
+
+
+def list_error(r: Sparse, chain: Chain) -> float:
+    """1 where lists, their reverses or the classes contradict each other."""
+    for p, name in enumerate(r.model.predicates):
+        if len(r.plan.sorts[p]) == 2:
+            ahead = {(int(x), int(y)) for x, y in engine.true_pairs(r, chain, name)}
+            back = set()
+            for y in range(r.model.shape(name)[1]):
+                h = int(r.data.lists[2 * p + 1]) + engine.LIST * y
+                back |= {(int(x), y) for x in chain.pool[chain.head[h] : chain.head[h] + chain.head[h + 1]]}
+            if ahead != back:
+                return 1.0
+    for k, s in enumerate(chain.systems):
+        key = getattr(r.kernel, f"class_key_{k}")
+        for b, record in enumerate(s.node):
+            at = engine.LIST * record[3]
+            if record[5] != key(r.data, chain, b) or chain.pool[s.classes[at] + record[4]] != b:
+                return 1.0
+    return 0.0
+
+
+def worst_error(r: Sparse, group, worlds: int, seed: int) -> float:
+    """Over some states, every kind of site and some constants and orders."""
+    rng, worst = np.random.default_rng(seed), 0.0
+    for _ in range(worlds):
+        world = random_world(r.model, rng)
+        if world is None:
+            continue
+        for kind, sort in zip(r.data.entries.tolist(), r.data.entry_sorts.tolist(), strict=True):
+            order = np.concatenate([rng.permutation(int(n)) for n in r.data.sizes])
+            a = int(rng.integers(int(r.data.sizes[sort])))
+            worst = max(worst, visit_error(r, group, world, kind, a, order))
+    return worst
