@@ -41,6 +41,10 @@ class PreparedLogic:
 
 def ready(model: MarkovLogic, request: Request) -> Ready:
     """Finds the group, chooses the sampler and lays out what is to be counted."""
+    from definetti.inference.logic.joined import joined
+
+    if (found := joined(model, request)) is not None:
+        return found
     made = prepare_logic(model, request.symmetries, request.sampler, request.scan, request.time_limit)
     group, queries = made.group, request.queries
     if group.model.kind == "logic":
