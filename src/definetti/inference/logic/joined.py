@@ -51,10 +51,7 @@ def saving(model: MarkovLogic) -> GroundSize | None:
     """The size of the ground model, where joins save so much that it is the better one to sample."""
     if not model.closed or any(predicate.exclusive for predicate in model.predicates.values()):
         return None
-    if (
-        model.ground_count < WORD * SAVED * 1000
-        or sum(prod(model.shape(name)) for name in model.predicates) > 50_000_000
-    ):
+    if model.ground_count < WORD * SAVED * 1000 or model.atom_count > MOST_ATOMS:
         return None
     try:
         size = ground_size(model)
