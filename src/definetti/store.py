@@ -143,8 +143,9 @@ def alchemy_text(marginals: Marginals) -> str:
 
 
 def _atom_only(name: str) -> str:
-    if any(character.isspace() for character in name):
-        raise ModelError(f"Alchemy's result format has one atom in a line; {name!r} is a formula: write .json or .csv")
+    if name.startswith("#") or any(character.isspace() for character in name):
+        what = f"{name!r} is a {'count' if name.startswith('#') else 'formula'}"
+        raise ModelError(f"Alchemy's result format has one atom in a line; {what}: write .json or .csv")
     return name
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,10 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     )
     third = dft.markov_logic("P(t)\nR(t,t,u)\n0.5 P(x)\n0.4 R(x,y,z) => P(x)", evidence="P(A)", domain={"t": 4, "u": 2})
     agree = dft.markov_logic("P(t)\nQ(t)\n0.12 P(x) <=> P(y)\n0.02 P(x)\n0.3 P(x) <=> Q(x)", domain={"t": 30})
+    same = [[3.0, 1.0, 1.0], [1.0, 3.0, 1.0], [1.0, 1.0, 3.5]]
+    colours = dft.factor_graph(
+        {"first colour": 3, "second": 3, "third": 3}, [(["first colour", "second"], same), (["second", "third"], same)]
+    )
     short = dft.marginals(dft.read(EXAMPLES / "grid.uai"), sweeps=4, **options)
     made = {
         "grid": sampled.report(folder / "grid.html", exact=dft.exact(grid, ["X0", "X0=1 ^ X1=1"])),
@@ -37,6 +42,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         "evil": dft.marginals(evil, sweeps=100, **options).report(folder / "evil.html"),
         "doubtful": short.report(folder / "doubtful.html"),
         "three": dft.marginals(third, sweeps=100, **options).report(folder / "three.html"),
+        "potts": dft.marginals(colours, sweeps=100, **options).report(folder / "potts.html"),
         "modes": dft.marginals(agree, sweeps=200, seed=1).report(folder / "modes.html"),
     }
     assert not short.trusted
@@ -235,6 +241,22 @@ def test_a_phone_needs_no_sideways_scrolling(browser: Any, pages: dict[str, Path
     wide = browser.execute_script("return [document.documentElement.scrollWidth, document.documentElement.clientWidth]")
     assert wide[0] <= wide[1]
     screenshot(f"{name}-desktop", 1280)
+
+
+def test_values_of_a_variable_have_a_line_each(browser: Any, pages: dict[str, Path], screenshot: Any) -> None:
+    """Beside their intervals, and nothing covers anything else, on a phone as on a desktop."""
+    load(browser, pages["potts"])
+    for width in (1280, 390):
+        screenshot(f"potts-{width}", width)
+        boxes = """return [...document.querySelectorAll('#orbits tbody tr')].map(r => [...r.children]
+            .filter(c => c.getClientRects().length).map(c => [...c.querySelectorAll('.value, svg.ci')])
+            .filter(c => c.length === 3).map(c => c.map(v => { const b = v.getBoundingClientRect();
+            return [b.left, b.right, b.top + b.height / 2, v.scrollWidth - v.clientWidth]; })))"""
+        for row in browser.execute_script(boxes):
+            assert len(row) >= 3  # probability, half-width, interval
+            for left, right in itertools.pairwise(row[:3]):
+                assert all(a[1] <= b[0] + 1 and abs(a[2] - b[2]) < 4 for a, b in zip(left, right, strict=True))
+            assert all(value[3] <= 0 for cell in row[:2] for value in cell)
 
 
 @pytest.mark.parametrize("name", ["grid", "town"])

@@ -158,6 +158,8 @@ def test_counts_are_exchanged_and_not_drawn_as_probabilities(
         found = dft.load(dft.save(p, tmp_path / name))
         assert found["#Heads"].probability == pytest.approx(p["#Heads"].mean) and "Count" in repr(found["#Heads"])
         assert dft.report(tmp_path / name, tmp_path / "p.html").exists()
+    with pytest.raises(dft.ModelError, match="is a count: write .json or .csv"):
+        dft.save(p, tmp_path / "p.result")
     assert {row["name"] for row in _intervals(p)} == {"Heads(Coin1)"}
     draw([(name, one.orbit_size, one) for name, one in p.queries.items()])
     shown = capsys.readouterr().out

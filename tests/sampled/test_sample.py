@@ -122,6 +122,17 @@ def test_the_command_writes_what_marginals_reads(tmp_path: Path, examples: Path,
     assert answer["run"]["chains"] == 8 and answer["run"]["sweeps"] == 40
 
 
+def test_draws_of_markov_logic_come_back_by_the_command(tmp_path: Path, examples: Path, capsys: Any) -> None:
+    words = [str(examples / "smokers.mln"), "--domain", "person=3"]
+    for name in ("draws.npz", "draws.csv"):
+        out = str(tmp_path / name)
+        assert run(["sample", *words, "-o", out, "--sampler", "orbital", "--chains", "4", "--draws", "40"]) == 0
+        capsys.readouterr()
+        assert run(["marginals", *words, "--samples", out]) in (0, 1)
+        said = capsys.readouterr()
+        assert "open world" in said.out and "bug" not in said.err and "Smokes(Person1)" in said.out
+
+
 @pytest.mark.parametrize("sampler", [dft.Orbital(), dft.Orbital(dft.Gibbs("random")), dft.OrbitalMetropolis()])
 def test_standard_estimates_from_orbital_chains(sampler: Any) -> None:
     for model in (ising_ring(6, 0.5, 0.2), potts_ring(4, 3)):

@@ -193,6 +193,12 @@ def reads_model(function: Callable[..., int]) -> Callable[..., int]:
 
 quiet = click.option("--quiet", is_flag=True, help="No progress on stderr.")
 
+dask = click.option(
+    "--dask",
+    metavar="ADDRESS",
+    help="Advance chains on the workers of this Dask cluster, such as tcp://scheduler:8786.",
+)
+
 prints = together(
     click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else."),
     quiet,

@@ -49,7 +49,7 @@ def command(
 ) -> int:
     """States of all chains after every K sweeps, written while the chains run.
 
-    `definetti marginals MODEL --samples draws.npz` averages draws of a factor graph over orbits.
+    `definetti marginals MODEL --samples draws.npz` averages the draws over orbits.
     """
     model, _ = source.read()
     if output is None:

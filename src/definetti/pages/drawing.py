@@ -34,17 +34,20 @@ def _graph(found: Mapping[str, Any], orbits: Sequence[Mapping[str, Any]]) -> str
     side = min(WIDTH, max(240, int(26 * radius * len(nodes) ** 0.5 / 4)))
     tall = max((node["y"] for node in nodes), default=1.0)
     margin = radius + 6
-    height = side * max(tall, 0.02) + 2 * margin
+    named = len(nodes) <= 40  # their names stand below them
+    height = side * max(tall, 0.02) + 2 * margin + (14 if named else 0)
+    longest = max((len(show.shortened(node["name"] or "", 14)) for node in nodes), default=0) if named else 0
+    beside = max(margin, 3.4 * longest)
 
     def at(node: Mapping[str, Any]) -> tuple[float, float]:
-        return margin + node["x"] * side, margin + node["y"] * side
+        return beside + node["x"] * side, margin + node["y"] * side
 
     lines = []
     for a, b in edges:
         (x1, y1), (x2, y2) = at(nodes[a]), at(nodes[b])
         lines.append(f'<line class="edge" x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}"></line>')
-    marks = [_node(node, *at(node), radius, orbits, len(nodes) <= 40) for node in nodes]
-    width = side + 2 * margin
+    marks = [_node(node, *at(node), radius, orbits, named) for node in nodes]
+    width = side + 2 * beside
     svg = tag("svg", "".join(lines + marks), viewBox=f"0 0 {width:.0f} {height:.0f}", width=round(width),
               height=round(height), role="img", aria_label="the factor graph, coloured by orbit")  # fmt: skip
     return tag("div", svg, class_="picture", tabindex="-1")

@@ -293,11 +293,11 @@ def _row(place: int, row: Mapping[str, Any], draws: int) -> str:
     cells = (
         tag("td", swatch(colour(place, size)) + text(name), class_="name", title=name)
         + tag("td", show.count(size))
-        + tag("td", text(show.probability(row["probability"], row["half_width"])))
-        + tag("td", text(show.half_width(row["half_width"])))
+        + tag("td", _values([show.probability(p, half) for p, half in zip(ps, halves, strict=True)]))
+        + tag("td", _values([show.half_width(half) for half in halves]))
         + tag("td", bars, class_="wide")
-        + tag("td", text(show.number(rhat)), class_="less")
-        + tag("td", text(show.effective(ess, draws)), class_="less")
+        + tag("td", _values([show.number(r) for r in listed(rhat)]), class_="less")
+        + tag("td", _values([show.effective(e, draws) for e in listed(ess)]), class_="less")
         + tag("td", text(show.gain(ess, draws)), class_="less")
     )
     rhats, errors = [r for r in listed(rhat) if r is not None], [h for h in halves if h is not None]
@@ -306,6 +306,11 @@ def _row(place: int, row: Mapping[str, Any], draws: int) -> str:
         data_e=_key(errors), data_r=_key(rhats), data_n=_key([min(known)] if known else []),
         data_g=_key([min(known) / draws] if known and draws else []), data_said=sentence(name, size, row), tabindex="0",
     )  # fmt: skip
+
+
+def _values(words: Sequence[str]) -> str:
+    """A number, or a line for each value of a variable, beside its interval."""
+    return text(words[0]) if len(words) == 1 else "".join(tag("div", text(word), class_="value") for word in words)
 
 
 def _key(values: Sequence[float]) -> str:

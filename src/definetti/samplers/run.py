@@ -40,6 +40,8 @@ class Run:
 
     first_batch = 1  # sweeps of the first batch of an open-ended run
     most_batches: int = BATCHES  # of a run of known length; an open-ended one merges in pairs when it has twice as many
+    pieces: str | None = None  # the method that advances one piece of the chains, given its number and arguments
+    spread: Any = None  # advances pieces elsewhere (`inference/remote.py`)
     reports_before = True  # whether a batch that is complete is reported before it is kept,
     reports_after = True  # and after
 
@@ -123,10 +125,14 @@ class Run:
         with ThreadPoolExecutor(self._threads) as pool:
             self._begin(pool.map)
             began = time.perf_counter()
-            for phase, done, total in self._loop(pool.map):
+            for phase, done, total in self._loop(pool.map if self.spread is None else self.spread):
                 self.seconds += time.perf_counter() - began
                 yield Progress(phase, done, total, self.updates / max(self.seconds, 1e-9), None, self.seconds)
                 began = time.perf_counter()
+
+    @property
+    def _chunk(self) -> float:
+        return CHUNK_SECONDS if self.spread is None else self.spread.seconds
 
     def _loop(self, run: Map) -> Iterator[tuple[str, int, int | None]]:
         if self._phase == "warm-up":
@@ -140,7 +146,7 @@ class Run:
                 self._tracking = len(self._member_of) > 0 and is_tracked(self.batch_count, self.plan.sweeps is None)
                 self._open()
             while self._done < self._length:
-                self._done = self._advance(run, folded, CHUNK_SECONDS)
+                self._done = self._advance(run, folded, self._chunk)
                 if self._done < self._length or self.reports_before:
                     yield "sampling", self._kept + self._done, sweeps
             self._keep()
@@ -155,7 +161,7 @@ class Run:
                 self._length, self._done = warm.length(), 0
                 self._open()
             while self._done < self._length:
-                self._done = self._advance(run, int(warm.looks), CHUNK_SECONDS)
+                self._done = self._advance(run, int(warm.looks), self._chunk)
                 yield "warm-up", warm.done + self._done, warm.fixed
                 if self.seconds >= self.plan.warm_seconds:
                     break

@@ -69,6 +69,8 @@ def _none(why: str) -> dict[str, Any]:
 def _graph(model: FactorGraph, members: Variables, places: Places) -> dict[str, Any]:
     wide = np.flatnonzero(model.arity > 2)
     nodes = model.n + len(wide)
+    if not nodes:
+        return _none("there are no variables")
     if nodes > MOST_NODES:
         return _none(f"{show.count(model.n)} variables are too many to draw; the table has their orbits")
     edges = sorted(_edges(model, wide))

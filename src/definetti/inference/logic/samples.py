@@ -15,6 +15,7 @@ from definetti.inference.marginals import resolve
 from definetti.inference.sample import Samples
 from definetti.model.logic.theory import MarkovLogic
 from definetti.model.marginals import Marginals
+from definetti.readers.world import language
 from definetti.samplers.draws import BATCHES, Batch, Draws, draws_of
 from definetti.samplers.logic.queries import Asked, satisfied
 
@@ -71,7 +72,7 @@ def from_atoms(
         "estimator": method,
         "scan": None,
         "symmetries": group.kind,
-        "world": None,
+        **language(model),
         "chains": samples.chains,
         "sweeps": draws.sweeps,
         "burn_in": burn_in,
