@@ -8,15 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from definetti import show
-from definetti.constraints.logic.forced_atoms import explain_clashes
 from definetti.errors import Notice, TooLarge
-from definetti.inference.question import Ready, Request
+from definetti.inference.question import Request
 from definetti.model.logic.formulas import atoms
 from definetti.model.logic.ground import GroundSize, ground_free, ground_size
 from definetti.model.logic.text import atom_text, find_atom
@@ -24,27 +22,24 @@ from definetti.model.logic.theory import Constant, MarkovLogic
 from definetti.model.marginals import Estimate, Marginals, Variables, known
 from definetti.readers.logic.queries import parse_all
 
+if TYPE_CHECKING:
+    from definetti.model.graph.factors import FactorGraph
+
 MOST_FACTORS = 2_000_000
 MOST_ATOMS = 50_000_000
 WORD = 64  # groundings that a loop over bits looks at together
 SAVED = 10  # how many times fewer a join must leave
 
 
-def joined(model: MarkovLogic, request: Request) -> Ready | None:
-    """The free part of a model, ready to be sampled; None where loops over bits are cheaper, or were asked for."""
+def free_part(model: MarkovLogic, request: Request) -> tuple[FactorGraph, Notice] | None:
+    """The free part of a model and what to say of it; None where loops over bits are cheaper, or were asked for."""
     if request.sampler is not None or request.symmetries not in ("auto", None) or request.method == "standard":
         return None
     size = saving(model)
     if size is None or not _about_free_atoms(model, request.queries):
         return None
-    from definetti.inference.graph import prepare as graph
-
-    with explain_clashes(model):
-        part = ground_free(model)
-        text = f"closed predicates leave {show.count(size.factors)} of {show.large(model.ground_count)} ground formulas"
-        said = Notice("note", f"{text}: their free atoms were ground by joins over the facts")
-        found = graph.ready(part, request, (said,))
-    return replace(found, in_names_of_source=partial(with_known, model))
+    text = f"closed predicates leave {show.count(size.factors)} of {show.large(model.ground_count)} ground formulas"
+    return ground_free(model), Notice("note", f"{text}: their free atoms were ground by joins over the facts")
 
 
 def saving(model: MarkovLogic) -> GroundSize | None:
