@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from definetti.model.marginals import Marginals
 from definetti.samplers import run as loop
 from definetti.samplers.protocol import Sampling
 
@@ -91,6 +92,7 @@ def check(make: Callable[[], Sampling], most: int | None, monkeypatch: pytest.Mo
     tried = warm[:1] + followed[:1] + warm[len(warm) // 2 :][:1] + inside[:1] + inside[len(inside) // 2 :][:1]
     tried += sampled[len(sampled) // 3 :][:1] + sampled[-1:]
     assert inside and sampled
+    make().restore(written_and_read(make().state()))  # before the first step
     for phase, done, state in tried:
         other = make()
         other.restore(written_and_read(state))
@@ -98,3 +100,28 @@ def check(make: Callable[[], Sampling], most: int | None, monkeypatch: pytest.Mo
         for _ in stops(other, most):
             pass
         assert same(left(other), expected) and same(other.state(), end), (phase, done)
+
+
+# --- runs that are killed and resumed ---------------------------------------------------------------------------------
+
+
+class Killed(BaseException):
+    """Nothing of ours catches it."""
+
+
+def numbers(p: Marginals) -> Any:
+    """All of an answer that does not come from a clock."""
+    found = p.to_json(None)
+    run = {key: found["run"][key] for key in ("sampler", "estimator", "sweeps", "burn_in", "updates", "seed", "chains")}
+    tempering = found["run"].get("tempering")
+    return json.dumps([found["queries"], found["orbits"], run, found["warnings"], tempering], sort_keys=True)
+
+
+def killer(steps: int) -> Callable[[Any], None]:
+    left = iter(range(steps))
+
+    def progress(report: Any) -> None:
+        if next(left, None) is None:
+            raise Killed
+
+    return progress

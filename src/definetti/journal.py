@@ -158,6 +158,8 @@ class Journal:
 
     keeps = due = False
     notices: tuple[Notice, ...] = ()  # about the file
+    record: Record  # what was decided, where that is kept
+    spread: Callable[..., None] | None = None  # sends a run's chains elsewhere (`inference/remote.py`)
 
     def begin(self) -> None:
         """What was asked makes sense: from here on it is kept."""

@@ -16,6 +16,19 @@ def above(module: str) -> Any:
     return import_module(f"definetti.{module}")
 
 
+#: Characters that a terminal obeys instead of showing them: controls, and those that turn the direction of writing.
+_OBEYED = {
+    code: f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
+    for code in (*range(32), *range(127, 160), *range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x200E, 0x200F)
+    if chr(code) not in "\n\t"
+}
+
+
+def printable(text: str) -> str:
+    """For a terminal: names come from files of strangers."""
+    return text.translate(_OBEYED)
+
+
 class Shown:
     """Nouns that notebooks show as HTML, from the same fragments as the page."""
 

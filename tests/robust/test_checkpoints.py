@@ -10,7 +10,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 from every_sampler import GRAPHS, LOGIC, theory
+from saved_runs import Killed, killer, numbers
 
 import definetti as dft
 from definetti import archive, journal
@@ -38,34 +38,12 @@ R(x,y) => (P(x) <=> P(y)).
 """
 
 
-class Killed(BaseException):
-    """Nothing of ours catches it."""
-
-
-def numbers(p: Marginals) -> Any:
-    """All of an answer that does not come from a clock."""
-    found = p.to_json(None)
-    run = {key: found["run"][key] for key in ("sampler", "estimator", "sweeps", "burn_in", "updates", "seed", "chains")}
-    tempering = found["run"].get("tempering")
-    return json.dumps([found["queries"], found["orbits"], run, found["warnings"], tempering], sort_keys=True)
-
-
 @pytest.fixture
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
     """The shortest steps, and a checkpoint after every third of them."""
     asked = iter(range(1 << 30))
     monkeypatch.setattr(loop, "CHUNK_SECONDS", 1e-9)
     monkeypatch.setattr(checkpoint.Checkpoint, "due", property(lambda self: next(asked) % 3 == 0))
-
-
-def killer(steps: int) -> Callable[[Any], None]:
-    left = iter(range(steps))
-
-    def progress(report: Any) -> None:
-        if next(left, None) is None:
-            raise Killed
-
-    return progress
 
 
 def killed_and_resumed(path: Path, kills: list[int], **settings: Any) -> Marginals:

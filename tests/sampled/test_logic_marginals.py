@@ -142,6 +142,7 @@ def test_states_inside_the_first_sweep_are_counted_some_atoms_at_a_time(monkeypa
 
 
 def test_a_model_that_does_not_fit_is_refused_with_the_figure() -> None:
+    """Lists of true atoms, too: a hundredth of 10^12 atoms may be true."""
     with pytest.raises(TooLarge, match=r"needs [\d.]+ [GT]B, the limit is [\d.]+ [MG]B") as caught:
         dft.marginals(smokers(1_000_000), sampler="gibbs", seconds=1, seed=1)
     assert caught.value.size >= 10**12 / 8

@@ -56,7 +56,7 @@ def plot(console: Console, lines: Sequence[tuple[str, float, float, float]]) -> 
     axis = Axis(logit, [x for _, *ends in lines for x in ends], room)
     for name, p, low, high in lines:
         a, at, b = axis.column(low), axis.column(p), axis.column(high)
-        text = Text(f"{show.shortened(name, names):{names}}  ")
+        text = Text(f"{show.printable(show.shortened(name, names)):{names}}  ")
         text.append(" " * a)
         text.append("─" * (at - a), style="cyan")
         text.append("●", style="bold cyan")

@@ -15,7 +15,7 @@ from typing import NoReturn
 
 import click
 
-from definetti import __version__
+from definetti import __version__, show
 from definetti.cli.output import silence
 from definetti.errors import INTERRUPTED, DefinettiError, suggestion
 
@@ -98,7 +98,7 @@ def interrupted() -> int:
 
 def fail(message: str, code: int = 2) -> int:
     try:
-        print(f"definetti: {message}", file=sys.stderr, flush=True)
+        print(show.printable(f"definetti: {message}"), file=sys.stderr, flush=True)
     except OSError:  # nobody listens
         silence(sys.stderr)
     return code

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,8 @@ from definetti.cli.options import (
     Source,
     Word,
     answers_in,
+    dask,
+    max_memory,
     prints,
     reads_model,
     symmetry,
@@ -86,7 +89,7 @@ sampling = together(
 )
 
 #: What has no meaning when the draws are already made.
-NOT_WITH_SAMPLES = ("sampler", "scan", "chains", "sweeps", "seconds", "until", "workers")
+NOT_WITH_SAMPLES = ("dask", "sampler", "scan", "chains", "sweeps", "seconds", "until", "workers")
 
 
 @click.command("marginals")
@@ -94,7 +97,9 @@ NOT_WITH_SAMPLES = ("sampler", "scan", "chains", "sweeps", "seconds", "until", "
 @answers_in((*ANSWER_SUFFIXES, RUN), " A .dft file keeps the run itself: resume continues it after whatever ended it.")
 @sampling
 @symmetry
+@dask
 @click.option("--plot", is_flag=True, help="Draw the 95 % intervals in the terminal.")
+@max_memory
 @prints
 @click.pass_context
 def command(
@@ -106,6 +111,7 @@ def command(
     kind: str,
     generators: Path | None,
     time_limit: float,
+    dask: str | None,
     plot: bool,
     as_json: bool,
     quiet: bool,
@@ -145,11 +151,12 @@ def command(
         if output is not None and output.suffix == RUN:
             words = {"model": str(source.path), "command": command_line(None)}
             draws, output = {"checkpoint": output, "label": words}, None
-    with progress_line(not quiet and sys.stderr.isatty()) as progress:
+    with progress_line(not quiet and sys.stderr.isatty()) as progress, workers_of(dask) as executor:
         result = marginals(
             subject,
             queries,
             **draws,
+            executor=executor,
             symmetries=chosen_symmetries(model, kind, generators, time_limit),
             time_limit=time_limit,
             progress=progress,
@@ -157,6 +164,15 @@ def command(
         )
     result = complete(result, source.path, model, read_seconds)
     return answer(result, as_json=as_json, output=output, footer=footer, plot=plot)
+
+
+def workers_of(address: str | None) -> AbstractContextManager[Any]:
+    """The executor of a Dask cluster, or None: threads of this process."""
+    if address is None:
+        return nullcontext()
+    from definetti.inference.remote import executor_at
+
+    return executor_at(address)
 
 
 def check(context: click.Context, samples: Path | None, output: Path | None) -> None:

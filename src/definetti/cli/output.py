@@ -27,10 +27,11 @@ RUN = (
 SECONDS = ("read", "symmetries", "compile", "sample")
 
 
-def say(text: str) -> None:
-    """To stdout. A reader that has gone away (`| head`) is no failure; a full disk is."""
+def say(text: str, colour: str | None = None) -> None:
+    """To stdout, in bold colour where one is given, without anything that a terminal would obey. A reader that has gone
+    away (`| head`) is no failure; a full disk is."""
     try:
-        print(text, flush=True)
+        print(show.printable(text) if colour is None else styled(show.printable(text), colour), flush=True)
     except BrokenPipeError:
         silence(sys.stdout)
     except OSError:
@@ -51,7 +52,7 @@ def say_json(value: Mapping[str, Any]) -> None:
 
 def warn(notices: Sequence[Notice]) -> None:
     for notice in notices:
-        print(f"warning ({notice.kind}): {notice.message}", file=sys.stderr)
+        print(show.printable(f"warning ({notice.kind}): {notice.message}"), file=sys.stderr)
 
 
 # --- marginals ---------------------------------------------------------------------------------------------------
@@ -116,7 +117,7 @@ def say_answer(result: Marginals, footer: Callable[[Marginals], str], plot: bool
         draw(shown_answers(result)[1])
     verdict = result.verdict
     say("\n".join([footer(result), *world(result.run)]))
-    say(styled(verdict.line, "green" if verdict.trusted else "red"))
+    say(verdict.line, "green" if verdict.trusted else "red")
 
 
 def terminal_width() -> int | None:

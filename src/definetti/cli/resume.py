@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
-from definetti.cli.marginals import COUNT, footer
-from definetti.cli.options import FILE, Positive, prints
+from definetti.cli.marginals import COUNT, footer, workers_of
+from definetti.cli.options import FILE, Positive, dask, max_memory, prints
 from definetti.cli.output import answer, complete
 from definetti.inference.progress import progress_line
 
@@ -18,13 +18,16 @@ from definetti.inference.progress import progress_line
 @click.option("--sweeps", type=COUNT, metavar="N", help="Kept sweeps of each chain in all.")
 @click.option("--seconds", type=Positive(), metavar="S", help="Sample for so long from now on instead.")
 @click.option("--until", type=Positive(), metavar="E", help="Sample until no 95 % half-width is above E instead.")
+@dask
 @click.option("--plot", is_flag=True, help="Draw the 95 % intervals in the terminal.")
+@max_memory
 @prints
 def command(
     path: Path,
     sweeps: int | None,
     seconds: float | None,
     until: float | None,
+    dask: str | None,
     plot: bool,
     as_json: bool,
     quiet: bool,
@@ -45,7 +48,7 @@ def command(
     from definetti.inference.resume import kept_by_the_command_line, resume
 
     model, words = kept_by_the_command_line(path)
-    with progress_line(not quiet and sys.stderr.isatty()) as progress:
-        result = resume(path, sweeps=sweeps, seconds=seconds, until=until, progress=progress)
+    with progress_line(not quiet and sys.stderr.isatty()) as progress, workers_of(dask) as executor:
+        result = resume(path, sweeps=sweeps, seconds=seconds, until=until, progress=progress, executor=executor)
     result = complete(result, Path(words["model"] or path), model, None, words["command"])
     return answer(result, as_json=as_json, output=None, footer=footer, plot=plot)

@@ -145,9 +145,15 @@ def _patiently() -> Iterator[None]:
 
 @contextmanager
 def kept_in(
-    path: str | PathLike[str], model: Any, queries: Sequence[str], options: Options, label: dict[str, Any]
-) -> Iterator[tuple[Checkpoint, Options]]:
-    """The journal of a new run. Its file exists from here on."""
+    path: str | PathLike[str] | None, model: Any, queries: Sequence[str], options: Options, label: dict[str, Any]
+) -> Iterator[tuple[Journal, Options]]:
+    """The journal of a new run, in a file if there is a path, and what it is asked."""
+    if path is None:
+        alone = Journal()
+        alone.record = {}
+        with recording(alone.record):
+            yield alone, option_encoding.replayable(options)
+        return
     path = Path(path)
     if path.suffix != SUFFIX:
         raise ModelError(f"a checkpoint is a file that ends in {SUFFIX}, got {path.name}")

@@ -9,6 +9,7 @@ import os
 import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from importlib import import_module
 from os import PathLike
@@ -21,7 +22,7 @@ from definetti.errors import INTERRUPTED, ModelError, Notice
 from definetti.estimators import choose
 from definetti.inference.modes import Exploration, advised, explore, mixture, started, with_doubts
 from definetti.inference.progress import check_progress, reports
-from definetti.inference.question import Options, Question, Request, is_stuck
+from definetti.inference.question import Options, Question, Ready, Request, is_stuck
 from definetti.inference.stopping import MOST_SECONDS, Stopping
 from definetti.inference.survey_time import in_time
 from definetti.journal import Journal, Part
@@ -64,6 +65,7 @@ def marginals(
     formulas: bool = False,
     checkpoint: str | PathLike[str] | None = None,
     label: Mapping[str, str] | None = None,
+    executor: Executor | None = None,
 ) -> Marginals:
     """Marginals of a model: exact where that is about a second's work, else by sampling, each sample averaged over its
     orbit; or of samples drawn elsewhere.
@@ -114,6 +116,9 @@ def marginals(
         it after whatever ended the process; `load`, `compare` and `report` read it as a result.
     label : mapping, optional
         Texts that are kept in the checkpoint for the caller.
+    executor : concurrent.futures.Executor, optional
+        Where groups of chains are advanced instead of in threads of this process: a Dask client's `get_executor()`,
+        loky's, mpi4py's, or a `ProcessPoolExecutor`. The numbers are the same, bit by bit.
 
     Returns
     -------
@@ -160,19 +165,23 @@ def marginals(
         symmetries, sampler, estimator, scan, chains, sweeps, seconds, until, burn_in, seed,
         workers or available_cores(), time_limit, said, formulas,
     )  # fmt: skip
-    if checkpoint is None:
+    if checkpoint is None and executor is None:
         return answered(asked, queries, options, progress, Journal())
     from definetti.inference.checkpoint import kept_in
 
     with kept_in(checkpoint, asked, queries, options, dict(label or {})) as (journal, options):
-        return answered(asked, queries, options, progress, journal)
+        return answered(asked, queries, options, progress, journal, executor)
 
 
 def answered(
     asked: Any, queries: Sequence[str], options: Options, progress: bool | Callable[[Progress], None] | None,
-    journal: Journal,
+    journal: Journal, executor: Executor | None = None,
 ) -> Marginals:  # fmt: skip
     """The answer, for a run that begins or goes on."""
+    if executor is not None:
+        from definetti.inference.remote import spreading
+
+        journal.spread = spreading(executor, asked, queries, options, journal.record)
     if options.formulas:
         from definetti.solvers.formula_counts import formula_queries, with_formulas
 
@@ -205,7 +214,7 @@ def _answered(
             notices = (*said_first, *first.notices)
             return replace(first, run={**first.run, **language(asked)}, notices=notices)
         said_first = said_first if first is None else (*said_first, first)
-    ready = _prepare(asked).ready(asked, request)
+    ready = ready_for(asked, request)
     if not ready.sampler.warms_up:
         burn_in = 0
     plan = _plan(options.chains or ready.chains, sweeps, seconds, until, burn_in, seed, options.workers)
@@ -255,9 +264,9 @@ def _answered(
         return answer(ready.sampler, plan, seconds)[0]
 
 
-def _prepare(model: FactorGraph | MarkovLogic) -> Any:
-    """The module that prepares this kind of model, the other kind's engines not loaded."""
-    return import_module(f"definetti.inference.{model.kind}.prepare")
+def ready_for(model: FactorGraph | MarkovLogic, request: Request) -> Ready:
+    """What a run asks, of which sampler; the other kind's engines are not loaded."""
+    return import_module(f"definetti.inference.{model.kind}.prepare").ready(model, request)
 
 
 def usable(method: str, sampler: Sampler) -> str:
@@ -308,6 +317,8 @@ def _take(
     if progress is not None:
         progress(Progress(f"compiling {kernel.name}", 0, None, 0.0, None, began - start))
     sampling = question.sampling(kernel, plan, method)
+    if journal.spread is not None:
+        journal.spread(sampling, kernel, plan, method)
     compiled = time.perf_counter()
 
     def stuck() -> bool:
@@ -335,7 +346,7 @@ def _take(
         "sweeps": int(sampling.batch_count and draws.sweeps),
         "burn_in": draws.burn_in,
         "updates": sampling.updates,
-        "seconds": {"compile": compiled - began, "sample": sampling.seconds},
+        "seconds": {"compile": compiled - began, "sample": sampling.seconds, "sample_cpu": sampling.cpu_seconds},
         "workers": plan.workers,
         "seed": plan.seed,
         **stopping.run(),

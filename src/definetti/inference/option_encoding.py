@@ -24,7 +24,7 @@ def replayable(options: Options) -> Options:
 def encoded(options: Options) -> dict[str, Any]:
     plain = {field.name: getattr(options, field.name) for field in fields(options)}
     group = options.symmetries
-    plain["sampler"] = _sampler(options.sampler)
+    plain["sampler"] = encoded_sampler(options.sampler)
     plain["symmetries"] = _group(group) if is_group(group) else group
     plain["said"] = [asdict(notice) for notice in options.said]
     return plain
@@ -32,7 +32,7 @@ def encoded(options: Options) -> dict[str, Any]:
 
 def decoded(tree: Any, model: Any) -> Options:
     parts = dict(tree)
-    parts["sampler"] = _sampler_of(parts["sampler"])
+    parts["sampler"] = sampler_of(parts["sampler"])
     if isinstance(parts["symmetries"], dict):
         parts["symmetries"] = _group_of(parts["symmetries"], model)
     parts["said"] = tuple(Notice(**notice) for notice in parts["said"])
@@ -42,7 +42,7 @@ def decoded(tree: Any, model: Any) -> Options:
 # --- samplers: by their names in the registry -------------------------------------------------------------------------
 
 
-def _sampler(value: Any) -> Any:
+def encoded_sampler(value: Any) -> Any:
     if isinstance(value, str):
         return value
     name = {entry.class_name: name for name, entry in SAMPLERS.items()}.get(type(value).__name__)
@@ -50,17 +50,17 @@ def _sampler(value: Any) -> Any:
         raise ModelError(f"a checkpoint cannot keep the sampler {value!r}: it is not one of {', '.join(SAMPLERS)}")
     settings = [field.name for field in fields(value) if field.init] if is_dataclass(value) else []
     parts = {setting: getattr(value, setting) for setting in settings}
-    inner = {setting: _sampler(part) if hasattr(part, "kinds") else part for setting, part in parts.items()}
+    inner = {setting: encoded_sampler(part) if hasattr(part, "kinds") else part for setting, part in parts.items()}
     return {"sampler": name, "settings": inner}
 
 
-def _sampler_of(tree: Any) -> Any:
+def sampler_of(tree: Any) -> Any:
     if not isinstance(tree, dict):
         return tree
     if "sampler" not in tree:
         raise ValueError
     settings = {
-        name: _sampler_of(part) if isinstance(part, dict) else tuple(part) if isinstance(part, list) else part
+        name: sampler_of(part) if isinstance(part, dict) else tuple(part) if isinstance(part, list) else part
         for name, part in tree["settings"].items()
     }
     return SAMPLERS[tree["sampler"]].sampler_class(**settings)

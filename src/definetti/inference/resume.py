@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import Executor
 from contextlib import suppress
 from os import PathLike
 from pathlib import Path
@@ -25,6 +26,7 @@ def resume(
     seconds: float | None = None,
     until: float | None = None,
     progress: bool | Callable[[Progress], None] | None = None,
+    executor: Executor | None = None,
 ) -> Marginals:
     """Continue a run from its checkpoint; nothing but the file is needed.
 
@@ -42,6 +44,8 @@ def resume(
         and a batch that is under way is completed.
     progress : bool or callable, optional
         True draws a bar; a function is called with a `Progress`.
+    executor : concurrent.futures.Executor, optional
+        Where groups of chains are advanced, as in `marginals`.
 
     Returns
     -------
@@ -73,7 +77,7 @@ def resume(
     with archive.locked(path):
         kept = read_run(path)
         kept.journal.goal = Goal(sweeps, seconds, until)
-        return continued(kept, progress)
+        return continued(kept, progress, executor)
 
 
 def so_far(path: str | PathLike[str]) -> Any:
@@ -88,9 +92,9 @@ def so_far(path: str | PathLike[str]) -> Any:
     raise ModelError(f"{path} has no results yet: its chains are warming up; definetti resume {path} continues")
 
 
-def continued(kept: Kept, progress: Any = None) -> Marginals:
+def continued(kept: Kept, progress: Any = None, executor: Executor | None = None) -> Marginals:
     with recording(kept.journal.record):
-        return answered(kept.model, kept.queries, kept.options, progress, kept.journal)
+        return answered(kept.model, kept.queries, kept.options, progress, kept.journal, executor)
 
 
 def kept_by_the_command_line(path: str | PathLike[str]) -> tuple[Any, dict[str, str | None]]:

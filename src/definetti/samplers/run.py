@@ -40,12 +40,15 @@ class Run:
 
     first_batch = 1  # sweeps of the first batch of an open-ended run
     most_batches: int = BATCHES  # of a run of known length; an open-ended one merges in pairs when it has twice as many
+    pieces: str | None = None  # the method that advances one piece of the chains, given its number and arguments
+    spread: Any = None  # advances pieces elsewhere (`inference/remote.py`)
     reports_before = True  # whether a batch that is complete is reported before it is kept,
     reports_after = True  # and after
 
     def __init__(self, plan: Plan, sizes: np.ndarray, members: np.ndarray, threads: int, burn_in: int | None) -> None:
         """`sizes` of the statistics; the statistic of each tracked member; how many threads there is work for."""
         self.plan, self.seconds = plan, 0.0
+        self.cpu_seconds = 0.0  # of the whole process, while this run advanced: what a busy machine does not change
         self.goal = plan.sweeps  # kept sweeps at which it ends; another one than the plan's where a run is resumed
         self._sizes, self._member_of, self._threads = sizes, members, max(1, min(plan.workers, threads))
         self._warm_up = WarmUp(plan.chains, plan.sweeps, burn_in)
@@ -122,11 +125,16 @@ class Run:
         """Runs to the end of the plan, yielding after every chunk; the caller's own time is not counted."""
         with ThreadPoolExecutor(self._threads) as pool:
             self._begin(pool.map)
-            began = time.perf_counter()
-            for phase, done, total in self._loop(pool.map):
+            began, cpu = time.perf_counter(), time.process_time()
+            for phase, done, total in self._loop(pool.map if self.spread is None else self.spread):
                 self.seconds += time.perf_counter() - began
+                self.cpu_seconds += time.process_time() - cpu
                 yield Progress(phase, done, total, self.updates / max(self.seconds, 1e-9), None, self.seconds)
-                began = time.perf_counter()
+                began, cpu = time.perf_counter(), time.process_time()
+
+    @property
+    def _chunk(self) -> float:
+        return CHUNK_SECONDS if self.spread is None else self.spread.seconds
 
     def _loop(self, run: Map) -> Iterator[tuple[str, int, int | None]]:
         if self._phase == "warm-up":
@@ -140,7 +148,7 @@ class Run:
                 self._tracking = len(self._member_of) > 0 and is_tracked(self.batch_count, self.plan.sweeps is None)
                 self._open()
             while self._done < self._length:
-                self._done = self._advance(run, folded, CHUNK_SECONDS)
+                self._done = self._advance(run, folded, self._chunk)
                 if self._done < self._length or self.reports_before:
                     yield "sampling", self._kept + self._done, sweeps
             self._keep()
@@ -155,7 +163,7 @@ class Run:
                 self._length, self._done = warm.length(), 0
                 self._open()
             while self._done < self._length:
-                self._done = self._advance(run, int(warm.looks), CHUNK_SECONDS)
+                self._done = self._advance(run, int(warm.looks), self._chunk)
                 yield "warm-up", warm.done + self._done, warm.fixed
                 if self.seconds >= self.plan.warm_seconds:
                     break

@@ -78,6 +78,7 @@ class GraphSampling(Run):
 
     first_batch = 8
     reports_before = False
+    pieces = "_run_block"
 
     def __init__(
         self, model: FactorGraph, sampler: GraphSampler, engine: Engine, statistics: Statistics, plan: Plan

@@ -38,6 +38,7 @@ class MCSatSampling(Run):
     """The chains of one run, and how they are advanced and folded."""
 
     reports_after = False
+    pieces = "_stretch"
     renamed: Moves | None = None  # what moves the states after every sample
 
     def __init__(self, asked: Asked, temperature: float, plan: Plan) -> None:

@@ -71,6 +71,7 @@ def relational_model(asked: Asked, scan: str, plan: Plan) -> Relational:
 class RelationalSampling(Run):
     """The chains of one run, and how they are advanced and folded."""
 
+    pieces = "_stretch"
     renamed: Moves | None = None  # what moves the states after every sweep
 
     def __init__(self, relational: Relational, asked: Asked, plan: Plan) -> None:
@@ -303,7 +304,7 @@ class RelationalSampling(Run):
         return found if self.renamed is None else found | prefixed("moves", self.renamed.arrays())
 
     def restore(self, state: State) -> None:
-        self._chains = [blank(self.relational) for _ in range(self.plan.chains)] if state["chains"] else []
+        self._chains = [blank(self.relational) for _ in range(self.plan.chains)] if "first" in state["chains"] else []
         super().restore(state)
 
 

@@ -255,7 +255,7 @@ class TemperedSampling(RelationalSampling):
 
     def restore(self, state: State) -> None:
         self._rungs = []
-        if state["chains"]:
+        if "levels" in state["chains"]:
             self._levels = np.array(state["chains"]["levels"])
             shared = shared_arrays(self.relational, self._levels)
             self._rungs = [blank_rungs(self.relational, shared) for _ in range(self.plan.chains)]

@@ -14,6 +14,7 @@ from definetti.model.logic.evidence import UNKNOWN
 from definetti.model.logic.theory import MarkovLogic
 from definetti.samplers.codegen.cache import load_kernel
 from definetti.samplers.kernels.rng import seed_words
+from definetti.samplers.logic.engine import refuse_large
 from definetti.samplers.sparse.data import (
     LIST,
     MASKS,
@@ -33,6 +34,7 @@ from definetti.samplers.sparse.keys import packing
 SWEEP, ROOM, UPDATES = 0, 5, 4  # places of the clock
 FOREVER = 1 << 60
 LARGEST = 40  # sizes of blocks
+ATOM_BYTES = 16  # two places in lists, with their room to grow
 KEPT = 1 << 12  # keys whose chances are kept
 
 
@@ -51,12 +53,21 @@ class Sparse:
     seconds: float = 0.0
 
     @property
+    def atoms(self) -> float:
+        """About how many atoms are true at most, where supports do not add to them: by the largest base chance."""
+        sizes, total = self.data.sizes.astype(float), 0.0
+        for s, (base, *_) in zip(self.plan.systems, self.shared, strict=True):
+            total += float(sizes[s.sorts[0]] * sizes[s.sorts[1]] / (1.0 + np.exp(-base.max())))
+        return total
+
+    @property
     def chain_bytes(self) -> int:
-        """Memory of one chain without its true atoms, at most."""
+        """Memory of one chain: what each constant needs, and two places in lists for each true atom."""
         sizes = self.data.sizes
         nodes = sum(int(sizes[s.sorts[1]]) for s in self.plan.systems)
         ends = sum(int(sizes[x]) for p in self.plan.systems for x in self.plan.sorts[p.predicate])
-        return 8 * int(sizes.sum()) * 2 + 64 * ends + (64 + 64 + 24 + 16 + 32) * nodes + 64 * self.orbit_count
+        constants = 8 * int(sizes.sum()) * 2 + 64 * ends + (64 + 64 + 24 + 16 + 32) * nodes + 64 * self.orbit_count
+        return constants + ATOM_BYTES * int(self.atoms)
 
 
 def compile_sparse(
@@ -126,7 +137,9 @@ def blank(r: Sparse) -> Chain:
 
 def with_room(chain: Chain, reserve: int) -> Chain:
     """The chain with a pool that holds at least another row."""
-    pool = np.zeros(5 * int(chain.blocks[0]) + 2 * reserve, np.int32)
+    size = 5 * int(chain.blocks[0]) + 2 * reserve
+    refuse_large(4 * size, None)
+    pool = np.zeros(size, np.int32)
     pool[: chain.blocks[0]] = chain.pool[: chain.blocks[0]]
     chain.clock[ROOM] = 0
     return chain._replace(pool=pool)

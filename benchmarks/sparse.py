@@ -1,0 +1,130 @@
+"""Sweeps at the cost of the true atoms, beside the dense engine in the same run: one core, folding on, CPU time.
+
+`python benchmarks/sparse.py NAME` measures one case by itself and prints JSON. Rates count sites as the dense engine
+does: a sweep of n people draws n² + 2n.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+import sys
+import time
+
+import numpy as np
+from measuring import Row, peak_megabytes
+from relational import atom, network, orbits_of, rule, smokers
+
+from definetti.model.logic.theory import And, Equal, Evidence, Iff, MarkovLogic, Not, Variable
+from definetti.samplers.logic import engine as dense
+from definetti.samplers.logic.starts import first_state
+from definetti.samplers.sparse.engine import FOREVER, advance, compile_sparse, true_pairs
+from definetti.samplers.sparse.starts import first_chain
+from definetti.symmetry.find import symmetries
+
+
+def crowd(n: int, prior: float) -> MarkovLogic:
+    """Friends and smokers with transitivity and another prior of friendship."""
+    base = smokers(n, True)
+    rules = [f for f in base.formulas if f.weight != 4.6]
+    return MarkovLogic(base.sorts, base.predicates, (*rules, rule(prior, Not(atom("friends", "x", "y")), "x y")))
+
+
+def graph(n: int) -> MarkovLogic:
+    """A directed graph: edges, reciprocity, triangles, homophily over four groups (two known bits of each node)."""
+    apart = [Not(Equal(Variable(a), Variable(b))) for a, b in ("xy", "yz", "xz")]
+    alike = [Iff(atom(g, "x"), atom(g, "y")) for g in ("g", "h")]
+    rules = [
+        rule(math.log(4.2 / n), atom("e", "x", "y"), "x y"),
+        rule(1.0, And((atom("e", "x", "y"), atom("e", "y", "x"), apart[0])), "x y"),
+        rule(0.2, And((atom("e", "x", "y"), atom("e", "y", "z"), atom("e", "x", "z"), *apart)), "x y z"),
+        rule(0.5, And((atom("e", "x", "y"), *alike)), "x y"),
+    ]
+    made = network(n, {"g": 1, "h": 1, "e": 2}, rules)
+    people = np.arange(n, dtype=np.int32)[:, None]
+    known = {name: Evidence(people, (people[:, 0] >> k & 1).astype(np.int8)) for k, name in enumerate(("g", "h"))}
+    return MarkovLogic(made.sorts, made.predicates, made.formulas, known)
+
+
+CASES = {
+    "transitive-100": (lambda: smokers(100, True), 400),
+    "transitive-1000": (lambda: smokers(1000, True), 100),
+    "prior-log-10000": (lambda: crowd(10_000, math.log(1000)), 10),
+    "prior-log-100000": (lambda: crowd(100_000, math.log(10_000)), 4),
+    "prior-log-1000000": (lambda: crowd(1_000_000, math.log(100_000)), 2),
+    "graph-100000": (lambda: graph(100_000), 4),
+}
+WARM = 4  # sweeps before the first that is measured
+
+
+def measure(name: str) -> dict[str, float]:
+    make, sweeps = CASES[name]
+    model = make()
+    group = symmetries(model)
+    began = time.process_time()
+    r = compile_sparse(group.model, group.atom_orbits, group.deferred)
+    compiled = time.process_time() - began
+    chain, _ = advance(r, first_chain(r, group, 1, 1), FOREVER, WARM)
+    seconds = math.inf
+    for _ in range(3):
+        began = time.process_time()
+        chain, _ = advance(r, chain, FOREVER, sweeps)
+        seconds = min(seconds, (time.process_time() - began) / sweeps)
+    binary = next(n for n, p in model.predicates.items() if len(p.sorts) == 2)
+    degree = len(true_pairs(r, chain, binary)) / model.shape(binary)[0]
+    found = {"seconds": seconds, "rate": r.free_sites / seconds / 1e6, "memory": peak_megabytes(), "degree": degree}
+    found |= {"groundings": float(model.ground_count), "compile": compiled}
+    if r.free_sites < 2_000_000:
+        found["dense"] = dense_rate(model, 5_000_000)
+    return found
+
+
+def dense_rate(model: MarkovLogic, updates: int) -> float:
+    r = dense.compile_model(model, orbits_of(model))
+    chain, rate = first_state(r, 1, 0, None), 0.0
+    dense.advance(r, chain, 2 * r.free_sites)
+    for _ in range(3):
+        began = time.process_time()
+        done = dense.advance(r, chain, updates)
+        rate = max(rate, done / (time.process_time() - began) / 1e6)
+    return rate
+
+
+#: case → millions of updates a second at least, times the dense engine at least, seconds a sweep and megabytes at most
+TARGETS: dict[str, tuple[float | None, float | None, float | None, float | None]] = {
+    "transitive-100": (150, None, None, None),
+    "transitive-1000": (500, 12, None, None),
+    "prior-log-10000": (None, None, None, None),
+    "prior-log-100000": (20_000, None, None, None),
+    "prior-log-1000000": (None, None, 6.0, 1500),
+    "graph-100000": (None, None, 1.0, None),
+}
+
+
+def rows(quick: bool) -> list[Row]:
+    """Each case in a process of its own, so that its memory is its own."""
+    out, seconds = [], {}
+    for name, (rate, times, most, memory) in TARGETS.items():
+        if quick and name.endswith("000000"):
+            continue
+        done = subprocess.run([sys.executable, __file__, name], capture_output=True, text=True, check=True)
+        found = json.loads(done.stdout)
+        seconds[name] = found["seconds"]
+        note = f"{found['groundings']:.3g} groundings, mean degree {found['degree']:.3g}"
+        note += f", compiled or loaded in {found['compile']:.2f} CPU s"
+        out.append(Row(f"{name}, one core", found["rate"], "M updates/s", rate, note=note))
+        if "dense" in found:
+            ratio = found["rate"] / found["dense"]
+            out.append(Row(f"{name}, against dense", ratio, "times", times, note=f"dense {found['dense']:.3g} M"))
+        out.append(Row(f"{name}, a sweep", found["seconds"], "CPU s", most, at_least=False))
+        out.append(Row(f"{name}, memory", found["memory"], "MB", memory, at_least=False))
+    if "prior-log-1000000" in seconds:
+        growth = math.log10(seconds["prior-log-1000000"] / seconds["prior-log-10000"]) / 2
+        out.append(Row("growth of a sweep, 10^4 to 10^6 people", growth, "exponent", 1.3, at_least=False))
+    return out
+
+
+if __name__ == "__main__":
+    for case in sys.argv[1:]:
+        print(json.dumps(measure(case)))
