@@ -27,7 +27,7 @@ help:
 	@echo "make soak        runs under random kills and full disks for an hour, or SOAK=minutes; prints what survived"
 	@echo "make fuzz        hostile input for every reader for 10 minutes, or FUZZ=seconds"
 	@echo "make check-slow  fresh seeds and long runs"
-	@echo "make check-site  pages in a real browser"
+	@echo "make check-site  pages in a real browser, and the paper's experiments in short (build/experiments)"
 	@echo "make clean       remove everything that was made"
 
 demo: $(VENV)/demo.stamp
@@ -51,6 +51,7 @@ check-slow: $(VENV)/dev.stamp
 # SHOTS=folder keeps the screenshots. Without a browser the tests are skipped, and say so.
 check-site: $(VENV)/site.stamp browser
 	DEFINETTI_INSTALLED=1 DEFINETTI_SCREENSHOTS=$(SHOTS) $(BIN)/python -P -m pytest -q -rs -m browser tests/browser
+	$(BIN)/definetti experiment all -o build/experiments --quick
 
 # Debian's Chromium, where it is missing and may be installed.
 browser:

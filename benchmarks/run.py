@@ -20,7 +20,7 @@ from typing import Any
 from measuring import HERE, Row
 
 FAMILIES = ("grid", "tables", "loading", "symmetries", "reading", "relational", "lifted", "hard", "errors", "intervals",
-            "sparse", "traps")  # fmt: skip
+            "sparse", "traps", "peers")  # fmt: skip
 
 
 def main() -> int:

@@ -13,8 +13,8 @@ import random
 import sys
 from collections.abc import Iterator
 
-MODEL = """// Records that cite the same paper, and fields that are the same. Starred predicates are false where the evidence is
-// silent; it leaves open (?) whether pairs that share a word are the same.
+MODEL = """// Records that cite the same paper, and fields that are the same. Starred predicates are false where the
+// evidence is silent; it leaves open (?) whether pairs that share a word are the same.
 *Title(record, title)
 *Author(record, author)
 *Venue(record, venue)

@@ -13,7 +13,7 @@ from random_models import brute_force, models
 from small_theories import evidence_theory, renaming_theory
 
 import definetti as dft
-from definetti.inference.graph.field_bounds import log_bounds
+from definetti.inference.graph.certain import log_bounds
 from definetti.inference.logic.field_bounds import field_bounds
 from definetti.model.graph.factors import FactorGraph, factor_graph
 from definetti.model.graph.simplify import simplify

@@ -20,6 +20,8 @@ from definetti.experiments.targets import Target
 STANDARD, ORBIT = "Gibbs, standard", "Gibbs, orbit"
 MCSAT_STANDARD, MCSAT_ORBIT = "MC-SAT, standard", "MC-SAT, orbit"
 AUTO = "definetti, auto"
+EXACT_ONE, EXACT_ALL = "exact, one marginal", "exact, all marginals"
+SPARSE_AUTO = "definetti, auto, prior log(n/10)"
 PER_DECADE = 4  # points of a curve
 
 
@@ -40,19 +42,22 @@ def both(target: Target, means: np.ndarray, names: tuple[str, str], at: tuple[in
 
 
 def paper_curves(
-    model: Any, target: Target, runs: int, updates: int, start: Any = 0, seed: int = 100, first: int | None = None
-) -> list[Row]:
-    """`runs` chains of the paper's protocol, looked at from one sweep (`first` updates) on."""
+    model: Any, target: Target, runs: int, updates: int, start: Any = 0, seed: int = 100,
+    names: tuple[str, str] = (STANDARD, ORBIT),
+) -> list[Row]:  # fmt: skip
+    """`runs` chains of the paper's protocol, looked at from one sweep on. `start`: a value, a state, or a function of
+    the seed that makes one."""
     from definetti.samplers.every_update import every_update
 
     rows = []
     for run in range(runs):
-        chain, seconds, done = every_update(model, start=start, seed=seed + run), 0.0, 0
-        for stop in ladder(first or target.variables, updates):
+        first = start(seed + run) if callable(start) else start
+        chain, seconds, done = every_update(model, start=first, seed=seed + run), 0.0, 0
+        for stop in ladder(target.variables, updates):
             began = time.process_time()
             chain.advance(stop - done)
             seconds, done = seconds + time.process_time() - began, stop
-            rows += both(target, chain.means(), (STANDARD, ORBIT), (run, stop, stop, seconds))
+            rows += both(target, chain.means(), names, (run, stop, stop, seconds))
     return rows
 
 
@@ -90,6 +95,11 @@ def _states(model: Any, sampler: Any, samples: int, seed: int) -> Iterator[tuple
         states.close()
 
 
+def exact_draw(model: Any, seed: int) -> np.ndarray:
+    """One state of a Markov logic network from its very distribution, by lifted counting."""
+    return next(_states(model, "lifted", 1, seed))[1]
+
+
 def auto_curves(
     model: Any, group: Any, target: Target, runs: int, sweeps: Sequence[int], seed: int = 100, name: str = AUTO,
     **options: Any,
@@ -102,14 +112,18 @@ def auto_curves(
     rows = []
     for run in range(runs):
         for k, length in enumerate(sweeps):
-            wall, cpu = time.perf_counter(), time.process_time()
             answer = marginals(model, sweeps=length, seed=seed + 1000 * k + run, **settings)
-            busy = (time.process_time() - cpu) / (time.perf_counter() - wall)  # of a run, the share it had of a core
             means = np.array([np.ravel(answer[row].probability)[-1] for row in target.names])
             chains = answer.run["chains"]
-            at = (run, answer.run["updates"], chains * length, busy * answer.run["seconds"]["sample"])
+            at = (run, answer.run["updates"], chains * length, sampling_seconds(answer))
             rows.append(point(name, *at, target.orbit(means)))
     return rows
+
+
+def sampling_seconds(answer: Any) -> float:
+    """CPU seconds of sampling; of a mixture of several runs, which does not keep them, its wall time."""
+    seconds = answer.run["seconds"]
+    return seconds.get("sample_cpu", seconds["sample"])
 
 
 # --- reading curves --------------------------------------------------------------------------------------------------

@@ -19,6 +19,9 @@ LOOKS: dict[str, tuple[str, list[int]]] = {
     curves.MCSAT_STANDARD: (PALETTE[3], DASHED),
     curves.MCSAT_ORBIT: (PALETTE[0], DASHED),
     curves.AUTO: (PALETTE[2], SOLID),
+    curves.SPARSE_AUTO: (PALETTE[2], DOTTED),
+    curves.EXACT_ONE: (PALETTE[5], DASHED),
+    curves.EXACT_ALL: (PALETTE[1], SOLID),
 }
 SPARE = [(PALETTE[5], DASHED), (PALETTE[1], SOLID), (PALETTE[4], DASHED), (INK, DOTTED)]
 
@@ -41,7 +44,7 @@ def looks(names: Sequence[str]) -> dict[str, tuple[str, list[int]]]:
 def lines(
     rows: Sequence[Row], x: tuple[str, str], y: tuple[str, str], title: str, *, subtitle: str | Sequence[str] = "",
     x_log: bool = True, y_log: bool = True, band: bool = True, legend: bool = True,
-    marks: Sequence[Mapping[str, Any]] = (),
+    marks: Sequence[Mapping[str, Any]] = (), y_domain: tuple[float, float] | None = None,
 ) -> Any:  # fmt: skip
     """Curves with points. `rows` have `curve` and the fields named by `x` and `y` (field, axis title); with `band` also
     `low` and `high`; `censored` points are open. `marks`: horizontal or vertical lines {"y" or "x", "label"}."""
@@ -52,16 +55,21 @@ def lines(
     dash = {"domain": names, "range": [look[name][1] for name in names]}
     key = alt.Legend(title=None, orient="bottom", columns=2, symbolStrokeWidth=2.2, symbolSize=260, labelLimit=260,
                      symbolType="stroke", symbolOpacity=1) if legend else None  # fmt: skip
+    seen = [*rows, *({y[0]: edge} for edge in y_domain or ())]
     to_x = alt.X(f"{x[0]}:Q", title=x[1], scale=_scale(alt, x_log), axis=_axis(alt, rows, x[0], x_log))
-    to_y = alt.Y(f"{y[0]}:Q", title=y[1], scale=_scale(alt, y_log), axis=_axis(alt, rows, y[0], y_log))
+    to_y = alt.Y(f"{y[0]}:Q", title=y[1], scale=_scale(alt, y_log, y_domain), axis=_axis(alt, seen, y[0], y_log))
     colour = alt.Color("curve:N", scale=alt.Scale(**scale), legend=key)
     dashes = alt.StrokeDash("curve:N", scale=alt.Scale(**dash), legend=key)
     base = alt.Chart(alt.Data(values=[{**row, "ink": look[row["curve"]][0]} for row in rows]))
     ink = alt.Color("ink:N", scale=None)  # the legend is of the lines alone
     layers = []
     if band:
-        low = alt.Y("low:Q", scale=_scale(alt, y_log), title=y[1])
-        layers.append(base.mark_area(opacity=0.14).encode(x=to_x, y=low, y2="high:Q", color=ink, detail="curve:N"))
+        low = alt.Y("low:Q", scale=_scale(alt, y_log, y_domain), title=y[1])
+        layers.append(
+            base.mark_area(opacity=1.0, fillOpacity=0.14).encode(
+                x=to_x, y=low, y2="high:Q", color=ink, detail="curve:N"
+            )
+        )
     layers.append(base.mark_line(strokeWidth=2.2).encode(x=to_x, y=to_y, color=colour, strokeDash=dashes))
     dots = base.mark_point(filled=True, size=26, opacity=1.0).encode(x=to_x, y=to_y, color=ink)
     ends = base.mark_point(filled=False, size=60, shape="triangle-up", strokeWidth=1.6)
@@ -77,8 +85,9 @@ def _title(alt: Any, title: str, subtitle: str | Sequence[str]) -> Any:
     return alt.Title(title, subtitle=subtitle) if subtitle else alt.Title(title)
 
 
-def _scale(alt: Any, log: bool) -> Any:
-    return alt.Scale(type="log", nice=False) if log else alt.Scale(zero=False, nice=True)
+def _scale(alt: Any, log: bool, domain: tuple[float, float] | None = None) -> Any:
+    given = {} if domain is None else {"domain": list(domain)}
+    return alt.Scale(type="log", nice=False, **given) if log else alt.Scale(zero=False, nice=True, **given)
 
 
 def _axis(alt: Any, rows: Sequence[Row], name: str, log: bool) -> Any:
@@ -92,8 +101,8 @@ def _axis(alt: Any, rows: Sequence[Row], name: str, log: bool) -> Any:
     high = math.ceil(math.log10(max(values)))
     step = max(1, math.ceil((high - low) / 7))
     powers = [10.0**k for k in range(low, high + 1, step)]
-    if high - low <= 1:
-        powers = [m * 10.0**low for m in (1, 2, 5, 10, 20, 50, 100)]
+    if high - low <= 2:
+        powers = [m * 10.0**k for k in range(low, high + 1) for m in (1, 2, 5)]
     label = "datum.value >= 0.001 && datum.value < 100000 ? format(datum.value, ',~g') : format(datum.value, '~e')"
     return alt.Axis(values=powers, labelExpr=label, grid=True)
 
@@ -132,7 +141,8 @@ def divergence_figure(
     return configured(altair().hconcat(kl, mse, spacing=40))
 
 
-def side_by_side(*panels: Any) -> Any:
-    """Panels of one figure, each with its own scales and legend."""
-    whole = altair().hconcat(*panels, spacing=40)
-    return configured(whole.resolve_scale(color="independent", strokeDash="independent"))
+def in_rows(*rows: Sequence[Any]) -> Any:
+    """Panels of one figure, row by row, each with its own scales and legend."""
+    alt = altair()
+    whole = [alt.hconcat(*row, spacing=40).resolve_scale(color="independent", strokeDash="independent") for row in rows]
+    return configured(alt.vconcat(*whole, spacing=30).resolve_scale(color="independent", strokeDash="independent"))

@@ -11,14 +11,16 @@ from definetti.experiments.figure import Effort, Measured, Row
 from definetti.experiments.targets import Target, target_of
 from definetti.experiments.truths import Truth
 
+PATIENCE = 300.0  # seconds by the clock for a search that takes less than one: the machine may be busy
+
 
 def partition(model: Any, kind: str = "auto") -> tuple[Any, float]:
     """The group, and the CPU seconds that finding it took (after the code for it was loaded)."""
     from definetti.symmetry.find import symmetries
 
-    symmetries(model, kind)
+    symmetries(model, kind, None, PATIENCE)
     began = time.process_time()
-    group = symmetries(model, kind)
+    group = symmetries(model, kind, None, PATIENCE)
     return group, time.process_time() - began
 
 
@@ -54,7 +56,7 @@ def three_curves(
     model: Any, group: Any, target: Target, effort: Effort, *, updates: float, samples: int, sweeps: Sequence[int]
 ) -> list[Row]:
     """Gibbs sampling by the paper's protocol, MC-SAT, and the defaults. Lengths are those of a full run."""
-    rows = curves.paper_curves(model, target, effort.runs, int(updates * effort.length))
+    rows = curves.paper_curves(group.model, target, effort.runs, int(updates * effort.length))
     rows += curves.mcsat_curves(model, target, effort.runs, max(20, int(samples * effort.length)))
     kept = [length for length in sweeps if length <= max(sweeps[0], sweeps[-1] * effort.length)]
     return rows + curves.auto_curves(model, group, target, effort.runs, kept)

@@ -8,16 +8,33 @@ import io
 import json
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict
 from importlib import import_module
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 from definetti import __version__
 from definetti.experiments.figure import FULL, QUICK, Effort, Measured, Verdict
 from definetti.files import write_atomically
+from definetti.inference.marginals import available_cores
 
-FIGURES = ("fig1", "fig2b", "fig2c")
+FIGURES = (
+    "fig1",
+    "fig2a",
+    "fig2b",
+    "fig2c",
+    "fig2d",
+    "fig2e",
+    "fig2f",
+    "fig3a",
+    "fig3b",
+    "fig3c",
+    "fig3d",
+    "joint",
+    "cost",
+)
 Say = Callable[[str], None]
 
 
@@ -44,21 +61,55 @@ def planned_seconds(names: Sequence[str], out: Path, effort: Effort) -> float:
     return sum(figure_file(n).SECONDS[effort.quick] for n in names if not is_finished(n, out, effort))
 
 
-def run_figures(names: Sequence[str], out: Path, quick: bool, say: Say) -> list[Verdict]:
-    """Measures, draws and judges; the verdicts of all figures that `out` holds."""
+def run_figures(names: Sequence[str], out: Path, quick: bool, say: Say, workers: int | None = None) -> list[Verdict]:
+    """Measures, draws and judges; the verdicts of all figures that `out` holds.
+
+    Figures are measured side by side, as many as there are cores, each in a process of its own; times are CPU seconds.
+    """
     effort = QUICK if quick else FULL
     out.mkdir(parents=True, exist_ok=True)
-    say(f"about {_minutes(planned_seconds(names, out, effort))} on one core, plus compiling; results in {out}")
+    workers = workers or available_cores()
+    say(_estimate(planned_seconds(names, out, effort), workers, out))
+    missing = [name for name in names if not is_finished(name, out, effort)]
+    for name in (name for name in names if name not in missing):
+        say(f"{name}: finished before, kept")
+    own = [name for name in missing if not hasattr(figure_file(name), "SHARES")]
+    if len(own) > 1 and workers > 1:
+        with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+            jobs = {pool.submit(measure_figure, name, out, effort): name for name in _longest_first(own, effort)}
+            for job in as_completed(jobs):
+                job.result()
+                say(f"{jobs[job]}: measured")
+    for name in (name for name in missing if not is_finished(name, out, effort)):
+        measure_figure(name, out, effort)
+        say(f"{name}: measured")
     for name in names:
-        if is_finished(name, out, effort):
-            say(f"{name}: finished before, kept")
-        else:
-            began = time.process_time()
-            say(f"{name}: {figure_file(name).CAPTION}")
-            measured = figure_file(name).measure(effort)
-            _keep(name, out, effort, measured, time.process_time() - began)
         _picture(name, out)
     return collect(out)
+
+
+def _estimate(seconds: float, workers: int, out: Path) -> str:
+    wall = seconds / max(1, workers)
+    return f"about {_minutes(wall)} on {workers} cores, plus compiling; results in {out}"
+
+
+def _longest_first(names: Sequence[str], effort: Effort) -> list[str]:
+    return sorted(names, key=lambda name: -figure_file(name).SECONDS[effort.quick])
+
+
+def measure_figure(name: str, out: Path, effort: Effort) -> None:
+    """Measures one figure and keeps its numbers."""
+    began = time.process_time()
+    measured = _measure(name, out, effort)
+    _keep(name, out, effort, measured, time.process_time() - began)
+
+
+def _measure(name: str, out: Path, effort: Effort) -> Measured:
+    """The numbers of a figure, or of the figure whose runs it shares."""
+    shared = getattr(figure_file(name), "SHARES", None)
+    if shared is not None and is_finished(shared, out, effort):
+        return load(shared, out)[0]
+    return figure_file(name).measure(effort)
 
 
 def collect(out: Path) -> list[Verdict]:
@@ -119,4 +170,4 @@ def _value(text: str) -> Any:
 
 
 def _minutes(seconds: float) -> str:
-    return f"{seconds:.0f} CPU seconds" if seconds < 120 else f"{seconds / 60:.0f} CPU minutes"
+    return f"{seconds:.0f} seconds" if seconds < 120 else f"{seconds / 60:.0f} minutes"

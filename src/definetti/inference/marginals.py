@@ -346,7 +346,7 @@ def _take(
         "sweeps": int(sampling.batch_count and draws.sweeps),
         "burn_in": draws.burn_in,
         "updates": sampling.updates,
-        "seconds": {"compile": compiled - began, "sample": sampling.seconds},
+        "seconds": {"compile": compiled - began, "sample": sampling.seconds, "sample_cpu": sampling.cpu_seconds},
         "workers": plan.workers,
         "seed": plan.seed,
         **stopping.run(),

@@ -78,6 +78,7 @@ class Sampling(Protocol):
     """A run under way, of any sampler on any kind of model."""
 
     seconds: float  # of sampling, warm-up included
+    cpu_seconds: float  # the same, of all threads of the process
     goal: int | None  # kept sweeps at which it ends; None: the caller stops it
 
     @property

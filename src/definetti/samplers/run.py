@@ -48,6 +48,7 @@ class Run:
     def __init__(self, plan: Plan, sizes: np.ndarray, members: np.ndarray, threads: int, burn_in: int | None) -> None:
         """`sizes` of the statistics; the statistic of each tracked member; how many threads there is work for."""
         self.plan, self.seconds = plan, 0.0
+        self.cpu_seconds = 0.0  # of the whole process, while this run advanced: what a busy machine does not change
         self.goal = plan.sweeps  # kept sweeps at which it ends; another one than the plan's where a run is resumed
         self._sizes, self._member_of, self._threads = sizes, members, max(1, min(plan.workers, threads))
         self._warm_up = WarmUp(plan.chains, plan.sweeps, burn_in)
@@ -124,11 +125,12 @@ class Run:
         """Runs to the end of the plan, yielding after every chunk; the caller's own time is not counted."""
         with ThreadPoolExecutor(self._threads) as pool:
             self._begin(pool.map)
-            began = time.perf_counter()
+            began, cpu = time.perf_counter(), time.process_time()
             for phase, done, total in self._loop(pool.map if self.spread is None else self.spread):
                 self.seconds += time.perf_counter() - began
+                self.cpu_seconds += time.process_time() - cpu
                 yield Progress(phase, done, total, self.updates / max(self.seconds, 1e-9), None, self.seconds)
-                began = time.perf_counter()
+                began, cpu = time.perf_counter(), time.process_time()
 
     @property
     def _chunk(self) -> float:

@@ -34,28 +34,33 @@ class FollowedVariables:
         self._block = gibbs.engine(simple, slots_of(simple, row_of)).block(state[None], seeds[1:], True, False)
         self._orders, self._sites = gibbs.orders(simple.free, seeds[0]), len(simple.free)
         self._ahead, self._met = np.zeros(0, np.int32), np.zeros(model.n + 1, np.int64)
+        self._follow(self._ahead)  # compiles, or loads
 
     @property
     def updates(self) -> int:
         return int(self._seen.time[0])
 
     def advance(self, updates: int) -> None:
-        from definetti.samplers.kernels import occupancy as kernels
-
-        seen = self._seen
         while updates > 0:
             if not len(self._ahead):
                 self._ahead = self._orders.next(max(1, AT_ONCE // self._sites)).ravel()
-            order, at = self._ahead[:updates], 0
-            while at < len(order):
-                end = kernels.without_repeats(order, at, self._met)
-                self._block.run(order[None, at:end], 0)
-                state = self._block.state[: self._n, 0] & np.uint8(self._block.mask)
-                kernels.occupy(
-                    order[at:end], state, self._first, self._edges, seen.held, seen.since, seen.total, seen.time
-                )
-                at = end
+            order = self._ahead[:updates]
+            self._follow(order)
             self._ahead, updates = self._ahead[len(order) :], updates - len(order)
+
+    def _follow(self, order: np.ndarray) -> None:
+        """The updates of `order`, piece by piece."""
+        from definetti.samplers.kernels.occupancy import occupy, without_repeats
+
+        seen, at = self._seen, 0
+        while True:
+            end = without_repeats(order, at, self._met)
+            self._block.run(order[None, at:end], 0)
+            state = self._block.state[: self._n, 0] & np.uint8(self._block.mask)
+            occupy(order[at:end], state, self._first, self._edges, seen.held, seen.since, seen.total, seen.time)
+            at = end
+            if at == len(order):
+                return
 
     def means(self) -> np.ndarray:
         return self._seen.means()[: self._n]
