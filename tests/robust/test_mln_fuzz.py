@@ -190,7 +190,10 @@ WORDS = [
     r"...",
     r"succ(x)",
     r"i+1",
-] + ["\n", "\0", "EXIST x"]
+    "\n",
+    "\x00",
+    "EXIST x",
+]
 
 
 @pytest.mark.parametrize("place", ["line", "query", "evidence"])
