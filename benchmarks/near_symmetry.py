@@ -40,7 +40,7 @@ def two_regions() -> dft.MarkovLogic:
     """People agree with each other; of some it is known whether they have a symptom."""
     text = "Ill(person)\nSymptom(person)\n0.1 Ill(x) <=> Ill(y)\n0.3 Ill(x) <=> Symptom(x)"
     model = dft.markov_logic(text, domain={"person": 30})
-    return model.condition({f"Symptom(Person{k})": k % 2 == 0 for k in range(1, 13)})
+    return model.condition({f"Symptom(Person{k})": k % 3 == 0 for k in range(1, 13)})
 
 
 MODELS = {

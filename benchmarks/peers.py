@@ -50,10 +50,11 @@ def rows(quick: bool) -> list[Row]:
 def measured(task: str, peer: str) -> dict[str, Any]:
     """What a fresh process measures, or why there is nothing to measure."""
     package = PACKAGES.get(peer)
-    if package and not _installed(package):
-        return {"why": "not installed"}
+    installed = package is None or _installed(package)
     if peer in CANNOT:
-        return {"why": f"not measured: {CANNOT[peer]}"}
+        return {"why": f"not measured{'' if installed else ', nor installed'}: {CANNOT[peer]}"}
+    if not installed:
+        return {"why": "not installed"}
     try:
         return in_process("peers.py", task, peer, limit=300.0)
     except Exception as error:

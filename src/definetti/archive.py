@@ -7,8 +7,8 @@
     payloads  of the sections, one after the other
 
 A section is a tree of dicts, lists, numbers, texts and arrays: JSON in which an array is a reference into the bytes
-that follow. Nothing is pickled, nothing is compressed: no file is larger in memory than on the disk. Numbers are
-little-endian.
+that follow. Nothing is pickled, and nothing is compressed, except that integers are stored in the smallest type that
+holds them: a file takes at most eight times its size in memory. Numbers are little-endian.
 """
 
 from __future__ import annotations
@@ -77,11 +77,11 @@ def pack(tree: Tree) -> bytes:
             if part.dtype.kind not in KINDS:
                 raise TypeError(f"an array of {part.dtype} cannot be stored")
             turned = part.flags.f_contiguous and not part.flags.c_contiguous  # sums depend on the order in memory
-            kind, rows = part.dtype.newbyteorder("<"), part.T if turned else part
+            rows, kind = part.T if turned else part, _narrow(part).newbyteorder("<")
             content = np.asarray(rows, dtype=kind).tobytes()
             arrays.append(content)
             place += len(content)
-            return {"!": [kind.str, list(rows.shape), place - len(content), turned]}
+            return {"!": [kind.str, list(rows.shape), place - len(content), turned, part.dtype.newbyteorder("<").str]}
         if isinstance(part, Mapping):
             return {"": {str(key): flat(value) for key, value in part.items()}}
         if isinstance(part, list | tuple):
@@ -92,6 +92,16 @@ def pack(tree: Tree) -> bytes:
 
     text = json.dumps(flat(tree), separators=(",", ":")).encode()
     return b"".join([struct.pack("<I", len(text)), text, *arrays])
+
+
+def _narrow(array: np.ndarray) -> np.dtype[Any]:
+    """The smallest type that holds the integers of an array."""
+    if array.dtype.kind not in "iu" or not array.size:
+        return array.dtype
+    low, high = int(array.min()), int(array.max())
+    fits = (t for t in (np.int8, np.int16, np.int32) if np.iinfo(t).min <= low and high <= np.iinfo(t).max)
+    found = np.dtype(next(fits, array.dtype))
+    return found if found.itemsize < array.dtype.itemsize else array.dtype
 
 
 def unpack(content: bytes) -> Tree:
@@ -113,16 +123,16 @@ def unpack(content: bytes) -> Tree:
     return whole(json.loads(content[4 : 4 + length]))
 
 
-def _array(content: memoryview, kind: str, shape: list[int], start: int, turned: bool) -> np.ndarray:
-    dtype = np.dtype(kind)
+def _array(content: memoryview, kind: str, shape: list[int], start: int, turned: bool, wide: str) -> np.ndarray:
+    dtype, own = np.dtype(kind), np.dtype(wide)
     sizes_are_fine = len(shape) <= MOST_AXES and all(type(k) is int and k >= 0 for k in [*shape, start])
-    if dtype.kind not in KINDS or dtype.fields is not None or dtype.subdtype is not None or not sizes_are_fine:
+    if not all(t.kind in KINDS and t.fields is None and t.subdtype is None for t in (dtype, own)) or not sizes_are_fine:
         raise ValueError
     count = prod(shape)
     if start + count * dtype.itemsize > len(content):
         raise ValueError
     found = np.frombuffer(content, dtype, count, start) if count else np.zeros(0, dtype)
-    made = found.reshape(shape).astype(dtype.newbyteorder("="))  # a copy: it may be written to
+    made = found.reshape(shape).astype(own.newbyteorder("="))  # a copy: it may be written to
     return made.T if turned else made
 
 

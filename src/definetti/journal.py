@@ -146,11 +146,13 @@ class Part:
             self.keep(state)
 
     def keep(self, state: Callable[[], Tree], finished: bool = False) -> None:
-        """Keeps the state now. Without a file nothing is made of it."""
+        """Keeps the state now; of a part that came to its end it is written with what follows, which is not far.
+        Without a file nothing is made of it."""
         if self.journal.keeps:
-            began = time.perf_counter()
+            began, due = time.perf_counter(), self.journal.due
             self.state, self.finished = state(), finished
-            self.journal.write(began)
+            if due or not finished:
+                self.journal.write(began)
 
 
 class Journal:

@@ -1,5 +1,5 @@
-"""Leaf: how much memory this process can still take, including the limits of its control group (containers), and the
-most that it has taken."""
+"""Leaf: how much memory this process can still take, including the limits of its control group (containers), of its
+address space (`ulimit -v`) and of the user (`--max-memory`), and the most that it has taken."""
 
 from __future__ import annotations
 
@@ -16,8 +16,32 @@ CONTROLLERS = (  # (limit, usage, reclaimable cache in `memory.stat`) in cgroup 
 
 
 def available_memory(proc: Path = Path("/proc"), cgroups: Path = Path("/sys/fs/cgroup")) -> int:
-    """Bytes that can be taken without swapping: the least of what the machine and each control group have left."""
-    return max(0, min([_machine(proc), *_groups_left(proc, cgroups)]))
+    """Bytes that can be taken without swapping: the least of what the machine, each control group, the address space
+    and the user's own limit have left."""
+    return max(0, min([_machine(proc), *_groups_left(proc, cgroups), *_limits_left(proc)]))
+
+
+_MOST: list[int] = []  # bytes that the user allows
+
+
+def limit_memory(most: int | None) -> None:
+    """From here on this process is to have no more than so many bytes; None: no such limit."""
+    _MOST[:] = [] if most is None else [most]
+
+
+def _limits_left(proc: Path) -> Iterator[int]:
+    try:
+        import resource
+
+        pages = (proc / "self" / "statm").read_text(encoding="ascii").split()
+        size, resident = (int(number) * resource.getpagesize() for number in pages[:2])
+        soft, _ = resource.getrlimit(resource.RLIMIT_AS)
+    except (ImportError, OSError, ValueError):  # not Linux
+        yield from _MOST
+        return
+    if soft != resource.RLIM_INFINITY:
+        yield soft - size
+    yield from (most - resident for most in _MOST)
 
 
 def peak_memory(proc: Path = Path("/proc")) -> int | None:

@@ -15,6 +15,7 @@ import pytest
 import small_theories as th
 
 import definetti as dft
+from definetti.lumping.logic_branches import HEADER
 from definetti.samplers.kernels.compiling import njit
 from definetti.samplers.logic import engine
 from definetti.samplers.logic.starts import first_state
@@ -23,7 +24,7 @@ from definetti.samplers.lowering.function import Source, lowered
 U, I = np.uint64, np.int64  # noqa: E741
 ZERO, ONE, FULL = U(0), U(1), U(0xFFFFFFFFFFFFFFFF)
 PLAIN: dict[str, object] = {}
-exec(compile(plain_kernels.HEADER, "<header>", "exec"), PLAIN)
+exec(compile(HEADER, "<header>", "exec"), PLAIN)
 popcount, lowest, peek, test, toggle = (PLAIN[x] for x in ("popcount", "lowest", "peek", "test", "toggle"))
 test.__test__ = False  # type: ignore[attr-defined]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from definetti.memory import available_memory, peak_memory
+from definetti.memory import available_memory, limit_memory, peak_memory
 
 
 def _system(folder: Path, files: dict[str, str]) -> tuple[Path, Path]:
@@ -66,3 +66,17 @@ def test_the_peak_is_read_from_the_system(tmp_path: Path) -> None:
     (tmp_path / "self").mkdir()
     (tmp_path / "self" / "status").write_text("Name: x\nVmHWM:\t  1234 kB\n")
     assert peak_memory(tmp_path) == 1234 << 10
+
+
+def test_the_users_own_limit_and_that_of_the_address_space() -> None:
+    before = available_memory()
+    limit_memory(1)
+    try:
+        assert available_memory() == 0
+    finally:
+        limit_memory(None)
+    assert available_memory() > before // 2
+    script = "from definetti.memory import available_memory; print(available_memory())"
+    limited = f"ulimit -v 400000; exec {sys.executable} -c '{script}'"
+    out = subprocess.run(["bash", "-c", limited], capture_output=True, text=True, check=True).stdout
+    assert 0 < int(out) < 400_000 << 10

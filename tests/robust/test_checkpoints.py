@@ -252,6 +252,21 @@ def test_a_refused_run_leaves_no_file(tmp_path: Path) -> None:
 # --- models -----------------------------------------------------------------------------------------------------------
 
 
+def test_arrays_are_kept_bit_by_bit() -> None:
+    arrays = [
+        np.array(numbers, dtype=kind)
+        for numbers, kind in [
+            ([-129, 5], np.int64), ([0, 255], np.uint8), ([2**63 - 1, -(2**63)], np.int64), ([2**64 - 1], np.uint64),
+            ([[1, 2], [3, 4]], np.int32), ([True, False], np.bool_), ([np.nan, -0.0], np.float64),
+            ([], np.int64), (7, np.int64),
+        ]
+    ]  # fmt: skip
+    arrays += [np.asfortranarray(np.arange(6).reshape(2, 3)), np.arange(20)[::3]]
+    for array, again in zip(arrays, archive.unpack(archive.pack(arrays)), strict=True):
+        assert again.dtype == array.dtype and again.shape == array.shape and again.tobytes() == array.tobytes()
+        assert again.flags.c_contiguous or array.flags.f_contiguous
+
+
 def test_models_are_kept_bit_by_bit(tmp_path: Path) -> None:
     text = """
     colour = {Red, "a \\"b\\"", Blue}

@@ -134,3 +134,81 @@ lambda(exec)
     assert graph.n == 3 + 9 + 3
     assert not Path("harm").exists()
     assert parse_query(model, "__import__(True) ^ lambda(None)")
+
+
+WORDS = [
+    r"P(x)",
+    r"R(x,y)",
+    r"f(x)",
+    r"f(f(x))",
+    r"=",
+    r"!=",
+    r"<",
+    r"+",
+    r"-",
+    r"*",
+    r"/",
+    r"%",
+    r"(",
+    r")",
+    r"[",
+    r"]",
+    r"v",
+    r"^",
+    r"=>",
+    r"|",
+    r"&",
+    r"~",
+    r"->",
+    r"<->",
+    r"EXIST",
+    r"\forall",
+    r"#",
+    r"{",
+    r"}",
+    r":",
+    r"?x",
+    r"1",
+    r"2.5",
+    r"log(2)",
+    r"logx(0)",
+    r"-float('inf')",
+    r".",
+    r"!",
+    r"A",
+    r"b",
+    r"'",
+    r'"q"',
+    r"++",
+    r"t'",
+    r"#P",
+    r"#{x:",
+    r"é",
+    r"1e999",
+    r"//",
+    r"/*",
+    r"...",
+    r"succ(x)",
+    r"i+1",
+    "\n",
+    "\x00",
+    "EXIST x",
+]
+
+
+@pytest.mark.parametrize("place", ["line", "query", "evidence"])
+def test_words_in_any_order(place: str) -> None:
+    """Sentences of the language's words: read, or refused with an error of ours."""
+    import random
+
+    rng, head = random.Random(5), "p = {A, b, 3, 4}\nP(p)\nR(p,p)\np f(p)\n"
+    model = read_mln_text(head)
+    for _ in range(300):
+        text = " ".join(rng.choice(WORDS) for _ in range(rng.randrange(1, 9)))
+        with contextlib.suppress(DefinettiError):
+            if place == "line":
+                read_mln_text(head + text + "\n")
+            elif place == "query":
+                parse_query(model, text)
+            else:
+                read_mln_text(head, text + "\nP(A)")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from small_models import hard_pairs, ising_ring, mean_field, potts_ring, triples
@@ -199,3 +201,11 @@ def test_interrupted_run_keeps_whole_batches() -> None:
         dft.marginals(
             model, chains=4, sweeps=3200, seed=1, progress=lambda step: (_ for _ in ()).throw(KeyboardInterrupt)
         )
+
+
+@pytest.mark.parametrize("sweeps", [1, 2])
+def test_any_number_of_sweeps_runs_without_a_warning(sweeps: int, examples: Path) -> None:
+    """Of many chains and orbits, so that there are control variates to fit though there is no second batch."""
+    model = dft.read(examples / "smokers.mln", evidence=examples / "town.db", domain={"person": 8})
+    found = dft.marginals(dft.ground(model), sampler="gibbs", chains=32, sweeps=sweeps, seed=1)
+    assert all(0 <= row.probability <= 1 for row in found.orbits)

@@ -37,6 +37,7 @@ def test_both_engines_agree(known: bool) -> None:
         assert abs(row.probability - rows[row.representative].probability) <= FALSE_ALARM * error + 1e-12
 
 
+@pytest.mark.slow
 def test_by_default_at_a_hundred() -> None:
     """Without transitivity the answer is known exactly: P(smokes) .0379213197, P(cancer) .0994240349."""
     p = dft.marginals(smokers(100, transitive=False), sampler="gibbs", chains=8, sweeps=300, seed=5, workers=1)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from definetti import show
-from definetti.cli.options import Source, answers, prints, reads_model
+from definetti.cli.options import Source, answers, max_memory, prints, reads_model
 from definetti.cli.output import answer, complete
 
 METHODS = ("auto", "lifted", "eliminate", "enumerate", "orbits")
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     help="auto: the cheapest that fits; lifted: counting over classes of constants (Markov logic); eliminate: variable "
     "elimination; enumerate: every state; orbits: one state of each orbit.",
 )
+@max_memory
 @prints
 def command(
     source: Source,

@@ -21,6 +21,7 @@ from definetti.cli.options import (
     Word,
     answers_in,
     dask,
+    max_memory,
     prints,
     reads_model,
     symmetry,
@@ -98,6 +99,7 @@ NOT_WITH_SAMPLES = ("dask", "sampler", "scan", "chains", "sweeps", "seconds", "u
 @symmetry
 @dask
 @click.option("--plot", is_flag=True, help="Draw the 95 % intervals in the terminal.")
+@max_memory
 @prints
 @click.pass_context
 def command(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import tempfile
 import time
 from collections.abc import Callable
@@ -17,6 +18,7 @@ import click
 
 from definetti.errors import suggestion
 from definetti.files import ANSWER_SUFFIXES
+from definetti.memory import limit_memory
 
 FILE = click.Path(path_type=Path)
 
@@ -34,6 +36,27 @@ class Positive(click.ParamType):
         if not (math.isfinite(number) and number > 0):
             self.fail(f"{value!r} is not a positive number", param, ctx)
         return number
+
+
+class Size(click.ParamType):
+    """Bytes: 500MB, 4G, 2.5GiB."""
+
+    name = "size"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if isinstance(value, int):
+            return value
+        match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?) *([kMGT]?)(i?)B?", str(value).strip(), re.IGNORECASE)
+        if match is None or not float(match[1]):
+            self.fail(f"{value!r} is no size; write 500MB or 4G", param, ctx)
+        base = 1024 if match[3] else 1000
+        return int(float(match[1]) * base ** " kmgt".index(match[2].lower() or " "))
+
+
+def _limit(ctx: click.Context, param: click.Parameter, value: int | None) -> None:
+    if value is not None:
+        limit_memory(value)
+        ctx.call_on_close(lambda: limit_memory(None))
 
 
 class Word(click.Choice[str]):
@@ -197,6 +220,15 @@ dask = click.option(
     "--dask",
     metavar="ADDRESS",
     help="Advance chains on the workers of this Dask cluster, such as tcp://scheduler:8786.",
+)
+
+max_memory = click.option(
+    "--max-memory",
+    type=Size(),
+    metavar="SIZE",
+    expose_value=False,
+    callback=_limit,
+    help="Refuse what would take this process beyond SIZE (4G, 500MB).  [default: what is available]",
 )
 
 prints = together(

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from definetti.cli.marginals import COUNT, footer, workers_of
-from definetti.cli.options import FILE, Positive, dask, prints
+from definetti.cli.options import FILE, Positive, dask, max_memory, prints
 from definetti.cli.output import answer, complete
 from definetti.inference.progress import progress_line
 
@@ -20,6 +20,7 @@ from definetti.inference.progress import progress_line
 @click.option("--until", type=Positive(), metavar="E", help="Sample until no 95 % half-width is above E instead.")
 @dask
 @click.option("--plot", is_flag=True, help="Draw the 95 % intervals in the terminal.")
+@max_memory
 @prints
 def command(
     path: Path,

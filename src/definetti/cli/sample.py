@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from definetti import show
-from definetti.cli.options import SamplerName, Source, Word, destination, prints, reads_model, symmetry
+from definetti.cli.options import SamplerName, Source, Word, destination, max_memory, prints, reads_model, symmetry
 from definetti.cli.output import say, say_json
 from definetti.samplers import registry
 from definetti.samplers.gibbs import SCANS
@@ -36,6 +36,7 @@ SUFFIXES = (".npz", ".csv", ".parquet")
 @click.option("--seed", type=click.IntRange(min=0), metavar="N", help="Same seed, same draws.  [default: fresh]")
 @click.option("--workers", type=COUNT, metavar="N", help="Threads.  [default: all cores]")
 @symmetry
+@max_memory
 @prints
 def command(
     source: Source,

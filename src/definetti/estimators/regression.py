@@ -285,7 +285,7 @@ def _late(rows: Rows, members: np.ndarray, chosen: np.ndarray, beta: np.ndarray)
     before, now = rows.after
     used = (beta != 0).any(axis=2)
     fits = 2 * ROWS_PER_REGRESSOR * used.sum(axis=1) <= len(now)
-    if not fits.any() or not used.any():
+    if not len(now) or not fits.any() or not used.any():
         return np.zeros_like(beta)
     x = rows.x[:, chosen]
     left = rows.y[:, members][now] - np.einsum("ntq,tqm->ntm", x[now], beta)

@@ -41,6 +41,10 @@ class PreparedLogic:
 
 def ready(model: MarkovLogic, request: Request) -> Ready:
     """Finds the group, chooses the sampler and lays out what is to be counted."""
+    from definetti.inference.logic.joined import free_part
+
+    if (part := free_part(model, request)) is not None:
+        return _of_part(model, *part, request)
     made = prepare_logic(model, request.symmetries, request.sampler, request.scan, request.time_limit)
     group, queries = made.group, request.queries
     if group.model.kind == "logic":
@@ -57,6 +61,16 @@ def ready(model: MarkovLogic, request: Request) -> Ready:
     with explain_clashes(model):
         found = graph.ready(None, asked, made.notices)
     return replace(found, in_names_of_source=partial(by_atoms, model))
+
+
+def _of_part(model: MarkovLogic, part: Any, said: Notice, request: Request) -> Ready:
+    """The free atoms of an evidence-heavy model as a factor graph."""
+    from definetti.inference.graph import prepare as graph
+    from definetti.inference.logic.joined import with_known
+
+    with explain_clashes(model):
+        found = graph.ready(part, request, (said,))
+    return replace(found, in_names_of_source=partial(with_known, model))
 
 
 def prepare_logic(model: MarkovLogic, wanted: Any, sampler: Any, scan: str, time_limit: float) -> PreparedLogic:

@@ -19,7 +19,7 @@ from definetti.model.logic.evidence import UNKNOWN
 from definetti.model.logic.formulas import atoms, equalities
 from definetti.model.logic.joins import groundings, join, remaining, selection
 from definetti.model.logic.normal_forms import hard_parts, sizes_of, written_out, written_size
-from definetti.model.logic.text import format_formula
+from definetti.model.logic.text import atom_text, format_formula
 from definetti.model.logic.theory import (
     And,
     Atom,
@@ -122,6 +122,35 @@ def ground(model: MarkovLogic, limit: int = LIMIT) -> FactorGraph:
     )
 
 
+def ground_free(model: MarkovLogic, limit: int = LIMIT) -> FactorGraph:
+    """The ground model over the atoms that are not known, without `!` predicates: of a model with much closed evidence
+    a small part, made by joins over the facts."""
+    if any(predicate.exclusive for predicate in model.predicates.values()):
+        raise ModelError("the free part is grounded for models without ! arguments")
+    size = ground_size(model)
+    if max(size.factors, size.variables // 10) > limit:
+        raise TooLarge("the ground model", max(size.factors, size.variables), limit, CURE, unit="ground formulas")
+    boxes = layout(model)
+    codes = np.concatenate([np.zeros(0, np.int8), *(model.knowledge.codes(name).ravel() for name in boxes)])
+    free = np.flatnonzero(codes == UNKNOWN)
+    out = _Output(np.full(len(free), 2, np.int32), codes=codes)
+    for formula in _pieces(model):
+        _ground_formula(model, formula, boxes, out)
+    number = np.full(len(codes), -1, np.int32)
+    number[free] = np.arange(len(free), dtype=np.int32)
+    widths = np.concatenate([np.full(len(scope), scope.shape[1]) for scope in out.scopes] or [np.empty(0, int)])
+    names = [atom_text(model, name, at) for name in boxes for at in np.argwhere(model.knowledge.codes(name) == UNKNOWN)]
+    return FactorGraph.from_arrays(
+        out.cards,
+        np.concatenate([[0], np.cumsum(widths)]).astype(np.int64),
+        number[np.concatenate([scope.ravel() for scope in out.scopes] or [np.empty(0, int)]).astype(np.int64)],
+        np.repeat(np.array(out.table_of, dtype=np.int64), [len(scope) for scope in out.scopes]),
+        out.tables,
+        names=tuple(names),
+        log_constant=out.log_constant,
+    )
+
+
 @dataclass
 class _Output:
     """The factors made so far: blocks of scopes (rows are factors) with their table."""
@@ -131,6 +160,7 @@ class _Output:
     table_of: list[int] = field(default_factory=list)
     tables: list[np.ndarray] = field(default_factory=list)
     log_constant: float = 0.0
+    codes: np.ndarray | None = None  # int8 by variable: what is known; None: known atoms are variables, too
 
     def add(self, scopes: np.ndarray, table: np.ndarray) -> None:
         self.scopes.append(scopes)
@@ -160,6 +190,7 @@ class _Pattern:
     values: tuple[int, ...]  # of each atom: the value that makes it true
     equal: tuple[bool, ...]
     weight: float | None
+    known: tuple[int, ...] = ()  # of each atom: its value, or UNKNOWN; empty where known atoms are variables
 
 
 def _ground_formula(model: MarkovLogic, formula: WeightedFormula, boxes: Mapping[str, Box], out: _Output) -> None:
@@ -260,11 +291,13 @@ def _ground_rows(
     for k, equality in enumerate(template.equalities):
         equal[k] = _value(equality.left, bound) == _value(equality.right, bound)
     weights, weight_of = _weights(template.formula, bound, len(rows))
-    groups = _groups(np.concatenate([labels, values, equal, weight_of[None]]))
+    codes = np.zeros((0, len(rows)), np.int64) if out.codes is None else out.codes[variables].astype(np.int64)
+    groups = _groups(np.concatenate([labels, values, equal, weight_of[None], codes]))
     for group in groups:
         r = group[0]
         weight = None if weights is None else float(weights[weight_of[r]])
-        pattern = _Pattern(tuple(labels[:, r]), tuple(values[:, r]), tuple(equal[:, r].astype(bool)), weight)
+        same = tuple(equal[:, r].astype(bool))
+        pattern = _Pattern(tuple(labels[:, r]), tuple(values[:, r]), same, weight, tuple(codes[:, r].tolist()))
         if pattern not in known:
             known[pattern] = _add_pattern(model, template, pattern, boxes, out)
         table, kept, constant = known[pattern]
@@ -320,7 +353,8 @@ def _add_pattern(
     model: MarkovLogic, template: _Template, pattern: _Pattern, boxes: Mapping[str, Box], out: _Output
 ) -> tuple[int, list[int], float]:
     """The table of a pattern: its number in the output (or -1 for a constant), the atoms of its scope, the constant."""
-    distinct = sorted(set(pattern.labels))
+    free = [k for k in range(len(template.atoms)) if not pattern.known or pattern.known[k] == UNKNOWN]
+    distinct = sorted({pattern.labels[k] for k in free})
     shape = tuple(boxes[template.atoms[k].predicate].card for k in distinct)
     entries = prod(shape)
     if entries > LARGEST_TABLE:
@@ -328,6 +362,9 @@ def _add_pattern(
         raise TooLarge(f"one grounding of {text}", entries, LARGEST_TABLE, CURE, unit="table entries")
     truth = {}
     for k, atom in enumerate(template.atoms):
+        if k not in free:
+            truth[atom] = np.bool_(pattern.known[k])
+            continue
         axis = distinct.index(pattern.labels[k])
         side = [1] * len(shape)
         side[axis] = shape[axis]

@@ -1,0 +1,95 @@
+"""Evidence-heavy models: where closed predicates leave few groundings, the free part is ground by joins over the facts.
+
+It is then sampled as a factor graph. Loops over whole sorts, 64 values at a time, cost more there: naming a sampler or
+`symmetries="renaming"` keeps to them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from definetti import show
+from definetti.errors import Notice, TooLarge
+from definetti.inference.question import Request
+from definetti.model.logic.formulas import atoms
+from definetti.model.logic.ground import GroundSize, ground_free, ground_size
+from definetti.model.logic.text import atom_text, find_atom
+from definetti.model.logic.theory import Constant, MarkovLogic
+from definetti.model.marginals import Estimate, Marginals, Variables, known
+from definetti.readers.logic.queries import parse_all
+
+if TYPE_CHECKING:
+    from definetti.model.graph.factors import FactorGraph
+
+MOST_FACTORS = 2_000_000
+MOST_ATOMS = 50_000_000
+WORD = 64  # groundings that a loop over bits looks at together
+SAVED = 10  # how many times fewer a join must leave
+
+
+def free_part(model: MarkovLogic, request: Request) -> tuple[FactorGraph, Notice] | None:
+    """The free part of a model and what to say of it; None where loops over bits are cheaper, or were asked for."""
+    if request.sampler is not None or request.symmetries not in ("auto", None) or request.method == "standard":
+        return None
+    size = saving(model)
+    if size is None or not _about_free_atoms(model, request.queries):
+        return None
+    text = f"closed predicates leave {show.count(size.factors)} of {show.large(model.ground_count)} ground formulas"
+    return ground_free(model), Notice("note", f"{text}: their free atoms were ground by joins over the facts")
+
+
+def saving(model: MarkovLogic) -> GroundSize | None:
+    """The size of the ground model, where joins save so much that it is the better one to sample."""
+    if not model.closed or any(predicate.exclusive for predicate in model.predicates.values()):
+        return None
+    if model.ground_count < WORD * SAVED * 1000 or model.atom_count > MOST_ATOMS:
+        return None
+    try:
+        size = ground_size(model)
+    except TooLarge:
+        return None
+    worth = size.factors * SAVED * WORD < model.ground_count and size.factors <= MOST_FACTORS
+    return size if worth else None
+
+
+def _about_free_atoms(model: MarkovLogic, queries: Sequence[Any]) -> bool:
+    """Whether all queries are formulas over constants whose atoms are not known."""
+    for query in parse_all(model, queries).values():
+        if not query.plain:
+            return False
+        for atom in atoms(query.formula):
+            at = [term.index for term in atom.args if isinstance(term, Constant)]
+            if model.knowledge.value(atom.predicate, at) is not None:
+                return False
+    return True
+
+
+def with_known(model: MarkovLogic, answers: Marginals) -> Marginals:
+    """The answers about free atoms with the known ones beside them."""
+    assert isinstance(answers.members, Variables)
+    return replace(answers, members=AllAtoms(model, answers.members))
+
+
+@dataclass(frozen=True, eq=False)
+class AllAtoms:
+    """`Members`: all atoms; the known ones are answered without a row."""
+
+    model: MarkovLogic
+    free: Variables
+
+    def __len__(self) -> int:
+        return self.model.atom_count
+
+    def __iter__(self) -> Iterator[str]:
+        for name in self.model.predicates:
+            for constants in np.ndindex(self.model.shape(name)):
+                yield atom_text(self.model, name, constants)
+
+    def find(self, name: str) -> int | Estimate:
+        predicate, constants = find_atom(self.model, name)
+        value = self.model.knowledge.value(predicate, constants)
+        return self.free.find(atom_text(self.model, predicate, constants)) if value is None else known(value, 2)
