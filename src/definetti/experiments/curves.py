@@ -51,7 +51,7 @@ def paper_curves(
 
     rows = []
     for run in range(runs):
-        first = start(seed + run) if callable(start) else start
+        first: Any = start(seed + run) if callable(start) else start
         chain, seconds, done = every_update(model, start=first, seed=seed + run), 0.0, 0
         for stop in ladder(target.variables, updates):
             began = time.process_time()

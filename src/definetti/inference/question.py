@@ -67,7 +67,7 @@ class Answer(Protocol):
     """Runs a sampler: the answer, and the seconds that are left."""
 
     def __call__(
-        self, sampler: Any, plan: Plan, seconds: float | None, watched: bool = False
+        self, kernel: Any, plan: Plan, seconds: float | None, watched: bool = False
     ) -> tuple[Marginals, float]: ...
 
 

@@ -152,9 +152,8 @@ def mixed_trace(
                 squares=part.squares[:length]) for part in known
     )  # fmt: skip
     first = cut[int(shares.argmax())]
-    own = {one.name: getattr(first, one.name) for one in fields(first)} | {
-        "standard": np.full(len(first.names), np.nan)
-    }
+    own: dict[str, Any] = {one.name: getattr(first, one.name) for one in fields(first)}
+    own["standard"] = np.full(len(first.names), np.nan)
     return MixedTrace(**own, parts=cut, shares=shares, errors=errors, left_out=left_out)
 
 

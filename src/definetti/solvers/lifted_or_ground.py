@@ -28,7 +28,7 @@ MOST_FACTORS = 300_000  #: of a ground model that elimination is tried on
 
 def logic_answer(
     model: MarkovLogic,
-    queries: Sequence[str | QueryPart | Query],
+    queries: Sequence[str | Query],
     method: str,
     wanted: str | Symmetries,
     time_limit: float,

@@ -80,8 +80,8 @@ class LogicQuestion:
         more = list(more)
         for text, query in self.queries.items():
             if query.condition is not None:
-                parts = [places[text + end] for end in RATIO]
-                asked[text], said = ratio(made, *parts, self.cells[text + RATIO[0]].size, text)
+                top, bottom = (places[text + end] for end in RATIO)
+                asked[text], said = ratio(made, top, bottom, self.cells[text + RATIO[0]].size, text)
                 more += said
             elif query.count:
                 place = places[text + COUNT]

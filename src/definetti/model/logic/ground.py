@@ -139,7 +139,8 @@ def ground_free(model: MarkovLogic, limit: int = LIMIT) -> FactorGraph:
     number = np.full(len(codes), -1, np.int32)
     number[free] = np.arange(len(free), dtype=np.int32)
     widths = np.concatenate([np.full(len(scope), scope.shape[1]) for scope in out.scopes] or [np.empty(0, int)])
-    names = [atom_text(model, name, at) for name in boxes for at in np.argwhere(model.knowledge.codes(name) == UNKNOWN)]
+    unknown = {name: np.argwhere(model.knowledge.codes(name) == UNKNOWN).tolist() for name in boxes}
+    names = [atom_text(model, name, at) for name, places in unknown.items() for at in places]
     return FactorGraph.from_arrays(
         out.cards,
         np.concatenate([[0], np.cumsum(widths)]).astype(np.int64),

@@ -212,7 +212,7 @@ class GraphSampling(Run):
     def arrivals(self) -> np.ndarray:
         """uint8[n, …]: states at the ends of round trips of a ladder; none of other samplers."""
         n = self._model.n
-        parts = [block.arrived[:n] for block in self.blocks if hasattr(block, "arrived")]
+        parts = [arrived[:n] for block in self.blocks if (arrived := getattr(block, "arrived", None)) is not None]
         return np.concatenate([np.zeros((n, 0), np.uint8), *parts], axis=1)
 
     # --- folding ---------------------------------------------------------------------------------------------------

@@ -205,7 +205,7 @@ def write_field(w: Writer, p: int) -> None:
     for k, m in enumerate(plan.monomials):
         for v in range(len(m.sorts)):
             if (p, v) in m.bits:
-                sorts = dict(enumerate(m.sorts))
+                sorts: dict[str | int, int] = dict(enumerate(m.sorts))
                 w.nest(1, {v: "a"}, m.pairs, sorts, lambda depth, env, k=k, v=v: difference(w, depth, env, k, v, p))
     w.put(1, "return chance_of(h, hard)")
 
@@ -215,7 +215,7 @@ def difference(w: Writer, depth: int, env: Env, k: int, v: int, p: int) -> None:
     m = w.plan.monomials[k]
     if len(env) < len(m.sorts):
         raise Unfit("a formula ties atoms without a chain of atoms between them")
-    read = type_bit(w.plan, {u: "ta" if u == v else type_of(m.sorts[u], e) for u, e in env.items()})
+    read = type_bit(w.plan, {u: "ta" if u == v else type_of(m.sorts[int(u)], e) for u, e in env.items()})
     high, low = (
         entry(w.plan, k, lambda q, u, value=value: value if (q, u) == (p, v) else read(q, u)) for value in ("1", "0")
     )

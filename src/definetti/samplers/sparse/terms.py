@@ -151,8 +151,8 @@ def positions(model: MarkovLogic) -> Mapping[int, int]:
     used: dict[str, int] = {}
     out: dict[int, int] = {}
     for p, predicate in enumerate(model.predicates.values()):
-        if len(set(predicate.sorts)) == 1 and len(predicate.sorts) <= 2:
-            sort = predicate.sorts[0]
+        sort, *others = predicate.sorts or ("",)
+        if sort and others in ([], [sort]):
             out[p] = used.get(sort, 0)
             used[sort] = out[p] + 1
     if any(n > 60 for n in used.values()):

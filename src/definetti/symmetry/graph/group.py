@@ -98,8 +98,12 @@ class GraphSymmetries(show.Shown):
         """int64: the smallest variable of each row."""
         return frozen(self.model.free[np.unique(self.row_of[self.model.free], return_index=True)[1]], np.int64)
 
-    @cached_property
+    @property
     def orbits(self) -> tuple[Orbit, ...]:
+        return self._orbits
+
+    @cached_property
+    def _orbits(self) -> tuple[Orbit, ...]:
         """One entry per row, in the order of rows."""
         names = self.model.names
         pairs = zip(self.row_representative.tolist(), self.row_size.tolist(), strict=True)
