@@ -61,6 +61,7 @@ browser:
 	echo "no browser: chromium and chromedriver are missing and cannot be installed here; its tests are skipped" >&2
 
 lint: $(VENV)/dev.stamp
+	@! grep -rnE '^(<<<<<<<|>>>>>>>) ' *.md Makefile docs src tests benchmarks examples # marks of a merge
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/basedpyright --level error
