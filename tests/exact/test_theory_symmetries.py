@@ -529,7 +529,7 @@ def test_queries_are_averaged_over_their_images(name: str) -> None:
             }
             some = [asked.counted[k] for k in cells.places]
             true[i] = sum(satisfied(q, lambda atom, at, holds=holds: holds[atom.predicate][at[0]]) for q in some)
-        want = p @ lw.holds(asked.queries[query], {}, state, group.model, {})
+        want = p @ lw.holds(asked.queries[query].formula, {}, state, group.model, {})
         assert abs(p @ true / cells.size - want) < 1e-12
     assert len(asked.counted) > len(asked.cells)
 
