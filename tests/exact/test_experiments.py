@@ -105,3 +105,14 @@ def test_a_figure_is_measured_drawn_judged_and_kept(tmp_path) -> None:
     before = (tmp_path / "fig1.csv").stat().st_mtime_ns
     run_figures(["fig1"], tmp_path, True, said.append)
     assert "fig1: finished before, kept" in said and (tmp_path / "fig1.csv").stat().st_mtime_ns == before
+
+
+def test_curves_of_a_sampler_of_states_are_means_of_its_draws() -> None:
+    model = models.smokers(3)
+    group = dft.symmetries(model)
+    target = target_of(group, {row.representative: 0.1 * (k + 1) for k, row in enumerate(group.orbits)})
+    rows = curves.mcsat_curves(model, target, runs=1, samples=8, sampler="gibbs", names=("single", "orbit"))
+    drawn = dft.sample(model, sampler="gibbs", chains=1, draws=8, burn_in=0, seed=100, workers=1)
+    means = np.concatenate(list(drawn))[:, 0].mean(axis=0)
+    last = [row for row in rows if row["curve"] == "single"][-1]
+    assert last["kl"] == pytest.approx(target.standard(means)["kl"])

@@ -88,10 +88,10 @@ def _states(model: Any, sampler: Any, samples: int, seed: int) -> Iterator[tuple
         states = run.snapshots(1)
         while count < samples:
             began = time.process_time()
-            state = next(states)
+            state = next(states)[0, 0]
             took = time.process_time() - began
             count += 1
-            yield count, state[0], took
+            yield count, state, took
         states.close()
 
 
