@@ -123,6 +123,6 @@ def university(seed: int) -> str:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) > 2:
+    if len(sys.argv) > 2 or not all(word.isdecimal() for word in sys.argv[1:]):
         sys.exit("usage: make_university.py [SEED] > university.mln")
     sys.stdout.write(university(int(sys.argv[1]) if len(sys.argv) == 2 else 1))
