@@ -27,7 +27,7 @@ from every_sampler import GRAPHS, LOGIC, theory
 
 import definetti as dft
 from definetti.errors import DefinettiError
-from definetti.inference import checkpoint
+from definetti.inference.saving import checkpoint
 from definetti.samplers import run as loop
 
 SWEEPS = 150

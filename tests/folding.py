@@ -6,8 +6,8 @@ from itertools import pairwise
 
 import numpy as np
 
+from definetti.inference.draws.samples import fold
 from definetti.inference.graph.question import GraphQuestion
-from definetti.inference.samples import fold
 from definetti.model.graph.factors import FactorGraph
 from definetti.samplers.graph.sampling import GraphSampling
 

@@ -132,7 +132,7 @@ def _db(path: Path) -> Any:
 
 
 def _run(path: Path) -> Any:
-    from definetti.inference.checkpoint import read_run
+    from definetti.inference.saving.checkpoint import read_run
 
     return read_run(path)
 
@@ -167,8 +167,8 @@ def readers() -> dict[str, Reader]:
         "json": Reader(".json", (result(),), _result, ("store.py",)),
         "result": Reader(".csv", (RESULT,), _result, ("store.py",)),
         "mar": Reader(".MAR", (MAR, ALCHEMY), _result, ("store.py",)),
-        "dft": Reader(".dft", runs(), _run, ("archive.py", "inference/checkpoint.py", "inference/option_encoding.py",
-                                             "model/graph/encoding.py", "model/logic/encoding.py")),
+        "dft": Reader(".dft", runs(), _run, ("archive.py", "inference/saving/checkpoint.py",
+                      "inference/saving/option_encoding.py", "model/graph/encoding.py", "model/logic/encoding.py")),
         "mln": Reader(".mln", (MLN,), _mln, tuple(logic_rooms + n for n in ("mln.py", "meaning.py", "syntax.py"))),
         "db": Reader(".db", (DB,), _db, (logic_rooms + "db.py",)),
     }  # fmt: skip

@@ -14,8 +14,8 @@ from definetti.lumping.logic_branches import plain_kernel
 from definetti.model.logic.atom_orbits import AtomOrbits
 from definetti.model.logic.theory import MarkovLogic
 from definetti.samplers.logic import engine
-from definetti.samplers.logic.data import Chain
 from definetti.samplers.logic.starts import first_state
+from definetti.samplers.logic.tensors.data import Chain
 
 
 def plain_model(

@@ -27,10 +27,10 @@ from definetti.model.logic.theory import (
     Variable,
     WeightedFormula,
 )
-from definetti.samplers.logic.data import Chain
 from definetti.samplers.logic.engine import Relational, blank
-from definetti.samplers.logic.known_bits import pack
-from definetti.samplers.logic.state import put_atoms
+from definetti.samplers.logic.tensors.data import Chain
+from definetti.samplers.logic.tensors.known_bits import pack
+from definetti.samplers.logic.tensors.state import put_atoms
 
 World = dict[tuple, bool]
 

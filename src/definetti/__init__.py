@@ -20,15 +20,15 @@ _HOMES = {
     "write": "definetti.readers.writing",
     "symmetries": "definetti.symmetry.find",
     "marginals": "definetti.inference.marginals",
-    "resume": "definetti.inference.resume",
-    "sample": "definetti.inference.sample",
+    "resume": "definetti.inference.saving.resume",
+    "sample": "definetti.inference.draws.sample",
     "exact": "definetti.solvers.exact",
     "count_distribution": "definetti.solvers.lifted.cardinality",
     "quotient": "definetti.lumping.quotient",
     "save": "definetti.store",
     "load": "definetti.store",
     "report": "definetti.pages.report",
-    "from_arviz": "definetti.inference.arviz_exchange",
+    "from_arviz": "definetti.inference.draws.arviz_exchange",
     "ground": "definetti.model.logic.ground",
     "factor_graph": "definetti.model.graph.factors",
     "FactorGraph": "definetti.model.graph.factors",
@@ -41,7 +41,7 @@ _HOMES = {
     "GraphSymmetries": "definetti.symmetry.graph.group",
     "RenamingSymmetries": "definetti.symmetry.logic.renaming",
     "QuotientChain": "definetti.lumping.quotient",
-    "Samples": "definetti.inference.sample",
+    "Samples": "definetti.inference.draws.sample",
     "Progress": "definetti.samplers.protocol",
     "DefinettiError": "definetti.errors",
     "ModelError": "definetti.errors",
@@ -66,11 +66,11 @@ if TYPE_CHECKING:
     from definetti.errors import TooLarge as TooLarge
     from definetti.errors import UnknownName as UnknownName
     from definetti.errors import Unsatisfiable as Unsatisfiable
-    from definetti.inference.arviz_exchange import from_arviz as from_arviz
+    from definetti.inference.draws.arviz_exchange import from_arviz as from_arviz
+    from definetti.inference.draws.sample import Samples as Samples
+    from definetti.inference.draws.sample import sample as sample
     from definetti.inference.marginals import marginals as marginals
-    from definetti.inference.resume import resume as resume
-    from definetti.inference.sample import Samples as Samples
-    from definetti.inference.sample import sample as sample
+    from definetti.inference.saving.resume import resume as resume
     from definetti.lumping.quotient import QuotientChain as QuotientChain
     from definetti.lumping.quotient import quotient as quotient
     from definetti.model.compare import Comparison as Comparison

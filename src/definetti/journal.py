@@ -1,5 +1,5 @@
 """Leaf: what a run keeps of itself so that it can go on elsewhere. A `Journal` alone keeps nothing, at no cost; one
-with a file (`inference/checkpoint.py`) does.
+with a file (`inference/saving/checkpoint.py`) does.
 
 A run is a function of what was asked, but for decisions that depend on the clock. These are recorded when they are
 taken and taken again by a run that is resumed: whoever asks the clock whether to go on asks a `Deadline`; whoever

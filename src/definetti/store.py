@@ -263,7 +263,7 @@ def load_document(path: str | Path) -> dict[str, Any]:
     the file has it. Every command that takes a RUN reads it here."""
     path = Path(path)
     if path.suffix == ".dft":
-        from definetti.inference.resume import so_far
+        from definetti.inference.saving.resume import so_far
 
         content = so_far(path)
     elif path.suffix != ".json":

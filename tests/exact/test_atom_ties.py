@@ -15,8 +15,8 @@ from definetti.constraints.logic.ties import Image, ties
 from definetti.errors import Unsatisfiable
 from definetti.readers.logic.mln import read_mln_text
 from definetti.samplers.logic.engine import advance
-from definetti.samplers.logic.known_bits import pack, unpack
-from definetti.samplers.logic.tied_sites import spread
+from definetti.samplers.logic.tensors.known_bits import pack, unpack
+from definetti.samplers.logic.tensors.tied_sites import spread
 from definetti.symmetry.logic.renaming import renaming
 
 GRAPH = "E(node,node)\nP(node)\nE(x,y) => E(y,x).\n"

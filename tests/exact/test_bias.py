@@ -18,7 +18,7 @@ from definetti.model.graph.factors import FREE, FactorGraph, factor_graph
 from definetti.model.logic.ground import ground
 from definetti.readers.logic.mln import read_mln_text
 from definetti.samplers.conditionals import BATCHES, Looks, balance_of, conditional_pass
-from definetti.samplers.kernels import tempering as tempering_kernels
+from definetti.samplers.kernels.graph import tempering as tempering_kernels
 
 TOLERANCE = 1e-12
 

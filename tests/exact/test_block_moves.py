@@ -32,7 +32,7 @@ from definetti.samplers.graph.block_gibbs import Blocks
 from definetti.samplers.graph.lanes import slots_of
 from definetti.samplers.graph.starts import starts
 from definetti.samplers.graph.tables import Stuck
-from definetti.samplers.kernels import block_gibbs as kernels
+from definetti.samplers.kernels.graph import block_gibbs as kernels
 from definetti.samplers.tempering import Tempering
 from definetti.solvers.graph import join_tree
 from definetti.symmetry.find import symmetries

@@ -17,7 +17,7 @@ from definetti.model.graph.factors import FactorGraph, factor_graph
 from definetti.model.graph.simplify import simplify
 from definetti.samplers.graph import swendsen_wang as cluster
 from definetti.samplers.graph.lanes import slots_of
-from definetti.samplers.kernels import swendsen_wang as kernels
+from definetti.samplers.kernels.graph import swendsen_wang as kernels
 from definetti.symmetry.find import symmetries
 from definetti.symmetry.graph.group import none
 

@@ -14,10 +14,10 @@ from definetti.samplers.graph import sampling as running
 from definetti.samplers.graph.lanes import BitFollower, Follower, Members
 from definetti.samplers.graph.sampling import GraphSampling
 from definetti.samplers.kernels import bit_counters as plane_kernels
-from definetti.samplers.kernels import fields as field_kernels
 from definetti.samplers.kernels import orbit_counts as tuple_kernels
 from definetti.samplers.kernels import orders as order_kernels
-from definetti.samplers.kernels import tables as table_kernels
+from definetti.samplers.kernels.graph import fields as field_kernels
+from definetti.samplers.kernels.graph import tables as table_kernels
 from definetti.samplers.protocol import Plan
 from definetti.symmetry.find import symmetries
 

@@ -14,9 +14,9 @@ from uncompiled import WHOLE, uncompiled, wide_probability
 
 from definetti.samplers.graph.fields import _log_odds, _thresholds
 from definetti.samplers.graph.lanes import Orders
-from definetti.samplers.kernels import fields as field_kernels
 from definetti.samplers.kernels import orders as order_kernels
-from definetti.samplers.kernels import tables as table_kernels
+from definetti.samplers.kernels.graph import fields as field_kernels
+from definetti.samplers.kernels.graph import tables as table_kernels
 
 THRESHOLDS = [0, 1, 2**38 - 1, 2**38, 3 * 2**46 + 12345, WHOLE - 2**38, WHOLE - 1, WHOLE]
 

@@ -11,9 +11,9 @@ from small_models import all_elements, hard_pairs, ising_ring, mean_field, moved
 from uncompiled import target
 
 import definetti as dft
+from definetti.inference.draws.samples import fold
 from definetti.inference.graph.assemble import with_events
 from definetti.inference.graph.question import GraphQuestion, ask
-from definetti.inference.samples import fold
 from definetti.model.graph.factors import FactorGraph, factor_graph
 from definetti.model.queries import parse_query
 from definetti.samplers.gibbs import Gibbs

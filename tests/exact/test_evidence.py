@@ -23,7 +23,7 @@ from definetti.model.logic.text import atom_text
 from definetti.model.logic.theory import Evidence, MarkovLogic, Predicate, Sort
 from definetti.model.marginals import Estimate
 from definetti.readers.logic.mln import read_mln_text
-from definetti.samplers.logic.known_bits import known_of, unpack
+from definetti.samplers.logic.tensors.known_bits import known_of, unpack
 from definetti.solvers.exact import exact
 from definetti.symmetry.logic.members import AtomMembers
 from definetti.symmetry.logic.renaming import renaming

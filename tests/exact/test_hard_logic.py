@@ -21,10 +21,10 @@ from definetti.model.logic.formulas import holds
 from definetti.model.logic.theory import MarkovLogic
 from definetti.readers.logic.mln import read_mln_text
 from definetti.samplers.logic.engine import violations
-from definetti.samplers.logic.known_bits import pack
 from definetti.samplers.logic.queries import Asked
 from definetti.samplers.logic.sampling import RelationalSampling
 from definetti.samplers.logic.starts import first_states, put, tried_start, wishes
+from definetti.samplers.logic.tensors.known_bits import pack
 from definetti.samplers.protocol import Plan
 from definetti.samplers.run import Illegal
 from definetti.symmetry.find import symmetries

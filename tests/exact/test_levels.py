@@ -17,7 +17,6 @@ from definetti.constraints.logic.forced_atoms import with_forced_atoms
 from definetti.errors import ModelError
 from definetti.readers.logic.mln import read_mln_text
 from definetti.samplers.logic import levels
-from definetti.samplers.logic.data import Chain
 from definetti.samplers.logic.engine import Relational, advance, blank, compile_model
 from definetti.samplers.logic.levels import (
     MODEL,
@@ -32,6 +31,7 @@ from definetti.samplers.logic.levels import (
     recount,
     violated,
 )
+from definetti.samplers.logic.tensors.data import Chain
 from definetti.symmetry.logic.renaming import renaming
 
 TWO = "thing = {A, B}\n"
@@ -215,7 +215,7 @@ def test_conditionals_by_counts_are_those_of_the_scale(name: str) -> None:
     """Tables of conditionals are made for the scale, and agree with what is computed where they are too long."""
     c = case(name)
     here = Level(0.3, 2.0)
-    with patch("definetti.samplers.logic.data.LONGEST_TABLE", 0):
+    with patch("definetti.samplers.logic.tensors.data.LONGEST_TABLE", 0):
         other = plain_model(c.model, c.group.atom_orbits)
     for one, two in zip(
         update_matrices(c, at_level(c.r, here), here, 2),

@@ -89,7 +89,7 @@ def test_a_planted_bug_is_seen(name: str) -> None:
     def kernel(text: str) -> ModuleType:
         from pathlib import Path
 
-        from definetti.samplers.kernels import relational
+        from definetti.samplers.kernels.logic import relational
 
         runtime = Path(str(relational.__file__)).read_text(encoding="utf-8")
         changed, places = re.subn(MUTANTS[name][0], MUTANTS[name][1], runtime)

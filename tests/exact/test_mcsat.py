@@ -14,7 +14,7 @@ from uncompiled import uncompiled
 from definetti.model.graph.factors import FactorGraph, factor_graph
 from definetti.model.logic.ground import ground
 from definetti.readers.logic.mln import read_mln_text
-from definetti.samplers.kernels import mcsat as kernel
+from definetti.samplers.kernels.graph import mcsat as kernel
 from definetti.samplers.logic.mcsat import five_words
 from definetti.samplers.mcsat import graph_of, state_of
 

@@ -25,8 +25,8 @@ from definetti.model.graph.simplify import simplify
 from definetti.samplers.gibbs import Gibbs
 from definetti.samplers.graph import fields, tables
 from definetti.samplers.graph.sampling import GraphSampling
-from definetti.samplers.kernels import fields as field_kernels
-from definetti.samplers.kernels import tables as table_kernels
+from definetti.samplers.kernels.graph import fields as field_kernels
+from definetti.samplers.kernels.graph import tables as table_kernels
 from definetti.samplers.protocol import Plan
 from definetti.symmetry.find import symmetries
 from definetti.symmetry.graph.group import GraphSymmetries

@@ -19,8 +19,8 @@ from definetti.lumping.estimator_errors import Chain
 from definetti.lumping.partition import commuting_error
 from definetti.lumping.state_space import state_space
 from definetti.samplers.graph.lanes import slots_of
-from definetti.samplers.kernels import block_gibbs as block_kernels
-from definetti.samplers.kernels import swendsen_wang as cluster_kernels
+from definetti.samplers.kernels.graph import block_gibbs as block_kernels
+from definetti.samplers.kernels.graph import swendsen_wang as cluster_kernels
 from definetti.symmetry.graph.group import none
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

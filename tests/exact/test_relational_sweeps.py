@@ -12,9 +12,9 @@ from relational_worlds import atoms_of, chances, expected_chances, log_density, 
 
 from definetti.errors import Unsatisfiable
 from definetti.model.logic.atom_orbits import AtomOrbits
-from definetti.samplers.logic import state
 from definetti.samplers.logic.engine import Relational, advance, blank, compile_model, violations
 from definetti.samplers.logic.queries import Query
+from definetti.samplers.logic.tensors import state
 
 # --- sweeps, as exact transition matrices of the kernel's own text ---
 

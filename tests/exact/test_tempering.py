@@ -22,7 +22,7 @@ from definetti.model.graph.simplify import simplify
 from definetti.samplers.gibbs import Gibbs
 from definetti.samplers.graph.lanes import slots_of
 from definetti.samplers.graph.tempering import TemperingBlock, build, ladder, softened
-from definetti.samplers.kernels import tempering as kernels
+from definetti.samplers.kernels.graph import tempering as kernels
 from definetti.samplers.ladder import penalty
 from definetti.samplers.tempering import Tempering
 from definetti.symmetry.graph.group import none

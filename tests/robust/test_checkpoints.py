@@ -23,7 +23,7 @@ import definetti as dft
 from definetti import archive, journal
 from definetti.errors import ModelError
 from definetti.estimators import ESTIMATORS
-from definetti.inference import checkpoint
+from definetti.inference.saving import checkpoint
 from definetti.inference.stopping import Stopping
 from definetti.model import encoding
 from definetti.model.marginals import Marginals

@@ -15,7 +15,7 @@ import definetti as dft
 from definetti import archive
 from definetti.cli.main import run
 from definetti.errors import DefinettiError, ModelError, ParseError
-from definetti.inference.checkpoint import read_run
+from definetti.inference.saving.checkpoint import read_run
 
 MODEL = GRAPHS["gibbs"][1]
 

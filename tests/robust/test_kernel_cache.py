@@ -27,7 +27,7 @@ def python(code: str, cache: Path, package: Path = PACKAGE, **environment: str) 
 
 DRAW = """
 import numpy as np
-from definetti.samplers.kernels import tempering
+from definetti.samplers.kernels.graph import tempering
 stream = np.arange(1, 5, dtype=np.uint64)
 chances = [tempering.happens(0.5, stream) for _ in range(64)]
 hits = sum(tempering.happens.stats.cache_hits.values())
@@ -67,7 +67,7 @@ before = config.CACHE_DIR
 import other
 other.twice(2)
 if WITH:
-    import definetti.samplers.kernels.tempering, definetti.samplers.codegen.cache
+    import definetti.samplers.kernels.graph.tempering, definetti.samplers.codegen.cache
 import late
 late.thrice(2)
 print(json.dumps([before, config.CACHE_DIR, other.twice._cache.cache_path, late.thrice._cache.cache_path]))

@@ -11,7 +11,7 @@ import pytest
 
 import definetti as dft
 from definetti.errors import ModelError, ParseError
-from definetti.inference.samples import as_array
+from definetti.inference.draws.samples import as_array
 from definetti.readers.samples import read_samples
 
 MODEL = dft.factor_graph({"A": 2, "B": 3, "C": 2}, [])

@@ -1,1 +1,1 @@
-"""The command line: one file per command, the options they share in `options.py`, what they print in `output.py`."""
+"""The command line: a file per command in `commands/`, shared options in `options.py`, what they print in `output`."""

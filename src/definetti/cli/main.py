@@ -36,7 +36,7 @@ COMMANDS = (
 
 
 class Commands(click.Group):
-    """The command NAME is the object `command` of the module `definetti.cli.NAME`."""
+    """The command NAME is the object `command` of the module `definetti.cli.commands.NAME`."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -44,7 +44,7 @@ class Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             raise click.UsageError(f"there is no command {cmd_name!r}{suggestion(cmd_name, COMMANDS)}", ctx)
-        return import_module(f"definetti.cli.{cmd_name}").command
+        return import_module(f"definetti.cli.commands.{cmd_name}").command
 
 
 @click.command(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})

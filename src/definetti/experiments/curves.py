@@ -80,7 +80,7 @@ def mcsat_curves(
 
 def _states(model: Any, sampler: Any, samples: int, seed: int) -> Iterator[tuple[int, np.ndarray, float]]:
     """The states of one chain, and the CPU seconds that each took."""
-    from definetti.inference.sample import sample
+    from definetti.inference.draws.sample import sample
 
     draws = sample(model, sampler=sampler, chains=1, draws=samples, burn_in=0, seed=seed, workers=1)
     with np.errstate(over="ignore"):

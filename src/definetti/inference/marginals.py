@@ -151,7 +151,7 @@ def marginals(
     chains, sweeps, workers = (whole(chains, "chains"), whole(sweeps, "sweeps"), whole(workers, "workers"))
     burn_in, seed = whole(burn_in, "burn_in", 0), whole(seed, "seed", 0)
     if getattr(source, "kind", None) not in KINDS:
-        from definetti.inference.samples import from_samples
+        from definetti.inference.draws.samples import from_samples
 
         if checkpoint is not None:
             raise ModelError("samples are drawn already: there is nothing to resume, and no checkpoint is written")
@@ -167,7 +167,7 @@ def marginals(
     )  # fmt: skip
     if checkpoint is None and executor is None:
         return answered(asked, queries, options, progress, Journal())
-    from definetti.inference.checkpoint import kept_in
+    from definetti.inference.saving.checkpoint import kept_in
 
     with kept_in(checkpoint, asked, queries, options, dict(label or {})) as (journal, options):
         return answered(asked, queries, options, progress, journal, executor)

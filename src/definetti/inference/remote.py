@@ -23,8 +23,8 @@ import numpy as np
 from definetti import __version__, archive
 from definetti.errors import INTERRUPTED, DefinettiError, ModelError, Notice
 from definetti.estimators import choose
-from definetti.inference import option_encoding
 from definetti.inference.question import Options, Request
+from definetti.inference.saving import option_encoding
 from definetti.journal import Record, recording
 from definetti.model import encoding
 from definetti.samplers.protocol import Plan, Sampler

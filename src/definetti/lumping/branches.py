@@ -22,9 +22,9 @@ from numba.core.dispatcher import Dispatcher
 from definetti.model.graph.factors import FactorGraph
 from definetti.samplers.graph import block_gibbs, fields, swendsen_wang, tables
 from definetti.samplers.graph.lanes import slots_of
-from definetti.samplers.kernels import fields as field_kernels
 from definetti.samplers.kernels import rng
-from definetti.samplers.kernels import tables as table_kernels
+from definetti.samplers.kernels.graph import fields as field_kernels
+from definetti.samplers.kernels.graph import tables as table_kernels
 from definetti.symmetry.graph.group import none
 
 WHOLE = 2**48

@@ -14,7 +14,8 @@ from definetti.lumping.logic_sites import put_state, sites_of, worlds
 from definetti.lumping.state_space import StateSpace
 from definetti.model.logic.atom_literals import layout
 from definetti.model.logic.theory import MarkovLogic
-from definetti.samplers.kernels import relational, rng
+from definetti.samplers.kernels import rng
+from definetti.samplers.kernels.logic import relational
 from definetti.samplers.logic.engine import advance, blank, compile_model
 
 MARK = "# --- text ---\n"  # what stands above is for the compiled kernel alone

@@ -16,13 +16,13 @@ from definetti.lumping.state_space import StateSpace
 from definetti.model.logic.atom_literals import layout
 from definetti.model.logic.evidence import UNKNOWN
 from definetti.model.logic.theory import MarkovLogic
-from definetti.samplers.logic.known_bits import pack
-from definetti.samplers.logic.state import put_atoms
-from definetti.samplers.logic.tied_sites import repeats
+from definetti.samplers.logic.tensors.known_bits import pack
+from definetti.samplers.logic.tensors.state import put_atoms
+from definetti.samplers.logic.tensors.tied_sites import repeats
 
 if TYPE_CHECKING:
-    from definetti.samplers.logic.data import Chain
     from definetti.samplers.logic.engine import Relational
+    from definetti.samplers.logic.tensors.data import Chain
 
 Worlds = dict[str, np.ndarray]  # by predicate: bool[S, *shape]
 

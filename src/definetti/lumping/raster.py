@@ -41,7 +41,7 @@ def raster_orders(group: RenamingSymmetries, scan: str) -> Iterator[tuple[float,
 
 def _shuffled(made: Relational, order: np.ndarray) -> Iterator[list[np.ndarray]]:
     """Every order of each segment that a symmetric sweep shuffles: the constants of a sort, a list of few sites."""
-    from definetti.samplers.kernels.relational import LISTED, SITES
+    from definetti.samplers.kernels.logic.relational import LISTED, SITES
 
     entries = made.data.entries
     segments = [(int(first), int(size)) for first, size in made.data.sorts]
@@ -57,7 +57,7 @@ def _shuffled(made: Relational, order: np.ndarray) -> Iterator[list[np.ndarray]]
 
 def _visited(made: Relational, chain: Any) -> list[int]:
     """The variables of the ground model that one sweep updates, one after the other."""
-    from definetti.samplers.kernels.relational import ENTRY, OPEN, PREDICATE
+    from definetti.samplers.kernels.logic.relational import ENTRY, OPEN, PREDICATE
     from definetti.samplers.logic.engine import advance
 
     boxes, names = layout(made.model), list(made.model.predicates)

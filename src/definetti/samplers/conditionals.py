@@ -54,7 +54,7 @@ class ConditionalPass:
 
     def add(self, state: np.ndarray, score: np.ndarray, spread: np.ndarray) -> None:
         """Adds what state[variable, lane], in bytes, says to score and spread[K + 1, lane]."""
-        from definetti.samplers.kernels import conditionals as kernels
+        from definetti.samplers.kernels.graph import conditionals as kernels
 
         lanes = state.shape[1]
         if self.sources is not None:
@@ -68,7 +68,7 @@ class ConditionalPass:
 
 def conditional_pass(model: FactorGraph, statistic_of: np.ndarray, sizes: np.ndarray) -> ConditionalPass:
     """For states of `model`; `statistic_of` each literal, -1 for none, and how many literals a statistic has."""
-    from definetti.samplers.kernels import conditionals as kernels
+    from definetti.samplers.kernels.graph import conditionals as kernels
 
     untied = _untied(model)
     core = untied.core
@@ -120,7 +120,7 @@ def _literals(untied: Contracted, statistic_of: np.ndarray) -> tuple[np.ndarray,
 
 def _sources(untied: Contracted) -> Any:
     """How values of the core follow from those of the model."""
-    from definetti.samplers.kernels import conditionals as kernels
+    from definetti.samplers.kernels.graph import conditionals as kernels
 
     core, links, members = untied.core, untied.links, [[] for _ in range(untied.core.n)]
     for i, parent in enumerate(links.parent.tolist()):

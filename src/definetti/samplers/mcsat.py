@@ -198,7 +198,7 @@ def _records(model: FactorGraph, place: np.ndarray) -> tuple[np.ndarray, np.ndar
 
 def state_of(model: FactorGraph, x: np.ndarray, streams: np.ndarray, statistics: int) -> State:
     """A chain at a legal state; `streams` are five words."""
-    from definetti.samplers.kernels.mcsat import NODES, PLACES, ROOM
+    from definetti.samplers.kernels.graph.mcsat import NODES, PLACES, ROOM
 
     n, literals = model.n, int(model.literal_start[-1])
     widths = model.arity
@@ -236,7 +236,7 @@ def state_of(model: FactorGraph, x: np.ndarray, streams: np.ndarray, statistics:
 
 def approximate_share(clocks: Iterable[np.ndarray]) -> float:
     """The share of samples with a component that was not drawn uniformly from its solutions."""
-    from definetti.samplers.kernels.mcsat import ROUGH, SAMPLE
+    from definetti.samplers.kernels.graph.mcsat import ROUGH, SAMPLE
 
     seen = np.array([np.zeros(8, np.int64), *clocks])
     return int(seen[:, ROUGH].sum()) / max(1, int(seen[:, SAMPLE].sum()))
@@ -244,7 +244,7 @@ def approximate_share(clocks: Iterable[np.ndarray]) -> float:
 
 def doubts(clocks: Iterable[np.ndarray]) -> list[Notice]:
     """Where components were too large to be drawn exactly, and where no solution was found for them."""
-    from definetti.samplers.kernels.mcsat import FAILED, LARGEST, WALKED
+    from definetti.samplers.kernels.graph.mcsat import FAILED, LARGEST, WALKED
 
     seen = np.array([np.zeros(8, np.int64), *clocks])
     walked, failed = int(seen[:, WALKED].sum()), int(seen[:, FAILED].sum())

@@ -27,8 +27,8 @@ from definetti.model.logic.theory import And, Atom, Constant, Formula
 from definetti.model.marginals import Estimate, Marginals, OrbitRow
 from definetti.readers.logic.queries import LogicQuery, parse_all
 from definetti.samplers.draws import Draws
-from definetti.samplers.logic.known_bits import Turns
 from definetti.samplers.logic.queries import Asked, Query, QueryCells
+from definetti.samplers.logic.tensors.known_bits import Turns
 from definetti.samplers.protocol import LogicSampler, Plan, Sampling
 from definetti.symmetry.logic.members import AtomMembers
 from definetti.symmetry.logic.renaming import RenamingSymmetries, trivial

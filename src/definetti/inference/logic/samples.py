@@ -10,9 +10,9 @@ import numpy as np
 
 from definetti.errors import ModelError
 from definetti.estimators import ESTIMATORS, choose
+from definetti.inference.draws.sample import Samples
 from definetti.inference.logic.question import LogicQuestion, logic_question
 from definetti.inference.marginals import resolve
-from definetti.inference.sample import Samples
 from definetti.model.logic.theory import MarkovLogic
 from definetti.model.marginals import Marginals
 from definetti.readers.world import language

@@ -39,7 +39,7 @@ class _View:
 class GraphWalkers:
     def __init__(self, group: GraphSymmetries, statistics: Statistics, statistic_of: np.ndarray, slots: Slots) -> None:
         """`group` is that of the question, trivial for the standard estimator."""
-        from definetti.samplers.kernels import annealing as kernels
+        from definetti.samplers.kernels.graph import annealing as kernels
 
         model, self._slots = group.model, slots
         self.model, self.group, self.statistics, self._kernels = model, group, statistics, kernels

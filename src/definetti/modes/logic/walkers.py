@@ -16,7 +16,6 @@ from definetti.model.logic.normal_forms import negation_normal
 from definetti.model.logic.theory import Atom, Formula, MarkovLogic, Not
 from definetti.modes.walkers import Advanced, Key, Paths, Walk
 from definetti.samplers.draws import Batch, Draws, draws_of
-from definetti.samplers.logic.data import Chain
 from definetti.samplers.logic.engine import (
     FOREVER,
     Relational,
@@ -27,7 +26,6 @@ from definetti.samplers.logic.engine import (
     repair,
     violations,
 )
-from definetti.samplers.logic.known_bits import pack
 from definetti.samplers.logic.levels import (
     COUNTS,
     MODEL,
@@ -45,8 +43,10 @@ from definetti.samplers.logic.levels import (
 from definetti.samplers.logic.orbital import Renamings
 from definetti.samplers.logic.queries import Asked
 from definetti.samplers.logic.starts import drawn, put, solved
-from definetti.samplers.logic.state import Start, clear_sums, seed_chain
-from definetti.samplers.logic.tied_sites import spread
+from definetti.samplers.logic.tensors.data import Chain
+from definetti.samplers.logic.tensors.known_bits import pack
+from definetti.samplers.logic.tensors.state import Start, clear_sums, seed_chain
+from definetti.samplers.logic.tensors.tied_sites import spread
 
 LEAST = 1e-9  # probability in a product
 MOST_ORBITS = 20_000

@@ -137,7 +137,7 @@ class JointBlock(ByteBlock):
     """Chains whose joint blocks are drawn together."""
 
     def __init__(self, engine: JointEngine, starts: np.ndarray, seed: np.random.SeedSequence) -> None:
-        from definetti.samplers.kernels import block_gibbs as kernels
+        from definetti.samplers.kernels.graph import block_gibbs as kernels
 
         super().__init__(engine.slots, starts, seed)
         self._kernels, self._engine = kernels, engine
@@ -167,7 +167,7 @@ class JointBlock(ByteBlock):
 
 def compiled(model: FactorGraph, slots: Slots, parts: Sequence[Tree]) -> Any:
     """`kernels.block_gibbs.Joint` of a simplified model: these parts are blocks, and so is every other variable."""
-    from definetti.samplers.kernels import block_gibbs as kernels
+    from definetti.samplers.kernels.graph import block_gibbs as kernels
 
     check_values(model)
     forest = _forest(model, parts)

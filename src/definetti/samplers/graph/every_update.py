@@ -50,7 +50,7 @@ class FollowedVariables:
 
     def _follow(self, order: np.ndarray) -> None:
         """The updates of `order`, piece by piece."""
-        from definetti.samplers.kernels.occupancy import occupy, without_repeats
+        from definetti.samplers.kernels.graph.occupancy import occupy, without_repeats
 
         seen, at = self._seen, 0
         while True:

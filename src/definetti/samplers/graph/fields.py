@@ -1,7 +1,7 @@
 """The engine for pairwise models of binary variables with few possible local fields each: Ising models, spin glasses.
 
 The neighbours of a variable that act on it alike are counted together; the counts of the kinds, in mixed radix, are the
-*code* of the local field. A variable has one threshold per code (`kernels/fields.py` says how they are used).
+*code* of the local field. A variable has one threshold per code (`kernels/graph/fields.py` says how they are used).
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from definetti.model.graph.factors import FactorGraph
 from definetti.samplers.graph.lanes import Engine, Harvest, Seeds, Slots, words
 from definetti.samplers.protocol import prefixed
 
-CODES = 16  # as in kernels/fields.py, which is loaded only when needed
+CODES = 16  # as in kernels/graph/fields.py, which is loaded only when needed
 WHOLE = 1 << 48
-WORDS = 8  # as in kernels/fields.py
+WORDS = 8  # as in kernels/graph/fields.py
 NARROW = 6  # up to so many chains are advanced one by one
 
 
@@ -45,7 +45,7 @@ class FieldsEngine(Engine):
 
 def build(model: FactorGraph, slots: Slots) -> FieldsEngine | None:
     """Compile a simplified model; None if it is not pairwise and binary with at most CODES local fields a variable."""
-    from definetti.samplers.kernels import fields as kernels
+    from definetti.samplers.kernels.graph import fields as kernels
 
     arity = model.arity
     if (model.cards[model.free] != 2).any() or (arity > 2).any():
@@ -235,7 +235,7 @@ class FieldsBlock:
         conditionals: bool,
     ) -> None:
         from definetti.samplers.kernels import bit_counters as counting
-        from definetti.samplers.kernels import fields as kernels
+        from definetti.samplers.kernels.graph import fields as kernels
 
         self._kernels, self._counting, self._engine = kernels, counting, engine
         self._visits_too, self._conditionals = visits_too, conditionals

@@ -22,8 +22,8 @@ MOST_ASKED = 5000  # variables for which the solver is asked whether they are fo
 
 
 def hard_parts(model: FactorGraph) -> Any:
-    """The hard factors of a model as arrays for `kernels/frozen_watch.py`."""
-    from definetti.samplers.kernels import frozen_watch as kernels
+    """The hard factors of a model as arrays for `kernels/graph/frozen_watch.py`."""
+    from definetti.samplers.kernels.graph import frozen_watch as kernels
 
     factors = hard_factors(model)
     arity = model.arity[factors]
@@ -48,7 +48,7 @@ class Watch:
     """The variables of one block that have not been seen to move yet."""
 
     def __init__(self, model: FactorGraph, parts: Any, block: Block, lanes: int, suspects: np.ndarray) -> None:
-        from definetti.samplers.kernels import frozen_watch as kernels
+        from definetti.samplers.kernels.graph import frozen_watch as kernels
 
         self._kernels, self._parts, self._block, self._lanes, self._model = kernels, parts, block, lanes, model
         self._mask = np.uint8(block.mask)

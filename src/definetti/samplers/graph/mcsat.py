@@ -67,7 +67,7 @@ class MCSatBlock:
         self.clocks = [chain.clock for chain in self._chains]
 
     def run(self, orders: np.ndarray, folded: int) -> None:
-        from definetti.samplers.kernels.mcsat import advance
+        from definetti.samplers.kernels.graph.mcsat import advance
 
         for lane, chain in enumerate(self._chains):
             chain.x[:] = chain.y[:] = self.state[:, lane]

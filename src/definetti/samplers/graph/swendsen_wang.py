@@ -64,7 +64,7 @@ class ClusterEngine(Engine):
 
 def build(model: FactorGraph, slots: Slots) -> ClusterEngine:
     """Compile a simplified model; `ModelError` if it has other factors."""
-    from definetti.samplers.kernels import swendsen_wang as kernels
+    from definetti.samplers.kernels.graph import swendsen_wang as kernels
 
     pairs, coupling, field = _couplings(model)
     place = np.full(model.n, -1, dtype=np.int64)
@@ -122,7 +122,7 @@ class ClusterBlock(ByteBlock):
     mask = 1
 
     def __init__(self, engine: ClusterEngine, starts: np.ndarray, seed: np.random.SeedSequence) -> None:
-        from definetti.samplers.kernels import swendsen_wang as kernels
+        from definetti.samplers.kernels.graph import swendsen_wang as kernels
 
         super().__init__(engine.slots, starts, seed)
         self._kernels, self._engine = kernels, engine

@@ -1,4 +1,4 @@
-"""The engine for any factor graph: products of table rows (`kernels/tables.py` says how)."""
+"""The engine for any factor graph: products of table rows (`kernels/graph/tables.py` says how)."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class TablesEngine(Engine):
 
 def build(model: FactorGraph, slots: Slots) -> TablesEngine:
     """Compile a simplified model."""
-    from definetti.samplers.kernels import tables as kernels
+    from definetti.samplers.kernels.graph import tables as kernels
 
     check_values(model)
     pairs = _sorted_pairs(model)
@@ -60,7 +60,7 @@ def build(model: FactorGraph, slots: Slots) -> TablesEngine:
 
 def log_rows(model: FactorGraph) -> Any:
     """Compile a simplified model for sweeps on levels (`kernels.annealing.Rows`)."""
-    from definetti.samplers.kernels import annealing as kernels
+    from definetti.samplers.kernels.graph import annealing as kernels
 
     check_values(model)
     impossible = np.isneginf(model.tables)
@@ -72,7 +72,7 @@ def log_rows(model: FactorGraph) -> Any:
 
 def all_parts(model: FactorGraph) -> Any:
     """All factors as flat arrays (`kernels.tables.Parts`)."""
-    from definetti.samplers.kernels import tables as kernels
+    from definetti.samplers.kernels.graph import tables as kernels
 
     return kernels.Parts(
         start=np.ascontiguousarray(model.scope_start),
@@ -211,7 +211,7 @@ class TablesBlock:
         visits_too: bool,
         conditionals: bool,
     ) -> None:
-        from definetti.samplers.kernels import tables as kernels
+        from definetti.samplers.kernels.graph import tables as kernels
 
         self._kernels, self._engine = kernels, engine
         self._visits_too, self._conditionals = visits_too, conditionals

@@ -108,7 +108,7 @@ class TemperingBlock:
         visits_too: bool,
         conditionals: bool,
     ) -> None:
-        from definetti.samplers.kernels import tempering as kernels
+        from definetti.samplers.kernels.graph import tempering as kernels
 
         self._kernels, self._engine, self.lanes = kernels, engine, len(starts)
         seeds = seed.spawn(len(engine.engines) + 2)
@@ -225,7 +225,7 @@ def ladder(model: FactorGraph, over: GraphSampler, slots: Slots) -> tuple[float,
 
 def annealed(model: FactorGraph, over: GraphSampler, slots: Slots) -> tuple[tuple[float, ...], np.ndarray]:
     """(levels, legal states): each step such that reweighting to it leaves half of the annealed chains effective."""
-    from definetti.samplers.kernels import tempering as kernels
+    from definetti.samplers.kernels.graph import tempering as kernels
 
     rng = np.random.default_rng(0)
     parts = all_parts(model)

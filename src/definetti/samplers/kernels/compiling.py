@@ -50,7 +50,7 @@ def sources_hash() -> str:
     """A hash of all kernel sources and templates, and of what compiles them."""
     found = hashlib.sha256(f"{numba.__version__} {llvmlite.__version__} {sys.version}".encode())
     for folder in SOURCES:
-        for path in sorted(folder.glob("*.py")):
+        for path in sorted(folder.rglob("*.py")):
             content = path.read_bytes()
             found.update(f"\0{path.name} {len(content)}\0".encode() + content)
     return found.hexdigest()[:24]

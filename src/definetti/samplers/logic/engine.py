@@ -25,8 +25,9 @@ from definetti.samplers.codegen import layout
 from definetti.samplers.codegen.cache import load_kernel
 from definetti.samplers.codegen.module import Written, module_text, write_kernel
 from definetti.samplers.codegen.shapes import Image, Instances, Signature, Theory, shapes_of
-from definetti.samplers.logic import state
-from definetti.samplers.logic.data import (
+from definetti.samplers.logic.queries import Query, confined, observed_of
+from definetti.samplers.logic.tensors import state
+from definetti.samplers.logic.tensors.data import (
     CHUNK,
     Chain,
     Data,
@@ -37,9 +38,16 @@ from definetti.samplers.logic.data import (
     put_orbits,
     put_tables,
 )
-from definetti.samplers.logic.known_bits import Known, Schedule, Turns, home_words, known_of, schedule_of, words_of
-from definetti.samplers.logic.queries import Query, confined, observed_of
-from definetti.samplers.logic.tied_sites import Tied, apart, with_tied_turns, with_ties
+from definetti.samplers.logic.tensors.known_bits import (
+    Known,
+    Schedule,
+    Turns,
+    home_words,
+    known_of,
+    schedule_of,
+    words_of,
+)
+from definetti.samplers.logic.tensors.tied_sites import Tied, apart, with_tied_turns, with_ties
 
 Scan = Literal["symmetric", "random", "fixed"]
 SCANS: tuple[Scan, ...] = ("symmetric", "random", "fixed")

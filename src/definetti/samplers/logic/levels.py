@@ -22,9 +22,9 @@ import numpy as np
 
 from definetti.errors import ModelError, Unsatisfiable
 from definetti.samplers.codegen import layout
-from definetti.samplers.logic.data import Chain, Data, logistic, table_fields
 from definetti.samplers.logic.engine import FAILED, FOREVER, SCANS, Relational, frozen
-from definetti.samplers.logic.state import counted_bits
+from definetti.samplers.logic.tensors.data import Chain, Data, logistic, table_fields
+from definetti.samplers.logic.tensors.state import counted_bits
 
 SOFT, BROKEN, TILTED, NORMALISER, ENTROPY, DIVERGENCE, COUNTS = range(7)  # places of the tally
 LOOK = 3  # a kind of greed of the kernel

@@ -62,12 +62,12 @@ class MCSatSampling(Run):
 
     @property
     def updates(self) -> int:
-        from definetti.samplers.kernels.mcsat import UPDATES
+        from definetti.samplers.kernels.graph.mcsat import UPDATES
 
         return sum(int(chain.clock[UPDATES]) for chain in self._chains)
 
     def _draw(self, chain: State, samples: int) -> None:
-        from definetti.samplers.kernels.mcsat import advance
+        from definetti.samplers.kernels.graph.mcsat import advance
 
         advance(self._graph, chain, samples, self._temperature, True)
 
@@ -125,7 +125,7 @@ class MCSatSampling(Run):
 
     def _rename(self, moves: Moves, k: int, chain: State) -> None:
         """Moves a chain's atoms."""
-        from definetti.samplers.kernels.mcsat import SAMPLE
+        from definetti.samplers.kernels.graph.mcsat import SAMPLE
 
         places = {name: atom_literals(self.group.model, name) for name in self.group.model.predicates}
         atoms = {name: chain.x[variable] == value for name, (variable, value) in places.items()}

@@ -30,8 +30,8 @@ from definetti.model.logic.theory import (
     WeightedFormula,
 )
 from definetti.samplers.codegen.shapes import Instances, Shape, shape_of
-from definetti.samplers.logic.known_bits import Turns
 from definetti.samplers.logic.mirrored import indicator_counts
+from definetti.samplers.logic.tensors.known_bits import Turns
 
 if TYPE_CHECKING:
     from definetti.symmetry.logic.renaming import RenamingSymmetries

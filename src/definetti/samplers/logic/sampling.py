@@ -17,7 +17,6 @@ import numpy as np
 
 from definetti.errors import Notice
 from definetti.samplers.draws import Batch, Draws, pick_members
-from definetti.samplers.logic.data import Chain
 from definetti.samplers.logic.engine import (
     SCANS,
     SWEEP,
@@ -31,14 +30,15 @@ from definetti.samplers.logic.engine import (
     refuse_model,
     violations,
 )
-from definetti.samplers.logic.known_bits import home_words, pack, unpack, words_of
 from definetti.samplers.logic.levels import log_density, recount, violated
 from definetti.samplers.logic.mirrored import Means, with_mirror_images
 from definetti.samplers.logic.orbital import Atoms, Moves
 from definetti.samplers.logic.queries import Asked
 from definetti.samplers.logic.starts import at_state, clear_live, first_states
-from definetti.samplers.logic.state import clear_sums, home_offset, put_atoms
 from definetti.samplers.logic.stuck import slow_notices, stuck_notices
+from definetti.samplers.logic.tensors.data import Chain
+from definetti.samplers.logic.tensors.known_bits import home_words, pack, unpack, words_of
+from definetti.samplers.logic.tensors.state import clear_sums, home_offset, put_atoms
 from definetti.samplers.protocol import Plan, State, prefixed
 from definetti.samplers.run import CHUNK_SECONDS, Illegal, Map, Run, debugging
 from definetti.symmetry.logic.renaming import RenamingSymmetries

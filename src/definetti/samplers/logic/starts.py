@@ -22,11 +22,11 @@ from definetti.samplers.codegen.expressions import TRUE, Argument
 from definetti.samplers.codegen.module import is_held
 from definetti.samplers.codegen.occurrences import Place, occurrences
 from definetti.samplers.codegen.shapes import Instances, Shape
-from definetti.samplers.logic import state
-from definetti.samplers.logic.data import Chain, Data, logistic
 from definetti.samplers.logic.engine import Relational, blank, repair, violations
-from definetti.samplers.logic.known_bits import Known, home_words, pack, unpack, words_of
-from definetti.samplers.logic.tied_sites import spread
+from definetti.samplers.logic.tensors import state
+from definetti.samplers.logic.tensors.data import Chain, Data, logistic
+from definetti.samplers.logic.tensors.known_bits import Known, home_words, pack, unpack, words_of
+from definetti.samplers.logic.tensors.tied_sites import spread
 
 Wish = tuple[str, bool]
 Try = tuple[Chain, Mapping[str, np.ndarray] | None]  # a start; where it is not legal, the atoms that it should have

@@ -14,11 +14,11 @@ import numpy as np
 from definetti.errors import Notice, TooLarge
 from definetti.model.logic.text import atom_text
 from definetti.samplers.codegen.module import is_held
-from definetti.samplers.logic import state
-from definetti.samplers.logic.data import Chain
 from definetti.samplers.logic.engine import Relational
-from definetti.samplers.logic.known_bits import unpack
 from definetti.samplers.logic.starts import solver_of
+from definetti.samplers.logic.tensors import state
+from definetti.samplers.logic.tensors.data import Chain
+from definetti.samplers.logic.tensors.known_bits import unpack
 from definetti.symmetry.logic.renaming import RenamingSymmetries
 
 FEWEST_BATCHES = 10

@@ -17,12 +17,12 @@ from definetti.errors import Notice, Unsatisfiable
 from definetti.samplers.draws import Batch
 from definetti.samplers.ladder import Ladder, level_count, penalty, placed
 from definetti.samplers.log_z import Energies, log_z
-from definetti.samplers.logic.data import Chain
 from definetti.samplers.logic.engine import FAILED, FOREVER, SWEEP, Relational, blank, frozen, refuse_large, violations
 from definetti.samplers.logic.levels import BROKEN, Level, at_level, recount, single_weights
 from definetti.samplers.logic.queries import Asked
 from definetti.samplers.logic.sampling import RelationalSampling, relational_model
 from definetti.samplers.logic.starts import first_states
+from definetti.samplers.logic.tensors.data import Chain
 from definetti.samplers.protocol import Plan, State, prefixed
 from definetti.samplers.run import Illegal, Map
 

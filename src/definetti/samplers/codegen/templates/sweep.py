@@ -2,7 +2,7 @@
 
 Never imported: this text stands at the top of each generated file. Tests replace what stands above the line
 `# --- text ---` to run the rest as plain Python.
-`choose` picks a chunk of sites, `update_*` (generated) draws them, `gather` adds up (`kernels/relational.py`).
+`choose` picks a chunk of sites, `update_*` (generated) draws them, `gather` adds up (`kernels/logic/relational.py`).
 """
 # ruff: noqa: E741, F401, F821
 # pyright: reportUndefinedVariable=false, reportCallIssue=false
@@ -12,7 +12,7 @@ import math
 import numpy as np
 
 from definetti.samplers.kernels.compiling import njit
-from definetti.samplers.kernels.relational import (
+from definetti.samplers.kernels.logic.relational import (
     BARE,
     BROKEN,
     COUNTS,

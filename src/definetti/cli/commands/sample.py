@@ -55,8 +55,8 @@ def command(
     model, _ = source.read()
     if output is None:
         raise click.UsageError(f"-o says where the draws go: a file ending in one of {', '.join(SUFFIXES)}")
-    from definetti.cli.marginals import chosen_symmetries
-    from definetti.inference.sample import sample
+    from definetti.cli.commands.marginals import chosen_symmetries
+    from definetti.inference.draws.sample import sample
 
     group = chosen_symmetries(model, kind, generators, time_limit)
     draws = sample(model, symmetries=group, time_limit=time_limit, **settings)

@@ -16,7 +16,7 @@ from definetti.errors import ModelError
 from definetti.files import replacement
 
 if TYPE_CHECKING:
-    from definetti.inference.sample import Samples
+    from definetti.inference.draws.sample import Samples
 
 COMMA, NEWLINE, ZERO = np.frombuffer(b",\n0", np.uint8)
 MOST_COLUMNS = 20_000  # of a table

@@ -11,7 +11,7 @@ import numpy as np
 from definetti.errors import ModelError
 
 if TYPE_CHECKING:
-    from definetti.inference.sample import Samples
+    from definetti.inference.draws.sample import Samples
     from definetti.model.graph.factors import FactorGraph
 
 NAME = "x"  # of the array in the group `posterior`
@@ -70,7 +70,7 @@ def from_arviz(data: object, model: FactorGraph) -> np.ndarray:
     >>> dft.from_arviz(data, model).shape
     (1, 3, 2)
     """
-    from definetti.inference.samples import as_array
+    from definetti.inference.draws.samples import as_array
 
     if getattr(model, "kind", None) != "graph":
         raise ModelError("draws in ArviZ are about the variables of a factor graph; dft.ground(model) makes one")

@@ -18,7 +18,7 @@ from definetti.samplers.codegen import layout
 from definetti.samplers.codegen.layout import Bits, Number
 from definetti.samplers.codegen.module import Counted, Written
 from definetti.samplers.codegen.shapes import Instances, Shape, Theory
-from definetti.samplers.logic.known_bits import words_of
+from definetti.samplers.logic.tensors.known_bits import words_of
 
 CHUNK = 1024
 LONGEST_TABLE = 1 << 16  # conditionals looked up by counts: beyond this an exponential is cheaper than the cache miss

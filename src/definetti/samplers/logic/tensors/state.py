@@ -11,8 +11,8 @@ from definetti.model.logic.theory import MarkovLogic
 from definetti.samplers.codegen import layout
 from definetti.samplers.codegen.module import Written
 from definetti.samplers.kernels.rng import seed_words
-from definetti.samplers.logic.data import CHUNK, Chain, Data
-from definetti.samplers.logic.known_bits import home_words, pack, unpack
+from definetti.samplers.logic.tensors.data import CHUNK, Chain, Data
+from definetti.samplers.logic.tensors.known_bits import home_words, pack, unpack
 
 PENDING, FAILED = 3, 4  # places of the clock
 

@@ -65,7 +65,7 @@ def command(
     model, _ = source.read()
     if not settings["epsilon"] < 1:
         raise click.BadParameter("it is a distance between 0 and 1", param_hint="--epsilon")
-    from definetti.cli.symmetries import find_symmetries
+    from definetti.cli.commands.symmetries import find_symmetries
     from definetti.lumping.quotient import quotient
 
     group = kind if generators is None else find_symmetries(model, kind, generators, time_limit)

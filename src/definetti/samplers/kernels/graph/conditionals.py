@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from definetti.samplers.kernels.compiling import njit
-from definetti.samplers.kernels.tables import PAIRS, add_rows, exponentiate, find_rows, multiply_rows
+from definetti.samplers.kernels.graph.tables import PAIRS, add_rows, exponentiate, find_rows, multiply_rows
 
 NEARLY_ONE = 1.0 - 1e-12  # a conditional that leaves no choice
 

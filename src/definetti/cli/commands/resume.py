@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from definetti.cli.marginals import COUNT, footer, workers_of
+from definetti.cli.commands.marginals import COUNT, footer, workers_of
 from definetti.cli.options import FILE, Positive, dask, max_memory, prints
 from definetti.cli.output import answer, complete
 from definetti.inference.progress import progress_line
@@ -45,7 +45,7 @@ def command(
     """
     if sweeps is not None and (seconds is not None or until is not None):
         raise click.UsageError("--sweeps excludes --seconds and --until")
-    from definetti.inference.resume import kept_by_the_command_line, resume
+    from definetti.inference.saving.resume import kept_by_the_command_line, resume
 
     model, words = kept_by_the_command_line(path)
     with progress_line(not quiet and sys.stderr.isatty()) as progress, workers_of(dask) as executor:

@@ -20,8 +20,8 @@ from typing import Any
 from definetti import __version__, archive
 from definetti.archive import SUFFIX, Archive, Damaged, pack
 from definetti.errors import INTERRUPTED, DefinettiError, ModelError, Notice, ParseError
-from definetti.inference import option_encoding
 from definetti.inference.question import Options
+from definetti.inference.saving import option_encoding
 from definetti.journal import Goal, Journal, Part, Record, recording
 from definetti.model import encoding
 

@@ -196,7 +196,7 @@ def chosen_symmetries(model: Any, kind: str, generators: Path | None, time_limit
     """None, the word auto (found while sampling is prepared), or the group that was asked for."""
     if generators is None and kind in ("auto", "none"):
         return "auto" if kind == "auto" else None
-    from definetti.cli.symmetries import find_symmetries
+    from definetti.cli.commands.symmetries import find_symmetries
 
     return find_symmetries(model, kind, generators, time_limit)
 
@@ -205,7 +205,7 @@ def footer(result: Marginals) -> str:
     """How the numbers came about, and the seed that gives them again."""
     run = result.run
     if result.method is not None:
-        from definetti.cli.exact import footer as exact_footer
+        from definetti.cli.commands.exact import footer as exact_footer
 
         return exact_footer(result)
     seconds = run["seconds"]

@@ -11,7 +11,7 @@ import numpy as np
 
 from definetti.constraints.logic.ties import Image, Tied
 from definetti.model.logic.theory import MarkovLogic
-from definetti.samplers.logic.known_bits import Known, Turns, pack, unpack
+from definetti.samplers.logic.tensors.known_bits import Known, Turns, pack, unpack
 
 
 def repeats(model: MarkovLogic, name: str, images: tuple[Image, ...]) -> np.ndarray | None:

@@ -18,10 +18,10 @@ from definetti.constraints.graph.arc_consistency import hard_factors
 from definetti.constraints.graph.legal_states import factor_groups
 from definetti.errors import ModelError, TooLarge
 from definetti.estimators import ESTIMATORS, choose
+from definetti.inference.draws.sample import Samples
 from definetti.inference.graph.events import flat_tuples
 from definetti.inference.graph.question import GraphQuestion, ask
 from definetti.inference.marginals import resolve
-from definetti.inference.sample import Samples
 from definetti.model.graph.factors import FREE, FactorGraph
 from definetti.model.marginals import Marginals
 from definetti.readers.samples import from_labels
@@ -172,7 +172,7 @@ def _stuck(samples: np.ndarray, model: FactorGraph) -> tuple[np.ndarray | None, 
     chains, draws, n = samples.shape
     if draws < 2 or not len(hard_factors(model)):
         return None, None
-    from definetti.samplers.kernels import frozen_watch as kernels
+    from definetti.samplers.kernels.graph import frozen_watch as kernels
 
     parts, starts = hard_parts(model), samples[:, 0]
     states = np.ascontiguousarray(samples.reshape(chains * draws, n).T)

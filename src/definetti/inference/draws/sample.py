@@ -121,13 +121,13 @@ class Samples(Shown):
 
     def to_arviz(self) -> Any:
         """An ArviZ object (DataTree, or InferenceData on Python 3.11) with all draws in the group `posterior`."""
-        from definetti.inference.arviz_exchange import to_arviz
+        from definetti.inference.draws.arviz_exchange import to_arviz
 
         return to_arviz(self)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Writes .npz, .csv or .parquet while the chains run."""
-        from definetti.inference.sample_files import save_samples
+        from definetti.inference.draws.files import save_samples
 
         save_samples(self, path)
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from definetti.samplers.kernels.compiling import njit
-from definetti.samplers.kernels.tables import PAIRS, add_rows, choose, exponentiate, find_rows, next_uniforms
+from definetti.samplers.kernels.graph.tables import PAIRS, add_rows, choose, exponentiate, find_rows, next_uniforms
 
 
 class Scratch(NamedTuple):

@@ -1,0 +1,1 @@
+"""The compiled part of relational kernels that does not depend on the model."""
