@@ -16,7 +16,7 @@ PYTHONS = $(shell for p in python3.11 python3.12 python3.13 python3.14 $(HOME)/.
 	$$p -c 'import sys; v = sys.version_info; v >= (3, 11) and print("%d.%d:%s" % (*v[:2], sys.executable))' 2>/dev/null; \
 	done | sort -t: -k1,1 -u -V)
 
-.PHONY: help demo test suite test-all lint bench coverage soak fuzz check-slow check-site browser clean
+.PHONY: help demo test suite test-all lint bench coverage soak fuzz check-slow check-site docs browser clean
 help:
 	@echo "make demo        the main job on a bundled model"
 	@echo "make test        the gate: lint, then build the wheel, install it, run the suite against it"
@@ -27,7 +27,8 @@ help:
 	@echo "make soak        runs under random kills and full disks for an hour, or SOAK=minutes; prints what survived"
 	@echo "make fuzz        hostile input for every reader for 10 minutes, or FUZZ=seconds"
 	@echo "make check-slow  fresh seeds and long runs"
-	@echo "make check-site  pages in a real browser, and the paper's experiments in short (build/experiments)"
+	@echo "make docs        the documentation, in build/docs/html; every output on its pages is made by this command"
+	@echo "make check-site  the documentation, pages in a real browser, and the paper's experiments in short (build/experiments)"
 	@echo "make clean       remove everything that was made"
 
 demo: $(VENV)/demo.stamp
@@ -48,8 +49,12 @@ test-all:
 check-slow: $(VENV)/dev.stamp
 	DEFINETTI_INSTALLED=1 DEFINETTI_SEED=$${DEFINETTI_SEED:-fresh} $(BIN)/python -P -m pytest -q -n 2 --dist worksteal -m "slow or timed" -s
 
+# The site, in build/docs/html. Commands on its pages are run; their outputs are kept in build/docs-cache. DOCS="-j 1" adds options.
+docs: $(VENV)/docs.stamp
+	$(BIN)/python -P -m sphinx -b html -W --keep-going -n -j 2 $(DOCS) -d build/docs/doctrees docs build/docs/html
+
 # SHOTS=folder keeps the screenshots. Without a browser the tests are skipped, and say so.
-check-site: $(VENV)/site.stamp browser
+check-site: $(VENV)/site.stamp browser docs
 	DEFINETTI_INSTALLED=1 DEFINETTI_SCREENSHOTS=$(SHOTS) $(BIN)/python -P -m pytest -q -rs -m browser tests/browser
 	$(BIN)/definetti experiment all -o build/experiments --quick
 
@@ -106,6 +111,10 @@ $(VENV)/demo.stamp: $(VENV)/base.stamp $(PACKAGE)
 
 $(VENV)/dev.stamp: $(VENV)/demo.stamp
 	wheel=$$(echo dist/*.whl) && $(INSTALL) "$$wheel[dev]"
+	@touch $@
+
+$(VENV)/docs.stamp: $(VENV)/demo.stamp
+	wheel=$$(echo dist/*.whl) && $(INSTALL) "$$wheel[docs]"
 	@touch $@
 
 $(VENV)/site.stamp: $(VENV)/dev.stamp
