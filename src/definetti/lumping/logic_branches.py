@@ -15,7 +15,7 @@ from definetti.lumping.state_space import StateSpace
 from definetti.model.logic.atom_literals import layout
 from definetti.model.logic.theory import MarkovLogic
 from definetti.samplers.kernels import rng
-from definetti.samplers.kernels.logic import relational
+from definetti.samplers.kernels.logic import folding, levels, relational
 from definetti.samplers.logic.engine import advance, blank, compile_model
 
 MARK = "# --- text ---\n"  # what stands above is for the compiled kernel alone
@@ -62,9 +62,8 @@ def toggle(words, index, bit):
 def plain_kernel(text: str) -> ModuleType:
     """What `load_kernel` makes of a kernel's text, uncompiled. The text has been written by us: no name of a model is
     in it."""
-    assert relational.__file__ is not None
-    runtime = Path(relational.__file__).read_text(encoding="utf-8")
-    whole = "\n\n".join([HEADER, *(part.split(MARK)[1] for part in (runtime, text))])
+    runtime = [Path(str(module.__file__)).read_text(encoding="utf-8") for module in (relational, folding, levels)]
+    whole = "\n\n".join([HEADER, *(part.split(MARK)[1] for part in (*runtime, text))])
     module = ModuleType("definetti_relational_plain")
     module.__dict__.update(next_word=rng.next_word.py_func, unit=rng.unit.py_func)
     exec(compile(whole, "<relational kernel>", "exec"), module.__dict__)

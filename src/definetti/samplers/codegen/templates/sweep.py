@@ -2,7 +2,7 @@
 
 Never imported: this text stands at the top of each generated file. Tests replace what stands above the line
 `# --- text ---` to run the rest as plain Python.
-`choose` picks a chunk of sites, `update_*` (generated) draws them, `gather` adds up (`kernels/logic/relational.py`).
+`choose` picks a chunk of sites, `update_*` (generated) draws them, `gather` adds up (`kernels/logic/`).
 """
 # ruff: noqa: E741, F401, F821
 # pyright: reportUndefinedVariable=false, reportCallIssue=false
@@ -12,8 +12,10 @@ import math
 import numpy as np
 
 from definetti.samplers.kernels.compiling import njit
+from definetti.samplers.kernels.logic.folding import end_sweep, fold, fold_blocks, fold_tied, occupy
+from definetti.samplers.kernels.logic.intrinsics import BARE, lowest, peek, popcount, test, toggle
+from definetti.samplers.kernels.logic.levels import exchange, measure, note_arrival, tilt_sites
 from definetti.samplers.kernels.logic.relational import (
-    BARE,
     BROKEN,
     COUNTS,
     ENTRY,
@@ -38,22 +40,8 @@ from definetti.samplers.kernels.logic.relational import (
     UPDATES,
     VALUES,
     begin_sweep,
-    end_sweep,
-    exchange,
     fill,
     fill_random,
-    fold,
-    fold_blocks,
-    fold_tied,
-    lowest,
-    measure,
-    note_arrival,
-    occupy,
-    peek,
-    popcount,
-    test,
-    tilt_sites,
-    toggle,
     uniforms,
 )
 from definetti.samplers.lowering.function import lowered
