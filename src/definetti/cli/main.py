@@ -30,6 +30,7 @@ COMMANDS = (
     "compare",
     "report",
     "experiment",
+    "explain",
     "doctor",
     "completion",
 )
@@ -77,7 +78,8 @@ def run(args: Sequence[str] | None = None) -> int:
         hint = f"\nTry '{context.command_path} --help'." if context else ""
         return fail(error.format_message() + hint)
     except DefinettiError as error:
-        return interrupted() if INTERRUPTED.is_set() else fail(str(error))
+        more = f"\nmore: definetti explain {type(error).__name__}"
+        return interrupted() if INTERRUPTED.is_set() else fail(str(error) + more)
     except MemoryError as error:
         return fail(f"out of memory ({error})" if str(error) else "out of memory")
     except OSError as error:

@@ -51,8 +51,11 @@ def say_json(value: Mapping[str, Any]) -> None:
 
 
 def warn(notices: Sequence[Notice]) -> None:
+    """The messages, and last which command says more about them."""
     for notice in notices:
         print(show.printable(f"warning ({notice.kind}): {notice.message}"), file=sys.stderr)
+    if notices:
+        print(f"more: definetti explain {' '.join(sorted({n.kind for n in notices}))}", file=sys.stderr)
 
 
 # --- marginals ---------------------------------------------------------------------------------------------------
