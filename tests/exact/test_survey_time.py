@@ -6,7 +6,11 @@ import numpy as np
 import pytest
 
 import definetti as dft
+from definetti.inference.modes import FEWEST, MOST, QUICK, budget_of
 from definetti.inference.survey_time import LEFT_OUT, OutOfTime, Timed
+from definetti.modes.graph.walkers import work_of_sweep
+from definetti.modes.logic.walkers import logic_walkers
+from definetti.samplers.logic.queries import Asked
 
 MODEL = dft.factor_graph([2] * 6, [([i, i + 1], [[3, 1], [1, 2]]) for i in range(5)])
 
@@ -65,3 +69,35 @@ def test_timing_changes_no_number() -> None:
     plain = dft.marginals(MODEL, sampler="gibbs", until=0.05, seed=3)
     assert not any(n.message == LEFT_OUT.message for n in timed.notices)
     np.testing.assert_array_equal([r.probability for r in timed.orbits], [r.probability for r in plain.orbits])
+
+
+# --- how much a survey may cost, by counts alone ---
+
+
+def test_a_survey_costs_a_quarter_of_the_run_or_a_second() -> None:
+    cheap = budget_of(1000, 16_000)
+    assert cheap.survey == QUICK // 1000  # a second's work is more than a quarter of the run
+    assert budget_of(30_000, 16_000).survey == 16_000 // 4
+    assert budget_of(500_000, 16_000).survey == MOST // 500_000  # some seconds' work are less
+    assert budget_of(500_000, 400).survey == 100 < FEWEST
+    assert budget_of(5_000_000, 16_000).survey == FEWEST  # a long run has room for the smallest survey
+
+
+def test_a_survey_that_would_outlast_the_run_is_left_out_and_that_is_said(monkeypatch) -> None:
+    monkeypatch.setattr("definetti.inference.modes.QUICK", 0)
+    found = dft.marginals(MODEL, sampler="gibbs", sweeps=3, chains=8, seed=1)
+    assert [n for n in found.notices if "made from 128 sweeps on" in n.message]
+    found = dft.marginals(MODEL, sampler="gibbs", sweeps=128, chains=8, seed=1)
+    assert not [n for n in found.notices if "left out" in n.message]
+    assert [n for n in found.notices if "chains × 32 sweeps" in n.message]
+
+
+def test_the_work_of_a_sweep_is_counted_from_the_model() -> None:
+    text = "R(a, a)\n0.1 R(x, y) ^ R(y, z) ^ R(z, u) ^ R(u, v) => R(x, v)\n-1 R(x, y)\n"
+    small, large = (dft.markov_logic(text, domain={"a": n}) for n in (8, 60))
+    for model in (small, large):
+        walkers = logic_walkers(Asked(dft.symmetries(model), dict, (), ()))
+        assert walkers is not None
+        assert (walkers.work > 5 * walkers.sites) == (model is large)
+    dense = dft.factor_graph([2] * 200, [([i, j], [[2, 1], [1, 2]]) for i in range(200) for j in range(i)])
+    assert work_of_sweep(dense) > 5 * dense.n > 5 * work_of_sweep(MODEL)

@@ -226,7 +226,7 @@ def _answered(
         how = usable(method, kernel)
         start = began if seconds is given else time.perf_counter()  # of a second sampler: what is left is its own
 
-        def survey(question: Any) -> Exploration | None:
+        def survey(question: Any) -> Exploration | Notice | None:
             return explore(question, kernel, ready.chains * SWEEPS, plan, wanted is None)
 
         explored, unseen = in_time(survey, ready.question, report, start, seconds)

@@ -7,6 +7,7 @@ them. Where the weights are not found the answer is `divided` and lists the regi
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -15,16 +16,16 @@ import numpy as np
 
 from definetti.errors import Notice
 from definetti.inference.question import STUCK
-from definetti.modes.looking import Budget, Looked, look, unmet
+from definetti.modes.looking import SHORTEST, Budget, Looked, look, unmet
 from definetti.modes.walkers import NOT_WEIGHED, States, Walkers
 from definetti.samplers.protocol import Plan, Sampler
 
 if TYPE_CHECKING:
     from definetti.modes.weighing import Weighed, Weighing
 
-SURVEY_SHARE, WEIGHING_SHARE = 0.25, 0.5  # of a default run
-QUICK = 20_000_000  # updates: about a second's work
-MOST = 200_000_000  # updates: a few seconds' work
+SURVEY_SHARE, WEIGHING_SHARE = 0.25, 0.5  # of the run that is asked for
+QUICK = 20_000_000  # updates of a simple model: about a second's work
+MOST = 200_000_000  # the same: a few seconds' work
 FEWEST = 256  # sweeps of single chains that a survey needs
 FEW_CHAINS = 4
 NEGLIGIBLE = 1e-5  # share that regions which were dropped may have
@@ -34,6 +35,14 @@ FEW = Notice(
     "fewer than four chains: whether they agree says little, and one chain cannot see a second mode; the survey of "
     "modes had chains of its own",
 )
+
+TOO_LARGE = Notice("note", "the model is too large for a survey of modes: a second mode may go unseen")
+
+
+def too_short(chains: int) -> Notice:
+    sweeps = math.ceil(FEWEST / (SURVEY_SHARE * chains))
+    text = "the survey of modes was left out, as it would take more than a quarter of such a run: a second mode may go"
+    return Notice("note", f"{text} unseen; it is made from {sweeps} sweeps on")
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,11 +99,13 @@ class Exploration:
         return self.walkers.as_starts(states, chains)
 
     def notices(self, question: Any) -> list[Notice]:
-        found = self.weighing
+        found, out = self.weighing, []
+        if self.looked.sweeps < SHORTEST:
+            size = f"{self.looked.starts} chains × {self.looked.sweeps} sweeps"
+            out.append(Notice("note", f"the survey of modes was a short one, {size}, as its sweeps are expensive"))
         if found is None:
-            return []
+            return out
         dropped = [w for w in found.regions if w.dropped]
-        out = []
         if dropped:
             text = f"{len(dropped)} regions of states that chains do not leave were found and left out"
             out.append(Notice("note", f"{text}: they weigh less than {max(found.left_out, 1e-300):.1g} of the others"))
@@ -119,15 +130,18 @@ class Exploration:
         return [_region_report(w, question) for w in self.weighing.regions]
 
 
-def explore(question: Any, kernel: Sampler, default: int, plan: Plan, weighs: bool) -> Exploration | None:
-    """`default`: sweeps of all chains of a default run. None where the model is too large to be surveyed."""
+def explore(question: Any, kernel: Sampler, default: int, plan: Plan, weighs: bool) -> Exploration | Notice | None:
+    """`default`: sweeps of all chains of a default run. A notice: why there was no survey; None: nothing to survey."""
     ladder = kernel.name == "tempering"
     walkers = question.walkers(kernel.over if ladder else kernel)  # pyright: ignore[reportAttributeAccessIssue]
     if walkers is None or (ladder and (walkers.hard or not kernel.over.single_site)):  # pyright: ignore[reportAttributeAccessIssue]
         return None  # what single moves do not connect is in pieces, each for itself
     if walkers.sites * FEWEST > 2 * MOST:
-        return None
-    budget, seed = budget_of(walkers.sites, default), plan.seed
+        return TOO_LARGE
+    asked = default if plan.sweeps is None else min(default, plan.chains * plan.sweeps)
+    budget, seed = budget_of(walkers.work, asked), plan.seed
+    if budget.survey < FEWEST:
+        return too_short(plan.chains)
     looked = look(walkers, budget, (seed, 71), None if plan.sweeps is None else plan.sweeps)
     single = len(looked.survey.regions) == 1 and not looked.survey.forgotten
     if single:
@@ -139,11 +153,19 @@ def explore(question: Any, kernel: Sampler, default: int, plan: Plan, weighs: bo
     return Exploration(walkers, looked, weigh(walkers, looked, budget, (seed, 72), weighs and not ladder))
 
 
-def budget_of(sites: int, default: int) -> Budget:
-    """In sweeps of single chains, of which a default run makes so many."""
-    quick, most = QUICK // max(sites, 1), MOST // max(sites, 1)
-    survey = max(FEWEST, min(max(int(SURVEY_SHARE * default), quick), most))
-    return Budget(survey, max(FEWEST, min(max(int(WEIGHING_SHARE * default), quick), 2 * most)))
+def budget_of(work: int, asked: int) -> Budget:
+    """In sweeps of single chains, of which the run that is asked for makes so many; `work` of one of them.
+
+    A quarter of the run, or about a second's work if that is more; not more than some seconds' work, except where these
+    are too few for a survey and a quarter of the run has as many as it takes.
+    """
+    quick, most = QUICK // max(work, 1), MOST // max(work, 1)
+
+    def part(share: float, most: int) -> int:
+        least = min(FEWEST, int(share * asked))
+        return max(least, min(max(int(share * asked), quick), most))
+
+    return Budget(part(SURVEY_SHARE, most), part(WEIGHING_SHARE, 2 * most))
 
 
 def _listed(found: Weighing, question: Any) -> str:

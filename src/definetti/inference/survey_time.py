@@ -95,7 +95,7 @@ class Surveyed:
 def in_time(
     explore: Callable[[Any], Any], question: Any, report: Report, began: float, seconds: float | None
 ) -> tuple[Any, list[Notice]]:
-    """What the survey found, and what there is to say if there was no time for it."""
+    """What the survey found, and what there is to say if there was none."""
     surveyed = Surveyed(question, report, began, seconds)
     try:
         found = explore(surveyed)
@@ -103,4 +103,4 @@ def in_time(
         return None, [LEFT_OUT]
     if surveyed.walking is not None:
         surveyed.walking.deadline = None  # what comes after has its own limits
-    return found, []
+    return (None, [found]) if isinstance(found, Notice) else (found, [])

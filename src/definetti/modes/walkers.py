@@ -65,6 +65,7 @@ class Walkers(Protocol):
     """Chains of single-site Gibbs sampling on one model."""
 
     sites: int  # drawn in a sweep
+    work: int  # of a sweep of one chain, counted in updates of a simple model
     hard: bool  # something is impossible
     singles: int  # statistics that are of one orbit
     log_copies: float  # the logarithm of the order of the group; inf where it is not known

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from definetti.constraints.graph.arc_consistency import hard_factors
-from definetti.model.graph.factors import FREE
+from definetti.model.graph.factors import FREE, FactorGraph
 from definetti.modes.walkers import Advanced, Key, Paths, Walk, penalties
 from definetti.samplers.draws import Batch, Draws, draws_of
 from definetti.samplers.graph.lanes import Orders, Slots, words
@@ -25,7 +25,16 @@ MOST_COUNTED = 32  # different log values whose factors are counted
 MOST_STATISTICS = 400  # more are seen through random projections
 PROJECTIONS = 96
 MOST_SITES = 500_000
+VALUES, READS = 2.5, 78  # of variables, or of neighbours and table entries, in the time of a simple update
 NOTHING, NO_SUMS = np.zeros(0), np.zeros((0, 0))
+
+
+def work_of_sweep(model: FactorGraph) -> int:
+    """Counted in updates of a simple model: each value of a variable is drawn from, and for each pair of a variable and
+    a factor the other variables are read, and an entry for each value."""
+    arity = np.repeat(np.diff(model.scope_start), np.diff(model.scope_start))
+    reads = int((arity - 1 + model.cards[model.scope]).sum())
+    return int(model.cards[model.free].sum() / VALUES + reads / READS)
 
 
 @dataclass(frozen=True)
@@ -45,6 +54,7 @@ class GraphWalkers:
         self.model, self.group, self.statistics, self._kernels = model, group, statistics, kernels
         self._rows, self._parts = log_rows(model), all_parts(model)
         self.sites, self.hard = len(model.free), bool(len(hard_factors(model)))
+        self.work = max(self.sites, work_of_sweep(model))
         free = np.repeat(model.evidence == FREE, model.cards)
         self._literals = np.flatnonzero(free)
         self._orbit = statistic_of[self._literals]

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from itertools import product
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from definetti.model.logic.formulas import parts
 from definetti.model.logic.normal_forms import negation_normal
 from definetti.model.logic.theory import Atom, Formula, MarkovLogic, Not
 from definetti.modes.walkers import Advanced, Key, Paths, Walk
+from definetti.samplers.codegen.plan import update_words
 from definetti.samplers.draws import Batch, Draws, draws_of
 from definetti.samplers.logic.engine import (
     FOREVER,
@@ -56,7 +58,7 @@ PROJECTIONS = 96
 GREEDY, GREEDY_SWEEPS = 1000.0, 4
 DRAWN = 2  # starts of each kind that are drawn at random
 LONG = 20_000  # sites: a sweep is worth a thread
-
+WORDS = 100  # evaluated in the time of a simple update
 MOST_TOGETHER = 3  # predicates of which every combination of all true and all false is tried
 
 Bits = list[np.ndarray]  # of each chain
@@ -80,10 +82,23 @@ def free_atoms(model: MarkovLogic) -> int:
     return sum(model.knowledge.free_count(name) for name in model.predicates)
 
 
+def words_of_sweep(r: Relational) -> float:
+    """A guess, by counts, of the words that a sweep evaluates."""
+    sizes, instances = [s.size for s in r.model.sorts.values()], [len(some.constants) for some in r.instances]
+    total = 0.0
+    for p, (name, predicate) in enumerate(r.model.predicates.items()):
+        if p in r.written.places:
+            values = prod(sizes[r.theory.signatures[p].sorts[j]] for j in predicate.exclusive)
+            words = update_words(r.theory, p, r.written.places[p], instances, sizes)
+            total += float(r.known[name].free) * values * words
+    return total
+
+
 class LogicWalkers:
     def __init__(self, relational: Relational, asked: Asked) -> None:
         self.relational, self.asked, self.group = relational, asked, asked.group
         self.sites, self.hard = relational.free_sites, any(s.hard for s in relational.theory.shapes)
+        self.work = max(self.sites, int(words_of_sweep(relational)) // WORDS)
         self._sizes, self.singles = self.group.sizes.astype(float), len(self.group.sizes)
         order = self.group.order
         self.log_copies = float("inf") if order is None else float(np.log(float(order))) if order < 1 << 1000 else 700.0
