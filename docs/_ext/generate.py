@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import reference
 from sphinx.application import Sphinx
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -44,7 +45,7 @@ def gallery(_: str) -> str:
     return "\n".join(parts)
 
 
-GENERATORS: dict[str, Callable[[str], str]] = {"gallery": gallery}
+GENERATORS: dict[str, Callable[[str], str]] = {"gallery": gallery, **reference.GENERATORS}
 
 
 def replace(app: Sphinx, docname: str, source: list[str]) -> None:

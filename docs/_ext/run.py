@@ -7,7 +7,8 @@
 All blocks of a page share one empty folder with a copy of `examples/`, and its Python blocks share one interpreter,
 which shows the value of a last expression. Options: `:exit: 1` (another exit code than 0), `:raises: ParseError` (of a
 Python block), `:hide:` (not shown), `:only: output` or `:only: input`, `:head: 12` (the first lines of the output),
-`:picture: figure.svg` with `:alt:`, and `:page: report.html` (files that the block wrote).
+`:grep: a|b` (lines of the output that match), `:picture: figure.svg` with `:alt:`, and `:page: report.html` (files that
+the block wrote).
 
 Times and rates are shown as `…`; a path of this machine fails the build.
 """
@@ -34,7 +35,7 @@ class Run(SphinxDirective):
     required_arguments = 1
     optional_arguments = 1
     option_spec: ClassVar = {
-        **dict.fromkeys(("raises", "picture", "alt", "page"), directives.unchanged),
+        **dict.fromkeys(("raises", "picture", "alt", "page", "grep"), directives.unchanged),
         "exit": directives.nonnegative_int,
         "head": directives.positive_int,
         "hide": directives.flag,
@@ -78,6 +79,8 @@ class Run(SphinxDirective):
 
     def first(self, output: str) -> str:
         lines, most = output.splitlines(), self.options.get("head", 10**9)
+        lines = [line if re.search(self.options.get("grep", ""), line) else "…" for line in lines]
+        lines = [line for line, before in zip(lines, ["", *lines], strict=False) if (line, before) != ("…", "…")]
         return "\n".join(lines[:most] + (["…"] if len(lines) > most else []))
 
     def literal(self, text: str, language: str, *classes: str) -> nodes.literal_block:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -112,7 +113,7 @@ class Session:
             )  # fmt: skip
             if done.returncode != block["exit"]:
                 raise ExtensionError(f"exit code {done.returncode}, not {block['exit']}: {command}\n{done.stdout}")
-            said.append(done.stdout.rstrip("\n"))
+            said.append(re.sub(r"[^\n]*\r", "", done.stdout).rstrip("\n"))  # progress overwrites itself
         return "\0".join(said)
 
     def interpret(self, block: dict[str, Any]) -> str:
