@@ -47,13 +47,13 @@ from definetti.samplers.logic.mirrored import Means, with_mirror_images
 from definetti.samplers.logic.queries import satisfied
 from definetti.solvers.exact import exact
 from definetti.symmetry.find import symmetries
+from definetti.symmetry.logic import evidence_renamings
 from definetti.symmetry.logic import joined_orbits as joining
 from definetti.symmetry.logic import polynomial as polynomials
-from definetti.symmetry.logic import theory_symmetries as theories
 from definetti.symmetry.logic.atom_generators import literal_image
 from definetti.symmetry.logic.polynomial import polynomial
 from definetti.symmetry.logic.renaming import RenamingSymmetries, renaming, with_theory
-from definetti.symmetry.logic.theory_symmetries import composed, relabelled
+from definetti.symmetry.logic.theory_group import composed, relabelled
 
 # --- theories with a symmetry put in ---------------------------------------------------------------------------------
 
@@ -546,7 +546,7 @@ MUTANTS = {
         "pass",
     ),
     "quantified parts keep their signs": (polynomials, "np.flip(table, tuple(turned)) if turned else table", "table"),
-    "evidence is not looked at": (theories, "same_relations(known, evidence) and self", "self"),
+    "evidence is not looked at": (evidence_renamings, "same_relations(known, evidence) and self", "self"),
     "orbits of other cells": (joining, "a, b = sorted((image.places[i], image.places[j]))", "a, b = i, j"),
     "arguments of cells stay in place": (joining, "np.argsort(image.places).tolist()", "range(len(sorts))"),
     "signs of orbits are forgotten": (joining, "np.full(len(pairs), int(image.sign))", "np.ones(len(pairs))"),

@@ -17,7 +17,7 @@ from definetti.model.logic.atom_orbits import pattern_pairs
 from definetti.model.logic.theory import MarkovLogic
 from definetti.symmetry.logic.atom_numbers import AtomNumbers
 from definetti.symmetry.logic.constants import ConstantGroup
-from definetti.symmetry.logic.theory_symmetries import TheorySymmetry
+from definetti.symmetry.logic.theory_group import TheorySymmetry
 
 
 def class_images(fine: ConstantGroup, renaming: np.ndarray) -> dict[str, np.ndarray] | None:

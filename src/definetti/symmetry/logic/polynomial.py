@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from itertools import combinations, groupby, permutations, product
+from itertools import combinations
 from math import factorial, prod
 from typing import Any
 
@@ -26,15 +26,28 @@ import numpy as np
 from definetti.model.logic import theory
 from definetti.model.logic.formulas import atoms, parts, quantified
 from definetti.model.logic.normal_forms import hard_parts
-from definetti.model.logic.theory import Formula, MarkovLogic, Not, Term, Variable, WeightedFormula
+from definetti.model.logic.theory import Formula, MarkovLogic, WeightedFormula
+from definetti.symmetry.logic.boolean_functions import (
+    Function,
+    Node,
+    constants_in,
+    existential,
+    function_of,
+    names_constants,
+    numbers_in,
+    orders,
+    predicates_in,
+    rank,
+    reduced,
+    renamed,
+    truth_table,
+)
 
 MOST_ATOMS = 9  # of one formula, or of one quantified part
 MOST_WEIGHTS = 10_000  # of one formula's `+` variables
 MOST_WORK = 10_000  # relabelled terms of one formula: half a second
 MOST_WORK_IN_ALL = 20_000
 
-Node = tuple[Any, ...]  # ("atom", P, terms), ("equal", terms), ("exist", sorts, atoms, table); terms: see `_term`
-Function = tuple[tuple[Node, ...], int]  # formal atoms in order, and the truth table as a number
 Key = tuple[Any, ...]
 NamedRows = dict[Key, dict[tuple[tuple[str, int], ...], list[Fraction | float]]]
 
@@ -100,11 +113,11 @@ class Polynomial:
         for key in [*self.terms, *self.hard]:
             weighted = key in self.terms and key[1] is not None
             even = not weighted or len(set(_weights_of(key).ravel().tolist())) == 1
-            if even and not _named(key[2]):
+            if even and not names_constants(key[2]):
                 continue
             image, coefficient = self._image(key, by)
             rows = found.setdefault(_blurred(image), {})
-            constants = tuple(_constants(image[2]))
+            constants = tuple(constants_in(image[2]))
             if coefficient is None or not weighted:
                 rows.setdefault(constants, []).append(np.inf if coefficient is None else coefficient)
                 continue
@@ -116,7 +129,7 @@ class Polynomial:
     @cached_property
     def predicates_of(self) -> Mapping[Key, frozenset[str]]:
         """Of the blurred terms and functions."""
-        return {key: frozenset(_predicates(key[2])) for key in self.blurred}
+        return {key: frozenset(predicates_in(key[2])) for key in self.blurred}
 
     @cached_property
     def predicates(self) -> frozenset[str]:
@@ -210,172 +223,14 @@ def _partitions(names: Sequence[str], sorts: Mapping[str, str]) -> Iterator[list
 # --- Boolean functions of formal atoms -------------------------------------------------------------------------------
 
 
-def _term(term: Term, number: Mapping[str, int | str]) -> Any:
-    """A variable is its number (text, if a quantifier binds it), a constant its sort and index."""
-    return number[term.name] if isinstance(term, Variable) else (term.sort, term.index)
-
-
-def _function(
-    formula: Formula, number: Mapping[str, int | str], plain: int, sorts: Mapping[str, str], depth: int = 0
-) -> Function:
-    """A body as a function of its formal atoms. Numbers below `plain` are different constants."""
-    nodes: dict[Node, int] = {}
-    tree = _tree(formula, number, plain, sorts, depth, nodes)
-    table = np.broadcast_to(_evaluate(tree, len(nodes)), (2,) * len(nodes))
-    return _reduced(tuple(nodes), table)
-
-
-def _tree(
-    formula: Formula,
-    number: Mapping[str, int | str],
-    plain: int,
-    sorts: Mapping[str, str],
-    depth: int,
-    nodes: dict[Node, int],
-) -> Any:
-    """The connectives over numbers of formal atoms; a truth value where it is known."""
-
-    def inner(part: Formula) -> Any:
-        return _tree(part, number, plain, sorts, depth, nodes)
-
-    match formula:
-        case theory.Truth(value):
-            return value
-        case theory.Atom(predicate, args):
-            return nodes.setdefault(("atom", predicate, tuple(_term(t, number) for t in args)), len(nodes)) + 2
-        case theory.Equal(left, right):
-            a, b = sorted((_term(left, number), _term(right, number)), key=_order)
-            if a == b or (isinstance(a, tuple) and isinstance(b, tuple)):
-                return a == b
-            if isinstance(a, int) and isinstance(b, int) and max(a, b) < plain:
-                return False
-            return nodes.setdefault(("equal", (a, b)), len(nodes)) + 2
-        case Not(part):
-            return ("not", inner(part))
-        case theory.Forall(names, body):
-            return ("not", inner(theory.Exist(names, Not(body))))
-        case theory.Exist(names, body):
-            bound = {name: f"{depth}.{k}" for k, name in enumerate(names)}
-            function = _function(body, {**number, **bound}, plain, sorts, depth + 1)
-            return nodes.setdefault(_exist(depth, tuple(sorts[name] for name in names), function), len(nodes)) + 2
-        case theory.And(some):
-            return ("and", *(inner(part) for part in some))
-        case theory.Or(some):
-            return ("or", *(inner(part) for part in some))
-        case theory.Implies(left, right):
-            return ("or", ("not", inner(left)), inner(right))
-        case theory.Iff(left, right):
-            return ("iff", inner(left), inner(right))
-    raise AssertionError(formula)
-
-
-def _evaluate(tree: Any, width: int) -> Any:
-    if isinstance(tree, bool):
-        return np.bool_(tree)
-    if isinstance(tree, int):
-        return np.array([False, True]).reshape([2 if k == tree - 2 else 1 for k in range(width)])
-    what, *inner = tree
-    values = [_evaluate(part, width) for part in inner]
-    if what == "not":
-        return ~values[0]
-    if what == "iff":
-        return values[0] == values[1]
-    total: Any = np.bool_(what == "and")
-    for value in values:
-        total = total & value if what == "and" else total | value
-    return total
-
-
-def _reduced(nodes: tuple[Node, ...], table: np.ndarray) -> Function:
-    """Without the atoms that change nothing, in order."""
-    kept = list(nodes)
-    for axis in reversed(range(len(nodes))):
-        first = table.take(0, axis=axis)
-        if np.array_equal(first, table.take(1, axis=axis)):
-            table = first
-            del kept[axis]
-    order = sorted(range(len(kept)), key=lambda k: _order(kept[k]))
-    return tuple(kept[k] for k in order), _number(table.transpose(order))
-
-
-def _number(table: np.ndarray) -> int:
-    return int.from_bytes(np.packbits(table.ravel(), bitorder="little").tobytes(), "little")
-
-
-def _table(function: Function) -> np.ndarray:
-    width = len(function[0])
-    octets = np.frombuffer(function[1].to_bytes(max(1, 2**width // 8), "little"), np.uint8)
-    return np.unpackbits(octets, count=2**width, bitorder="little").astype(bool).reshape((2,) * width)
-
-
-def _exist(depth: int, sorts: tuple[str, ...], function: Function) -> Node:
-    """A quantified part, its variables in the order that makes it least."""
-    best: Node | None = None
-    for order in _orders(sorts):
-        names = {f"{depth}.{k}": f"{depth}.{order[k]}" for k in range(len(sorts))}
-        nodes = tuple(
-            _renamed(node, lambda t, names=names: names.get(t, t) if isinstance(t, str) else t) for node in function[0]
-        )
-        found = ("exist", depth, tuple(sorts[k] for k in np.argsort(order)), *_reduced(nodes, _table(function)))
-        if best is None or _order(found) < _order(best):
-            best = found
-    assert best is not None
-    return best
-
-
-def _orders(sorts: Sequence[str]) -> Iterator[tuple[int, ...]]:
-    """New numbers for variables: those of one sort stay together, the sorts in order of their names."""
-    ranked = sorted(range(len(sorts)), key=lambda k: sorts[k])
-    groups = [list(group) for _, group in groupby(ranked, key=lambda k: sorts[k])]
-    for choice in product(*(permutations(group) for group in groups)):
-        new = [0] * len(sorts)
-        for place, k in enumerate(k for part in choice for k in part):
-            new[k] = place
-        yield tuple(new)
-
-
-def _order(value: Any) -> str:
-    """A total order of keys of mixed kinds."""
-    return repr(value)
-
-
-def _renamed(node: Node, term: Callable[[Any], Any]) -> Node:
-    """A formal atom with its terms replaced."""
-    match node:
-        case ("atom", predicate, args):
-            return ("atom", predicate, tuple(term(t) for t in args))
-        case ("equal", args):
-            return ("equal", tuple(sorted((term(t) for t in args), key=_order)))
-        case ("exist", depth, sorts, nodes, table):
-            return _exist(depth, sorts, _reduced(tuple(_renamed(n, term) for n in nodes), _table((nodes, table))))
-    raise AssertionError(node)
-
-
-def _predicates(nodes: tuple[Node, ...]) -> Iterator[str]:
-    for node in nodes:
-        if node[0] == "atom":
-            yield node[1]
-        elif node[0] == "exist":
-            yield from _predicates(node[3])
-
-
-def _numbers(nodes: tuple[Node, ...]) -> Iterator[int]:
-    """The numbers of free variables, as they occur."""
-    for node in nodes:
-        if node[0] == "exist":
-            yield from _numbers(node[3])
-        else:
-            yield from (t for t in node[-1] if isinstance(t, int))
-
-
 # --- terms -----------------------------------------------------------------------------------------------------------
 
 
 def _add_terms(found: dict[Key, Fraction], cell: _Cell, formula: WeightedFormula, model: MarkovLogic) -> None:
     """Adds the expansion of the groundings of one cell."""
-    nodes, table = _function(formula.body, cell.number, len(cell.sorts) - len(formula.plus), formula.sorts)
+    nodes, table = function_of(formula.body, cell.number, len(cell.sorts) - len(formula.plus), formula.sorts)
     width, plus = len(nodes), len(formula.plus)
-    spectrum = _table((nodes, table)).astype(np.int64)
+    spectrum = truth_table((nodes, table)).astype(np.int64)
     for axis in range(width):
         low, high = spectrum.take(0, axis=axis), spectrum.take(1, axis=axis)
         spectrum = np.stack([low + high, low - high], axis=axis)
@@ -416,7 +271,7 @@ def _weights_of(key: Key) -> np.ndarray:
 
 def _copies(nodes: tuple[Node, ...], sorts: tuple[str, ...], plus: int, model: MarkovLogic) -> int:
     """In how many ways the variables that do not occur can be chosen, different from the others and each other."""
-    used, total = set(_numbers(nodes)), 1
+    used, total = set(numbers_in(nodes)), 1
     plain = range(len(sorts) - plus)
     taken = {s: sum(sorts[k] == s for k in plain if k in used) for s in set(sorts)}
     for k in plain:
@@ -429,15 +284,15 @@ def _copies(nodes: tuple[Node, ...], sorts: tuple[str, ...], plus: int, model: M
 def _canonical(nodes: tuple[Node, ...], sorts: tuple[str, ...], plus: int, weights: Any) -> Key:
     """The variables renumbered so that the key is least; `+` variables, of which none is dropped, keep their order."""
     first = len(sorts) - plus
-    used = sorted(k for k in set(_numbers(nodes)) if k < first)
+    used = sorted(k for k in set(numbers_in(nodes)) if k < first)
     own = [sorts[k] for k in used]
     best: tuple[Node, ...] | None = None
-    for order in _orders(own):
+    for order in orders(own):
         number = {k: order[j] for j, k in enumerate(used)} | {first + k: len(used) + k for k in range(plus)}
         found = tuple(
-            sorted((_renamed(n, lambda t, at=number: at[t] if isinstance(t, int) else t) for n in nodes), key=_order)
+            sorted((renamed(n, lambda t, at=number: at[t] if isinstance(t, int) else t) for n in nodes), key=rank)
         )
-        if best is None or _order(found) < _order(best):
+        if best is None or rank(found) < rank(best):
             best = found
     assert best is not None
     return ((tuple(sorted(own)), sorts[first:]), weights, best)
@@ -447,28 +302,14 @@ def _blurred(key: Key) -> Key:
     """Constants of one sort alike, weights of one shape."""
 
     def blur(node: Node) -> Node:
-        return _renamed(node, lambda t: (t[0], -1) if isinstance(t, tuple) else t)
+        return renamed(node, lambda t: (t[0], -1) if isinstance(t, tuple) else t)
 
     kind, other, nodes = key
     if isinstance(other, int):  # the table of a hard function
-        return _canonical_function((tuple(map(blur, nodes)), other), kind) if _named(nodes) else key
+        return _canonical_function((tuple(map(blur, nodes)), other), kind) if names_constants(nodes) else key
     weights = None if other is None else (other[0], np.zeros(other[0]).tobytes())
     own, plus = kind
     return _canonical(tuple(map(blur, nodes)), (*own, *plus), len(plus), weights)
-
-
-def _named(nodes: tuple[Node, ...]) -> bool:
-    """Whether constants occur."""
-    return next(_constants(nodes), None) is not None
-
-
-def _constants(nodes: tuple[Node, ...]) -> Iterator[tuple[str, int]]:
-    """The constants, as they occur."""
-    for node in nodes:
-        if node[0] == "exist":
-            yield from _constants(node[3])
-        else:
-            yield from (t for t in node[-1] if isinstance(t, tuple))
 
 
 def _moved_term(key: Key, by: Relabelling) -> tuple[Key, int]:
@@ -495,37 +336,37 @@ def _image(node: Node, by: Relabelling) -> tuple[Node, bool]:
             name, places, sign = by.predicate.get(predicate, (predicate, tuple(range(len(args))), True))
             return ("atom", name, tuple(term(args[k]) for k in places)), sign
         case ("equal", args):
-            return ("equal", tuple(sorted((term(t) for t in args), key=_order))), True
+            return ("equal", tuple(sorted((term(t) for t in args), key=rank))), True
         case ("exist", depth, sorts, nodes, table):
-            return _exist(depth, sorts, _moved((nodes, table), by)), True
+            return existential(depth, sorts, _moved((nodes, table), by)), True
     raise AssertionError(node)
 
 
 def _moved(function: Function, by: Relabelling) -> Function:
     images = [_image(node, by) for node in function[0]]
-    table = _table(function)
+    table = truth_table(function)
     turned = [axis for axis, (_, same) in enumerate(images) if not same]
-    return _reduced(tuple(node for node, _ in images), np.flip(table, tuple(turned)) if turned else table)
+    return reduced(tuple(node for node, _ in images), np.flip(table, tuple(turned)) if turned else table)
 
 
 # --- hard functions --------------------------------------------------------------------------------------------------
 
 
 def _hard_function(cell: _Cell, formula: WeightedFormula) -> Iterator[Key]:
-    nodes, table = _function(formula.body, cell.number, len(cell.sorts), formula.sorts)
+    nodes, table = function_of(formula.body, cell.number, len(cell.sorts), formula.sorts)
     if nodes or not table:  # what is always true says nothing
         yield _canonical_function((nodes, table), cell.sorts)
 
 
 def _canonical_function(function: Function, sorts: tuple[str, ...]) -> Key:
-    used = sorted(set(_numbers(function[0])))
-    own, table = [sorts[k] for k in used], _table(function)
+    used = sorted(set(numbers_in(function[0])))
+    own, table = [sorts[k] for k in used], truth_table(function)
     best: Function | None = None
-    for order in _orders(own):
+    for order in orders(own):
         number = {k: order[j] for j, k in enumerate(used)}
-        nodes = tuple(_renamed(n, lambda t, at=number: at[t] if isinstance(t, int) else t) for n in function[0])
-        found = _reduced(nodes, table)
-        if best is None or _order(found) < _order(best):
+        nodes = tuple(renamed(n, lambda t, at=number: at[t] if isinstance(t, int) else t) for n in function[0])
+        found = reduced(nodes, table)
+        if best is None or rank(found) < rank(best):
             best = found
     assert best is not None
     return (tuple(sorted(own)), best[1], best[0])

@@ -36,7 +36,8 @@ from definetti.symmetry.logic.constants import (
 from definetti.symmetry.logic.independent_atoms import IndependentAtoms, independent_atoms
 from definetti.symmetry.logic.joined_orbits import joined, joins
 from definetti.symmetry.logic.relations import relations
-from definetti.symmetry.logic.theory_symmetries import TheoryGroup, theory_group
+from definetti.symmetry.logic.theory_group import TheoryGroup
+from definetti.symmetry.logic.theory_symmetries import theory_group
 from definetti.symmetry.protocol import Orbit
 
 if TYPE_CHECKING:
