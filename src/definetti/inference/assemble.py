@@ -22,11 +22,23 @@ PROVEN = 1e-12  # a probability that is at most this far from 0 or 1 in every st
 
 @dataclass(frozen=True, eq=False)
 class Estimated:
-    """Estimates of the statistics and their errors, with the draws that they were made from."""
+    """Estimates of the statistics and their errors, with the draws that they were made from (of a mixture those of the
+    heaviest region, and all `regions`)."""
 
     estimates: Estimates
     found: Diagnosis
     draws: Draws
+    regions: Regions | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Regions:
+    """What the regions of a mixture say, their shares, and the errors of the logarithms of these."""
+
+    parts: tuple[tuple[Estimates, Draws], ...]
+    shares: np.ndarray
+    errors: np.ndarray
+    left_out: float  # the share that regions which were dropped may have
 
 
 def judge(

@@ -16,7 +16,7 @@ import numpy as np
 
 from definetti import show
 from definetti.errors import INTERRUPTED, Notice
-from definetti.inference.assemble import Estimated
+from definetti.inference.assemble import Estimated, Regions
 from definetti.inference.modes import Exploration
 from definetti.inference.trace import mixed_trace
 from definetti.model.marginals import Marginals
@@ -113,7 +113,8 @@ class Mixture:
             "workers": self.plan.workers,
             "seed": self.plan.seed,
         }
-        return Estimated(estimates, diagnosis, heaviest), run
+        regions = Regions(tuple((own, draws) for own, _, draws in parts), shares, errors, self.found.left_out)
+        return Estimated(estimates, diagnosis, heaviest, regions), run
 
 
 @dataclass(frozen=True)

@@ -73,11 +73,12 @@ def advanced(piece: Piece) -> Done:
             del runs[next(iter(runs))]
         runs[piece.key] = rebuilt(piece.problem)
     run: Any = runs[piece.key]
-    mine = run._arrays()
-    for name, array in piece.arrays.items():
-        mine[name][...] = array
     for name, value in piece.counters.items():
         setattr(run, name, value)
+    run.fit_notes()
+    mine = run.arrays()
+    for name, array in piece.arrays.items():
+        mine[name][...] = array
     getattr(run, run.pieces)(piece.index, *piece.arguments)
     return Done({name: mine[name].copy() for name in piece.arrays}, features())
 
@@ -137,7 +138,7 @@ class Spread:
         if not self._key:
             self._packed = self._problem()
             self._key = archive.checksum(self._packed)
-        arrays = self._run._arrays()
+        arrays = self._run.arrays()
         counters = {name: getattr(self._run, name) for name in COUNTERS}
         made = [Piece(self._key, None, k, rest, counters, _of(arrays, k)) for k, rest in pieces]
         waiting = [self._submit(piece) for piece in made]

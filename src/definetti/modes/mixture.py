@@ -83,22 +83,30 @@ def mixed(
     """The mixture of regions with these shares; `errors` are those of the logarithms of their weights, `left_out` is
     the share that regions which were dropped may have."""
     values = np.stack([e.value for e, _, _ in parts])
-    mean = shares @ values
     own = np.stack([_errors(found, draws) for _, found, draws in parts])
-    terms = (shares[:, None] * own) ** 2
-    moved = (shares[:, None] * (values - mean) * errors[:, None]) ** 2
-    variance = terms.sum(axis=0) + moved.sum(axis=0)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        degrees = np.stack([np.maximum(found.dof, 1.0) for _, found, _ in parts])
-        dof = variance**2 / ((terms**2 / degrees).sum(axis=0) + (moved**2).sum(axis=0) / WEIGHT_DEGREES)
-    dof = np.where(np.isfinite(dof), np.maximum(dof, 1.0), WEIGHT_DEGREES)
-    mcse = np.minimum(np.sqrt(variance + left_out**2), 1.0)
+    degrees = np.stack([found.dof for _, found, _ in parts])
+    mean, mcse, dof = combined(values, own, degrees, shares, errors, left_out)
     rhat, ess = _agreement(parts, shares, mcse)
     heaviest = int(shares.argmax())
     estimates, found, _ = parts[heaviest]
     constant = np.stack([f.constant for _, f, _ in parts]).all(axis=0) & (np.ptp(values, axis=0) == 0)
     made = Diagnosis(mcse, rhat, ess, constant, np.zeros_like(found.frozen), dof)
     return replace(estimates, value=mean), made
+
+
+def combined(
+    values: np.ndarray, own: np.ndarray, degrees: np.ndarray, shares: np.ndarray, errors: np.ndarray, left_out: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Means, errors and degrees of freedom of the mixture, from those of the regions [regions, numbers]."""
+    mean = shares @ values
+    terms = (shares[:, None] * own) ** 2
+    moved = (shares[:, None] * (values - mean) * errors[:, None]) ** 2
+    variance = terms.sum(axis=0) + moved.sum(axis=0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        degrees = np.maximum(degrees, 1.0)
+        dof = variance**2 / ((terms**2 / degrees).sum(axis=0) + (moved**2).sum(axis=0) / WEIGHT_DEGREES)
+    dof = np.where(np.isfinite(dof), np.maximum(dof, 1.0), WEIGHT_DEGREES)
+    return mean, np.minimum(np.sqrt(variance + left_out**2), 1.0), dof
 
 
 def _errors(found: Diagnosis, draws: Draws) -> np.ndarray:

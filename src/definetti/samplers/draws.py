@@ -38,7 +38,7 @@ class Draws:
     frozen: np.ndarray | None = None  # int64: variables that could not move at any update of any chain
     forced: np.ndarray | None = None  # int64[2, m]: variables that no chain could move because they have one value
     balance: Balance | None = None  # draws against full conditionals at the states that were emitted
-    series: np.ndarray | None = None  # float64[sweeps, C, S]: counts after every sweep
+    tallies: tuple[np.ndarray, ...] | None = None  # of each batch: how often counts had which values (`tally`)
     left_out: np.ndarray | None = None  # float64[K]: how far states that the draws cannot show may move each mean
     unfinished: bool = False  # states inside the first sweep, before anything was folded: no error is known
 
@@ -85,6 +85,21 @@ class Batch(NamedTuple):
     last: np.ndarray | None = None
     square: np.ndarray | None = None
     drawn: np.ndarray | None = None
+    tally: np.ndarray | None = None  # int64[rows, 2 + C]: which count, its value, in how many sweeps of each chain
+    energy: np.ndarray | None = None  # float64[2, C, levels]: means of log densities on a ladder, and of their squares
+
+
+def tally(values: np.ndarray) -> np.ndarray:
+    """int64[rows, 2 + C] from the counts after every sweep, float64[sweeps, C, S]: memory for the values that counts
+    had, not for sweeps."""
+    sweeps, chains, count = values.shape
+    rows = [np.zeros((0, 2 + chains), np.int64)]
+    for s in range(count):
+        met, which = np.unique(values[:, :, s], return_inverse=True)
+        table = np.zeros((len(met), chains), np.int64)
+        np.add.at(table, (which.reshape(sweeps, chains), np.arange(chains)), 1)
+        rows.append(np.column_stack([np.full(len(met), s), met.astype(np.int64), table]))
+    return np.concatenate(rows)
 
 
 def merge_pairs(batches: Sequence[Batch]) -> list[Batch]:
@@ -103,7 +118,20 @@ def _merged(a: Batch, b: Batch) -> Batch:
         return None if x is None or y is None else (a.length * x + b.length * y) / length
 
     f = (a.length * a.f + b.length * b.f) / length
-    return Batch(length, f, mean(a.g, b.g), b.last, mean(a.square, b.square), mean(a.drawn, b.drawn))
+    return Batch(
+        length, f, mean(a.g, b.g), b.last, mean(a.square, b.square), mean(a.drawn, b.drawn), _added(a.tally, b.tally),
+        mean(a.energy, b.energy),
+    )  # fmt: skip
+
+
+def _added(a: np.ndarray | None, b: np.ndarray | None) -> np.ndarray | None:
+    if a is None or b is None:
+        return None
+    rows = np.concatenate([a, b])
+    met, which = np.unique(rows[:, :2], axis=0, return_inverse=True)
+    table = np.zeros((len(met), rows.shape[1] - 2), np.int64)
+    np.add.at(table, which.ravel(), rows[:, 2:])
+    return np.column_stack([met, table])
 
 
 def draws_of(batches: Sequence[Batch], sizes: np.ndarray, chains: int, burn_in: int) -> Draws:
@@ -114,6 +142,7 @@ def draws_of(batches: Sequence[Batch], sizes: np.ndarray, chains: int, burn_in: 
         known = [part for part in parts if part is not None]
         return np.stack(known) if known else None
 
+    kept = [b.tally for b in batches if b.tally is not None]
     return Draws(
         f=np.stack([b.f for b in batches]) if batches else empty,
         g=stack([b.g for b in batches]),
@@ -123,6 +152,7 @@ def draws_of(batches: Sequence[Batch], sizes: np.ndarray, chains: int, burn_in: 
         square=stack([b.square for b in batches]),
         drawn=stack([b.drawn for b in batches]),
         burn_in=burn_in,
+        tallies=tuple(kept) if batches and len(kept) == len(batches) else None,
     )
 
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from definetti.errors import DefinettiError, Notice
-from definetti.samplers.draws import BATCHES, Batch, Draws, draws_of, is_tracked, merge_pairs, tracked
+from definetti.samplers.draws import BATCHES, Batch, Draws, draws_of, is_tracked, merge_pairs, tally, tracked
 from definetti.samplers.protocol import Plan, Progress, State, copied, put_back
 from definetti.samplers.warmup import DEAR, WarmUp
 
@@ -57,6 +57,7 @@ class Run:
         self._tracking = False
         self._batches: list[Batch] = []  # changed by one assignment at a time: Ctrl-C may come anywhere
         self._tracked: list[tuple[int, np.ndarray]] = []  # lengths and means of tracked batches
+        self._notes: dict[str, list[np.ndarray]] = {}  # float64[sweeps, chains, width] of each piece, by name
 
     # --- what an engine does -----------------------------------------------------------------------------------------
 
@@ -69,6 +70,13 @@ class Run:
 
     def _open(self) -> None:
         """A window or a batch begins."""
+
+    def _noted(self) -> dict[str, int]:
+        """How many numbers each chain leaves after every sweep, by name; `_notes` has a place for each."""
+        return {}
+
+    def _lanes_of_pieces(self) -> list[int]:
+        return [1] * self.plan.chains
 
     def _advance(self, run: Map, folded: int, seconds: float) -> int:
         """Advances every chain for about so many seconds, to the end of `_length` sweeps at most; `folded`: 0 nothing,
@@ -111,6 +119,31 @@ class Run:
         """The arrays that hold the chains, changed in place."""
         raise NotImplementedError
 
+    # --- what is noted after every sweep -----------------------------------------------------------------------------
+
+    def fit_notes(self) -> None:
+        """Room for the notes of the window or batch under way."""
+        wanted = {n: (self._length, width) for n, width in self._noted().items() if width}
+        self._notes = {
+            name: self._notes[name]
+            if name in self._notes and self._notes[name][0].shape[::2] == shape
+            else [np.zeros((shape[0], lanes, shape[1])) for lanes in self._lanes_of_pieces()]
+            for name, shape in wanted.items()
+        }
+
+    def _taken(self, name: str) -> np.ndarray | None:
+        """float64[sweeps, chains, width]: all notes of a batch that is complete."""
+        return np.concatenate(self._notes[name], axis=1) if name in self._notes else None
+
+    def _tally(self) -> np.ndarray | None:
+        values = self._taken("counts")
+        return None if values is None else tally(values)
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """All arrays that change while chains advance; a number in a name is that of the piece."""
+        open_ = self._notes.items() if self._length else ()  # between batches there are none
+        return self._arrays() | {f"{name}{k}": part for name, some in open_ for k, part in enumerate(some)}
+
     # --- the loop ----------------------------------------------------------------------------------------------------
 
     @property
@@ -146,6 +179,7 @@ class Run:
             if not self._length:
                 self._length, self._done = self._next_length(), 0
                 self._tracking = len(self._member_of) > 0 and is_tracked(self.batch_count, self.plan.sweeps is None)
+                self.fit_notes()
                 self._open()
             while self._done < self._length:
                 self._done = self._advance(run, folded, self._chunk)
@@ -161,6 +195,7 @@ class Run:
         while self._length or warm.length():
             if not self._length:
                 self._length, self._done = warm.length(), 0
+                self.fit_notes()
                 self._open()
             while self._done < self._length:
                 self._done = self._advance(run, int(warm.looks), self._chunk)
@@ -197,6 +232,7 @@ class Run:
         rows = []
         for _ in range(some):
             self._length, self._done = every, 0
+            self.fit_notes()
             self._open()
             while self._done < self._length:
                 self._done = self._advance(run, 0, CHUNK_SECONDS)
@@ -245,14 +281,15 @@ class Run:
             "warm_up": self._warm_up.state(),
             "batches": [batch._asdict() for batch in self._batches],
             "tracked": [{"length": length, "means": means} for length, means in self._tracked],
-            "chains": copied(self._arrays()),
+            "chains": copied(self.arrays()),
         }
 
     def restore(self, state: State) -> None:
         """Continues where `state` was taken, in a run of the same model, sampler and plan."""
-        put_back(self._arrays(), state["chains"])
         self._phase, self.seconds = str(state["phase"]), float(state["seconds"])
         self._kept, self._length, self._done = (int(state[key]) for key in ("kept", "length", "done"))
+        self.fit_notes()
+        put_back(self.arrays(), state["chains"])
         self._tracking = bool(state["tracking"])
         self._warm_up.restore(state["warm_up"])
         self._batches = [Batch(**batch) for batch in state["batches"]]

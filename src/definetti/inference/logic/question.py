@@ -4,9 +4,8 @@ orbit of their constants (Lemma 1 with tuples of constants in place of tuples of
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,14 +16,14 @@ from definetti.estimators import ESTIMATORS
 from definetti.estimators.gain import report, within_orbits
 from definetti.estimators.values import Estimates
 from definetti.inference.assemble import Estimated, answer, concentrated, cut_notices, doubts, fallback_notices, judge
+from definetti.inference.derived import Derived, answers, with_ratios
+from definetti.inference.logic.cells import lay_out, numbers_of
 from definetti.inference.logic.certain import Certain, block_orbits
-from definetti.inference.logic.derived import count, ratio
 from definetti.inference.stopping import Look, worst
 from definetti.inference.trace import Trace, trace
-from definetti.model.logic.formulas import atoms, replace_constants, terms
 from definetti.model.logic.text import atom_text
-from definetti.model.logic.theory import And, Atom, Constant, Formula
-from definetti.model.marginals import Estimate, Marginals, OrbitRow
+from definetti.model.logic.theory import Atom
+from definetti.model.marginals import Marginals, OrbitRow
 from definetti.readers.logic.queries import LogicQuery, parse_all
 from definetti.samplers.draws import Draws
 from definetti.samplers.logic.queries import Asked, Query, QueryCells
@@ -36,9 +35,6 @@ from definetti.symmetry.logic.renaming import RenamingSymmetries, trivial
 if TYPE_CHECKING:
     from definetti.modes.logic.walkers import LogicWalkers
 
-MOST_IMAGES = 8  #: of a query under symmetries of the theory: each is compiled
-RATIO = ("\0both", "\0condition")  # ends of the keys under which the statistics of `A | B` stand
-COUNT = "\0count"
 MOST_ROWS = 100  # of a region that are shown
 
 
@@ -53,6 +49,7 @@ class LogicQuestion:
     counted: tuple[Query, ...]  # formulas with their constants let loose, one per cell of an orbit
     cells: Mapping[str, QueryCells]  # which of `counted` make up a query
     notices: tuple[Notice, ...]
+    derived: Mapping[str, Derived]  # how answers are made of the cells, by query
     turns: Turns = ()  # like `late`
     series: tuple[int, ...] = ()  # of `counted`: counts that are kept after every sweep
 
@@ -75,24 +72,14 @@ class LogicQuestion:
         members = AtomMembers(self.group)
         rows = OrbitRows(self.group, estimates, found, found.half_width)
         shown = Marginals(rows, members, run=dict(run) | report(draws, estimates, found, method))
-        places = {text: len(self.group.sizes) + k for k, text in enumerate(self.cells)}
-        asked = {}
-        more = list(more)
+        given, said = answers(made, self._derived)
+        more = [*more, *said]
         for text, query in self.queries.items():
-            if query.condition is not None:
-                top, bottom = (places[text + end] for end in RATIO)
-                asked[text], said = ratio(made, top, bottom, self.cells[text + RATIO[0]].size, text)
-                more += said
-            elif query.count:
-                place = places[text + COUNT]
-                column = self.series.index(self.cells[text + COUNT].places[0])
-                asked[text] = count(made, place, column, query.tuples(self.group.model), rows.answer(place))
-            elif text in places:
-                asked[text] = Estimate(**rows.answer(places[text]), orbit_size=self.cells[text].size)
-            else:
+            if text not in given:
                 formula = query.formula
                 assert isinstance(formula, Atom)
-                asked[text] = shown[atom_text(self.group.model, formula.predicate, _numbers(formula))]
+                given[text] = shown[atom_text(self.group.model, formula.predicate, numbers_of(formula))]
+        asked = {text: given[text] for text in self.queries}
         said = [*fallback_notices(estimates.fallback, method), *cut_notices(estimates.value), *more]
         notices = [*self.notices, *said, *doubts(tuple(rows), asked), *self._frozen(found)]
         kept = self.traced(draws, estimates, found)
@@ -154,19 +141,23 @@ class LogicQuestion:
 
     def measure(self, draws: Draws, method: str) -> Look:
         made = self.estimated(draws, method)
-        return worst(made.found, np.array(self._columns(), dtype=np.int64), made.estimates.batches)
+        look = worst(made.found, np.array(self._columns(), dtype=np.int64), made.estimates.batches)
+        return with_ratios(look, made, self._derived)
+
+    @property
+    def _derived(self) -> list[Derived]:
+        return [query.after(len(self.group.sizes)) for query in self.derived.values()]
 
     def _columns(self) -> list[int]:
         """The statistics that the queries, or all rows, are made of."""
-        orbits = len(self.group.sizes)
-        places = {text: orbits + k for k, text in enumerate(self.cells)}
-        columns = [] if self.queries else [*range(orbits)]
+        columns = [] if self.queries else [*range(len(self.group.sizes))]
+        derived = {query.text: query.columns for query in self._derived}
         for text, query in self.queries.items():
-            formula, found = query.formula, [places[key] for key in _keys(text) if key in places]
-            if found:
-                columns += found
+            formula = query.formula
+            if text in derived:
+                columns += derived[text]
             elif isinstance(formula, Atom):
-                number = self.group.orbit_number(formula.predicate, _numbers(formula))
+                number = self.group.orbit_number(formula.predicate, numbers_of(formula))
                 columns += [number] if number >= 0 else []
         return columns
 
@@ -189,90 +180,11 @@ def logic_question(
     """Parse the queries and find the orbits of the constants they name."""
     used = trivial(group.model) if method == "standard" and group.kind != "none" else group
     queries = parse_all(group.model, texts)
-    made = _Cells(used, [*used.notices, *more_notices])
-    for text, query in queries.items():
-        formula = query.formula
-        if query.plain and isinstance(formula, Atom) and formula.predicate in used.atom_orbits:
-            continue
-        if query.plain:
-            made.add_plain(text, formula)
-        elif query.count:
-            made.add_count(text + COUNT, query)
-        elif query.condition is not None:
-            both = And((formula, query.condition))
-            made.add(text + RATIO[0], query, both, both)
-            made.add(text + RATIO[1], query, query.condition, both)
-        else:
-            made.add(text, query, formula, formula)
+    made = lay_out(used, queries, [*used.notices, *more_notices])
     return LogicQuestion(
-        used, group.late, queries, tuple(made.counted), made.cells, tuple(made.notices), group.turns, tuple(made.series)
-    )
-
-
-def _keys(text: str) -> tuple[str, ...]:
-    """Under which a query's statistics may stand."""
-    return (text, text + COUNT, *(text + end for end in RATIO))
-
-
-@dataclass
-class _Cells:
-    """The statistics of queries while they are laid out."""
-
-    group: RenamingSymmetries
-    notices: list[Notice]
-    counted: list[Query] = field(default_factory=list)
-    cells: dict[str, QueryCells] = field(default_factory=dict)
-    series: list[int] = field(default_factory=list)
-
-    def add_plain(self, key: str, formula: Formula) -> None:
-        """A formula over constants, with its images under symmetries of the theory."""
-        first, size = len(self.counted), 0
-        theory = self.group.theory
-        for image in [formula] if theory is None else theory.images(formula, MOST_IMAGES):
-            size += self._let_loose(image, image, {}, {})
-        self.cells[key] = QueryCells(tuple(range(first, len(self.counted))), size)
-
-    def add(self, key: str, query: LogicQuery, body: Formula, both: Formula) -> None:
-        """A formula with variables, averaged over their values and over the orbit of the constants of `both`."""
-        first = len(self.counted)
-        size = self._let_loose(body, both, dict(query.free), query.sorts)
-        self.cells[key] = QueryCells(tuple(range(first, len(self.counted))), size)
-
-    def add_count(self, key: str, query: LogicQuery) -> None:
-        """A count is one number in each state: its constants stay."""
-        model = self.group.model
-        self.series.append(len(self.counted))
-        self.cells[key] = QueryCells((len(self.counted),), query.tuples(model))
-        free = dict(query.free)
-        inner = {name: (sort, model.sorts[sort].size) for name, sort in query.sorts.items()}
-        members = {name: np.ones(model.sorts[sort].size, bool) for name, sort in free.items()}
-        self.counted.append(Query(query.formula, free, members, frozenset(free), inner))
-
-    def _let_loose(self, body: Formula, both: Formula, free: dict[str, str], sorts: Mapping[str, str]) -> int:
-        """Constants become variables over their orbit; how many tuples of constants and values there are."""
-        model = self.group.model
-        constants = _constants(both)
-        ground = None if free or sorts else [(a.predicate, _numbers(a)) for a in atoms(body)]
-        orbit = self.group.tuple_orbit(constants, atoms=ground)
-        self.notices += orbit.notices
-        names = {Constant(s, i): f"c {k}" for k, (s, i) in enumerate(constants)}  # a space: no variable has one
-        body = replace_constants(body, names)
-        inner = {name: (sort, model.sorts[sort].size) for name, sort in sorts.items()}
-        whole = {name: np.ones(model.sorts[sort].size, bool) for name, sort in free.items()}
-        for cell in orbit.cells:
-            members = {f"c {k}": mask for k, mask in orbit.members(cell).items()}
-            own = {f"c {k}": s for k, (s, _) in enumerate(constants)}
-            self.counted.append(Query(body, own | free, members | whole, frozenset(free), inner))
-        return orbit.size * prod(model.sorts[sort].size for sort in free.values())
-
-
-def _numbers(atom: Atom) -> list[int]:
-    return [term.index for term in atom.args if isinstance(term, Constant)]
-
-
-def _constants(formula: Formula) -> list[tuple[str, int]]:
-    """The constants of a formula over constants, each once."""
-    return list({(term.sort, term.index): None for term in terms(formula) if isinstance(term, Constant)})
+        used, group.late, queries, tuple(made.counted), made.cells, tuple(made.notices), made.derived, group.turns,
+        tuple(made.series),
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from definetti.inference.marginals import resolve
 from definetti.model.logic.theory import MarkovLogic
 from definetti.model.marginals import Marginals
 from definetti.readers.world import language
-from definetti.samplers.draws import BATCHES, Batch, Draws, draws_of
+from definetti.samplers.draws import BATCHES, Batch, Draws, draws_of, tally
 from definetti.samplers.logic.queries import Asked, satisfied
 
 
@@ -89,12 +89,12 @@ def fold(samples: Samples, question: LogicQuestion, burn_in: int) -> Draws:
     asked = Asked(
         question.group, question.late, question.counted, tuple(question.cells.values()), series=question.series
     )
-    series: list[list[np.ndarray]] = []
     statistics = _statistics(question, asked)
     kept = samples.draws - burn_in
     count = min(BATCHES, kept)
     ends = [kept * (b + 1) // count for b in range(count)]
     batches: list[Batch] = []
+    counts: list[list[np.ndarray]] = []  # of the batch under way
     sums, taken, at = np.zeros((2, samples.chains, len(asked.sizes))), 0, -burn_in
     for part in samples:
         for draw in part:
@@ -103,15 +103,14 @@ def fold(samples: Samples, question: LogicQuestion, burn_in: int) -> Draws:
                 continue
             looked = [statistics(state.view(bool)) for state in draw]
             rows = np.stack([row for row, _ in looked])
-            series.append([seen for _, seen in looked])
+            counts.append([seen for _, seen in looked])
             sums += [rows, rows**2]
             taken += 1
             if at == ends[len(batches)]:
                 f, square = sums / taken
-                batches.append(Batch(taken, f, None, square=square))
-                sums, taken = np.zeros_like(sums), 0
-    made = draws_of(batches, asked.sizes, samples.chains, burn_in)
-    return replace(made, series=np.array(series, float)) if asked.series else made
+                batches.append(Batch(taken, f, None, square=square, tally=tally(np.array(counts, float))))
+                sums, taken, counts = np.zeros_like(sums), 0, []
+    return draws_of(batches, asked.sizes, samples.chains, burn_in)
 
 
 def _statistics(question: LogicQuestion, asked: Asked) -> Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]:

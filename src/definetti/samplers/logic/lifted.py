@@ -6,13 +6,17 @@ They come out as ordinary `Draws` (without conditionals), so estimators, error b
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
-from definetti.samplers.draws import Batch, Draws
+from definetti.model.logic.theory import Atom
+from definetti.samplers.draws import Batch
 from definetti.samplers.logic.mirrored import Means, with_mirror_images
-from definetti.samplers.logic.queries import Asked, satisfied
+from definetti.samplers.logic.queries import Asked, counter
 from definetti.samplers.protocol import Plan, State
 from definetti.samplers.run import Map, Run
 
@@ -50,8 +54,6 @@ class LiftedSampling(Run):
         seeds = np.random.SeedSequence(plan.seed).spawn(plan.chains)
         self._streams = [np.random.Generator(np.random.PCG64(seed)) for seed in seeds]
         self._words = np.zeros((plan.chains, 6), np.uint64)  # the streams, when they are saved
-        self._now: list[list[int]] = []
-        self._series: list[np.ndarray] = []
         self._sums = np.zeros((2, plan.chains, len(asked.sizes)))  # F and F² of the batch under way
         self._updates = np.array(0)
         self._latest: list[dict[str, np.ndarray]] = [{} for _ in self._streams]
@@ -67,7 +69,10 @@ class LiftedSampling(Run):
             for c, stream in enumerate(self._streams):
                 self._latest[c] = self._sampler.draw(stream)
                 if folded:
-                    row = self._statistics(self._latest[c])
+                    seen = [int(count(self._latest[c])[0]) for count in self._counters]
+                    if self.asked.series:
+                        self._notes["counts"][0][done, c] = [seen[k] for k in self.asked.series]
+                    row = self._statistics(self._latest[c], seen)
                     self._sums[0, c] += row
                     self._sums[1, c] += row**2
             self._updates += int(self.group.sizes.sum()) * self.plan.chains
@@ -79,27 +84,31 @@ class LiftedSampling(Run):
         rows = [[np.asarray(state[name], dtype=bool).ravel() for name in names] for state in self._latest]
         return np.stack([np.concatenate(row) for row in rows]).view(np.uint8)
 
-    def _statistics(self, state: dict[str, np.ndarray]) -> np.ndarray:
+    @cached_property
+    def _counters(self) -> list[Callable[[dict[str, np.ndarray]], np.ndarray]]:
+        def truth(atom: Atom, at: tuple[Any, ...]) -> Callable[[dict[str, np.ndarray]], np.ndarray]:
+            return lambda state: np.asarray(state[atom.predicate][at])[..., None]
+
+        return [counter(query, truth) for query in self.asked.counted]
+
+    def _noted(self) -> dict[str, int]:
+        return {"counts": len(self.asked.series)}
+
+    def _lanes_of_pieces(self) -> list[int]:
+        return [self.plan.chains]
+
+    def _statistics(self, state: dict[str, np.ndarray], seen: list[int]) -> np.ndarray:
         counts = np.zeros(len(self.group.sizes))
         for name in self.group.atom_orbits:
             orbit = self.group.orbit_numbers(name, np.argwhere(state[name]))
             counts += np.bincount(orbit[orbit >= 0], minlength=len(counts))
-        seen = [satisfied(query, lambda atom, at: state[atom.predicate][at]) for query in self.asked.counted]
-        if self.asked.series:
-            self._now.append([seen[k] for k in self.asked.series])
         means = with_mirror_images(Means(counts / self.group.sizes), self.group.mirror, self.group.sizes)
         return np.append(means.f, self.asked.joint(np.array(seen, dtype=float)))
 
     def _harvest(self, length: int) -> Batch:
         f, square = self._sums / length
         self._sums[...] = 0.0
-        if self.asked.series:
-            self._series.append(np.array(self._now, float).reshape(length, self.plan.chains, len(self.asked.series)))
-            self._now.clear()
-        return Batch(length, f, None, square=square)
-
-    def _completed(self, draws: Draws) -> Draws:
-        return replace(draws, series=np.concatenate(self._series)) if self._series else draws
+        return Batch(length, f, None, square=square, tally=self._tally())
 
     def _arrays(self) -> dict[str, np.ndarray]:
         self._words[:] = [_words(stream) for stream in self._streams]

@@ -6,8 +6,9 @@ One sample is one sweep. Orbits are those of the renamings; formulas that are as
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ from definetti.samplers.draws import Batch, Draws
 from definetti.samplers.kernels.rng import seed_words
 from definetti.samplers.logic.mirrored import Means, with_mirror_images
 from definetti.samplers.logic.orbital import Atoms, Moves
-from definetti.samplers.logic.queries import Asked, satisfied
+from definetti.samplers.logic.queries import Asked, counter
 from definetti.samplers.mcsat import Graph, State, approximate_share, doubts, graph_of, state_of
 from definetti.samplers.protocol import Plan, prefixed
 from definetti.samplers.run import Map, Run
@@ -52,8 +53,6 @@ class MCSatSampling(Run):
             for k, x in enumerate(first_states(group.model, self._ground, self._graph, plan, group.source))
         ]
         self._looks = self._look_at(plan)
-        self._now: list[list[np.ndarray]] = [[] for _ in range(plan.chains)]
-        self._series: list[np.ndarray] = []
         self._joint = np.zeros((2, plan.chains, len(asked.counted)))  # sums and squares of this batch
         self._rate = 10.0  # samples per second
         self._draw(self._chains[0], 0)  # compiles, or loads
@@ -93,35 +92,44 @@ class MCSatSampling(Run):
     def _stretch(self, k: int, samples: int) -> None:
         """Samples of one chain, with a look at it after every LOOK_EVERY-th that is kept."""
         if not self._looks or self._phase != "sampling":
-            self._stretch_blindly(k, samples)
+            self._stretch_blindly(k, samples, self._done)
             return
         sample, end = self._kept + self._done, self._kept + self._done + samples
         while sample < end:
             some = min(end - sample, LOOK_EVERY - sample % LOOK_EVERY)
-            self._stretch_blindly(k, some)
+            self._stretch_blindly(k, some, sample - self._kept)
             sample += some
             if sample % LOOK_EVERY == 0:
                 self._looks[k].hold(self._chains[k].x)
 
-    def _stretch_blindly(self, k: int, samples: int) -> None:
+    def _stretch_blindly(self, k: int, samples: int, at: int) -> None:
+        """Samples from place `at` of the batch on."""
         chain = self._chains[k]
         if not self.asked.counted and self.renamed is None:
             self._draw(chain, samples)
             return
 
-        def holds(atom: Atom, constants: tuple[Any, ...]) -> Any:
-            variable, value = self._boxes[atom.predicate].literals(constants)
-            return chain.x[variable] == value
-
-        for _ in range(samples):
+        for sample in range(at, at + samples):
             self._draw(chain, 1)
-            seen = np.array([satisfied(query, holds) for query in self.asked.counted])
+            seen = np.array([int(count(chain.x[:, None])[0]) for count in self._counters])
             self._joint[0, k] += seen
             self._joint[1, k] += seen**2
             if self.asked.series:
-                self._now[k].append(seen[list(self.asked.series)].astype(float))
+                self._notes["counts"][k][sample, 0] = seen[list(self.asked.series)]
             if self.renamed is not None:
                 self._rename(self.renamed, k, chain)
+
+    @cached_property
+    def _counters(self) -> list[Callable[[np.ndarray], np.ndarray]]:
+        def truth(atom: Atom, constants: tuple[Any, ...]) -> Callable[[np.ndarray], np.ndarray]:
+            variable, value = self._boxes[atom.predicate].literals(constants)
+            value = np.asarray(value)[..., None]
+            return lambda x: x[variable] == value
+
+        return [counter(query, truth) for query in self.asked.counted]
+
+    def _noted(self) -> dict[str, int]:
+        return {"counts": len(self.asked.series)}
 
     def _rename(self, moves: Moves, k: int, chain: State) -> None:
         """Moves a chain's atoms."""
@@ -151,8 +159,6 @@ class MCSatSampling(Run):
 
     def _clear(self) -> None:
         self._joint[:] = 0.0
-        for rows in self._now:
-            rows.clear()
         for chain in self._chains:
             chain.sums[:] = 0.0
 
@@ -164,12 +170,11 @@ class MCSatSampling(Run):
         squares = np.stack([s.sums[2, 1:] for s in self._chains]) / (self.group.sizes.astype(float) ** 2 * length)
         means, _, squares = with_mirror_images(Means(means, None, squares), self.group.mirror, self.group.sizes)
         assert squares is not None
-        if self.asked.series:
-            self._series.append(np.stack([np.stack(rows) for rows in self._now], axis=1))
         joint = self.asked.joint(self._joint[0] / length)
         joint_square = self.asked.joint(np.sqrt(self._joint[1] / length)) ** 2  # at most
         self._clear()
-        return Batch(length, np.column_stack([means, joint]), None, square=np.column_stack([squares, joint_square]))
+        f, square = np.column_stack([means, joint]), np.column_stack([squares, joint_square])
+        return Batch(length, f, None, square=square, tally=self._tally())
 
     def notices(self) -> list[Notice]:
         return doubts(chain.clock for chain in self._chains)
@@ -188,8 +193,7 @@ class MCSatSampling(Run):
         return found if self.renamed is None else found | prefixed("moves", self.renamed.arrays())
 
     def _completed(self, draws: Draws) -> Draws:
-        series = np.concatenate(self._series) if self._series else None
-        return replace(draws, balance=balance_of(self._looks), series=series)
+        return replace(draws, balance=balance_of(self._looks))
 
 
 def five_words(seed: int, chain: int) -> np.ndarray:

@@ -9,19 +9,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from definetti.errors import ModelError
-from definetti.model.logic.formulas import atoms, equalities
+from definetti.errors import ModelError, TooLarge
+from definetti.model.logic import theory
+from definetti.model.logic.formulas import parts
 from definetti.model.logic.theory import (
     And,
     Atom,
     Constant,
     Equal,
     Evidence,
+    Exist,
+    Forall,
     Formula,
+    Iff,
+    Implies,
     MarkovLogic,
     Not,
     Predicate,
@@ -36,6 +42,7 @@ from definetti.samplers.logic.tensors.known_bits import Turns
 if TYPE_CHECKING:
     from definetti.symmetry.logic.renaming import RenamingSymmetries
 
+MOST_TUPLES = 100_000_000  # that are looked at in a state, where it is not done on bits
 HIDDEN = "\0class"  # no name of a file holds this character
 
 
@@ -81,32 +88,116 @@ class Asked:
         return np.stack(means, axis=-1) if means else np.zeros((*seen.shape[:-1], 0))
 
 
-def satisfied(query: Query, holds: Callable[[Atom, tuple[Any, ...]], Any]) -> int:
-    """How many tuples of different members satisfy a query; `holds(atom, constants)` gives truth values, the constants
-    being numbers or arrays of them."""
-    from definetti.model.logic.ground import evaluate
+States = Any  # of some chains
+Sees = Callable[[States], np.ndarray]  # bool[…, chains], from states
 
-    names, body = list(query.sorts), query.body
-    if query.inner:
-        from definetti.model.logic.normal_forms import written_out
 
-        body = written_out(body, query.inner)
+def counter(query: Query, truth: Callable[[Atom, tuple[Any, ...]], Sees]) -> Callable[[States], np.ndarray]:
+    """A function from the states of some chains to int64[chains]: how many tuples of different members satisfy a query.
+
+    `truth(atom, constants)` gives a function from states to truth values, the constants being numbers or arrays that
+    broadcast; chains are the last axis of what it returns. Every variable, quantified ones too, has an axis of its own.
+    """
+    names = list(query.sorts)
     members = [np.flatnonzero(query.members[name]) for name in names]
-    grid = dict(zip(names, np.ix_(*members), strict=True)) if names else {}
+    depth = len(names) + _nesting(query.body)
+    size = prod(len(m) for m in members) * _largest(query.body, query.inner)
+    if size > MOST_TUPLES:
+        cure = "ask for a formula with fewer variables"
+        raise TooLarge("the tuples that a query looks at in every state", size, MOST_TUPLES, cure)
 
-    def value(term: Any) -> Any:
-        return grid[term.name] if isinstance(term, Variable) else term.index
+    def along(values: np.ndarray, axis: int) -> np.ndarray:
+        return values.reshape([-1 if k == axis else 1 for k in range(depth)])
 
-    truth: dict[Formula, Any] = {a: holds(a, tuple(value(t) for t in a.args)) for a in atoms(body)}
-    for e in equalities(body):
-        apart = isinstance(e.left, Constant) and isinstance(e.right, Constant) and e.left.sort != e.right.sort
-        truth[e] = False if apart else value(e.left) == value(e.right)
-    found = np.broadcast_to(np.asarray(evaluate(body, truth)), tuple(len(m) for m in members))
-    for i, a in enumerate(names):
-        for b in names[:i]:
-            if query.sorts[a] == query.sorts[b] and not query.loose & {a, b}:
-                found = found & (grid[a] != grid[b])
-    return int(found.sum())
+    bound = {name: along(m, axis) for axis, (name, m) in enumerate(zip(names, members, strict=True))}
+    apart = [
+        bound[a] != bound[b]
+        for i, a in enumerate(names)
+        for b in names[:i]
+        if query.sorts[a] == query.sorts[b] and not query.loose & {a, b}
+    ]
+    body = _Tree(truth, along, query.inner).function(query.body, bound, len(names))
+    shape = (*(len(m) for m in members), *([1] * (depth - len(names))))
+
+    def count(states: States) -> np.ndarray:
+        found = body(states)
+        for different in apart:
+            found = found & different[..., None]
+        found = np.broadcast_to(found, (*shape, found.shape[-1]))
+        return found.sum(axis=tuple(range(depth)), dtype=np.int64)
+
+    return count
+
+
+def satisfied(query: Query, holds: Callable[[Atom, tuple[Any, ...]], Any]) -> int:
+    """How many tuples satisfy a query in one state; `holds(atom, constants)` gives truth values."""
+    return int(counter(query, lambda atom, at: lambda _: np.asarray(holds(atom, at))[..., None])(None)[0])
+
+
+def _nesting(body: Formula) -> int:
+    inner = max((_nesting(part) for part in parts(body)), default=0)
+    return inner + len(body.variables) if isinstance(body, Exist | Forall) else inner
+
+
+def _largest(body: Formula, sorts: Mapping[str, tuple[str, int]]) -> int:
+    """The most values that quantified variables have together."""
+    inner = max((_largest(part, sorts) for part in parts(body)), default=1)
+    return inner * prod(sorts[n][1] for n in body.variables) if isinstance(body, Exist | Forall) else inner
+
+
+def _joined(body: Formula, inner: list[np.ndarray]) -> np.ndarray:
+    """The truth of a connective from that of its parts."""
+    match body:
+        case Not():
+            return ~inner[0]
+        case Implies():
+            return ~inner[0] | inner[1]
+        case Iff():
+            return inner[0] == inner[1]
+    total = np.array([body.value if isinstance(body, theory.Truth) else isinstance(body, And)])
+    for part in inner:
+        total = total & part if isinstance(body, And) else total | part
+    return total
+
+
+@dataclass(frozen=True)
+class _Tree:
+    """Formulas as functions from states to truth values over axes of constants."""
+
+    truth: Callable[[Atom, tuple[Any, ...]], Sees]
+    along: Callable[[np.ndarray, int], np.ndarray]
+    sorts: Mapping[str, tuple[str, int]]
+
+    def function(self, body: Formula, bound: Mapping[str, np.ndarray], axes: int) -> Sees:
+        def value(term: Any) -> Any:
+            return bound[term.name] if isinstance(term, Variable) else term.index
+
+        match body:
+            case Atom():
+                return self.truth(body, tuple(value(term) for term in body.args))
+            case Equal(left, right):
+                apart = isinstance(left, Constant) and isinstance(right, Constant) and left.sort != right.sort
+                same = np.asarray(False if apart else value(left) == value(right))[..., None]
+                return lambda _: same
+            case Exist() | Forall():
+                return self._quantified(body, bound, axes)
+        inner = [self.function(part, bound, axes) for part in parts(body)]
+        return lambda states: _joined(body, [part(states) for part in inner])
+
+    def _quantified(self, body: Exist | Forall, bound: Mapping[str, np.ndarray], axes: int) -> Sees:
+        sizes = [self.sorts[name][1] for name in body.variables]
+        own = tuple(range(axes, axes + len(sizes)))
+        new = {n: self.along(np.arange(s), k) for n, s, k in zip(body.variables, sizes, own, strict=True)}
+        inner = self.function(body.body, {**bound, **new}, axes + len(sizes))
+        over, empty = (np.any if isinstance(body, Exist) else np.all), 0 in sizes
+        depth = new[body.variables[0]].ndim
+
+        def reduced(states: States) -> np.ndarray:
+            found = inner(states)
+            found = found.reshape([1] * (depth + 1 - found.ndim) + list(found.shape))
+            return np.full_like(found, not isinstance(body, Exist)) if empty else over(found, axis=own, keepdims=True)
+
+        return reduced
 
 
 def confined(model: MarkovLogic, queries: Sequence[Query]) -> tuple[MarkovLogic, list[WeightedFormula]]:
@@ -117,7 +208,7 @@ def confined(model: MarkovLogic, queries: Sequence[Query]) -> tuple[MarkovLogic,
         for name, sort in query.sorts.items():
             if query.members[name].shape != (model.sorts[sort].size,):
                 raise ModelError(f"the members of {name} are not a mask over the {model.sorts[sort].size} of {sort}")
-        parts: list[Formula] = [query.body]
+        said: list[Formula] = [query.body]
         names = list(query.sorts)
         for i, name in enumerate(names):
             sort = query.sorts[name]
@@ -125,14 +216,14 @@ def confined(model: MarkovLogic, queries: Sequence[Query]) -> tuple[MarkovLogic,
                 continue
             key = (sort, np.asarray(query.members[name], dtype=bool).tobytes())
             number = classes.setdefault(key, len(classes))
-            parts.append(Atom(HIDDEN + sort, (Constant(HIDDEN, number), Variable(name))))
-            parts += [
+            said.append(Atom(HIDDEN + sort, (Constant(HIDDEN, number), Variable(name))))
+            said += [
                 Not(Equal(Variable(x), Variable(name)))
                 for x in names[:i]
                 if query.sorts[x] == sort and x not in query.loose
             ]
         sorts = query.sorts | {name: sort for name, (sort, _) in query.inner.items()}
-        rules.append(WeightedFormula(And(tuple(parts)), 0.0, sorts, tuple(names)))
+        rules.append(WeightedFormula(And(tuple(said)), 0.0, sorts, tuple(names)))
     all_sorts, predicates, evidence = dict(model.sorts), dict(model.predicates), dict(model.evidence)
     all_sorts[HIDDEN] = Sort(HIDDEN, tuple(str(i) for i in range(len(classes))))
     for sort in {sort for sort, _ in classes}:

@@ -8,7 +8,7 @@ themselves.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
 from typing import Any, cast
@@ -84,8 +84,6 @@ class RelationalSampling(Run):
         self._atoms, self._debug = tracked_atoms(relational, asked.group, plan.seed), debugging()
         self._true = np.zeros((plan.chains, len(self._atoms.orbit)))  # of tracked atoms, in the batch under way
         self._watched = relational.query_places[list(asked.series)]  # counts that are kept after every sweep
-        self._now: list[list[np.ndarray]] = [[] for _ in range(plan.chains)]  # in the batch under way
-        self._series: list[np.ndarray] = []
         violations(relational, blank(relational))  # compiles, or loads
         super().__init__(plan, asked.sizes, self._atoms.orbit, plan.chains, plan.burn_in)
 
@@ -150,7 +148,14 @@ class RelationalSampling(Run):
         if self._tracking:
             self._true[k] += self._atoms.values(chain)
         if len(self._watched):
-            self._now[k].append(chain.seen[0, self._watched].copy())
+            self._notes["counts"][k][self._place(k), 0] = chain.seen[0, self._watched]
+
+    def _noted(self) -> dict[str, int]:
+        return {"counts": len(self._watched)}
+
+    def _place(self, k: int) -> int:
+        """Of the sweep that a chain has just done, in the window or batch."""
+        return int(self._chains[k].clock[SWEEP] - self._first[k]) - 1
 
     def _rename(self, moves: Moves, k: int, chain: Chain) -> None:
         """Moves a chain's atoms."""
@@ -206,6 +211,7 @@ class RelationalSampling(Run):
         if some == 1:
             return super()._record(run, every, some)
         self._length = every
+        self.fit_notes()
         found = list(run(self._record_chain, range(len(self._chains)), [some] * len(self._chains)))
         self._length = 0
         return np.stack([self._unpacked(words) for words in found], axis=1)
@@ -237,13 +243,7 @@ class RelationalSampling(Run):
         f, g, square = (np.stack(part) for part in zip(*(self._batch(c, length) for c in self._chains), strict=True))
         for chain in self._chains:
             clear_sums(chain)
-        if len(self._watched):
-            self._series.append(np.stack([np.stack(rows) for rows in self._now], axis=1))
-            self._now = [[] for _ in self._now]
-        return Batch(length, f, g, square=square)
-
-    def _completed(self, draws: Draws) -> Draws:
-        return replace(draws, series=np.concatenate(self._series)) if self._series else draws
+        return Batch(length, f, g, square=square, tally=self._tally())
 
     def _members(self) -> np.ndarray:
         taken = self._true.copy()
@@ -254,7 +254,6 @@ class RelationalSampling(Run):
         means = [self._batch(chain, length)[0] for chain in self._chains] if whole and self._warm_up.looks else None
         for chain in self._chains:
             clear_sums(chain)
-        self._now = [[] for _ in self._now]
         return None if means is None else np.stack(means)
 
     def _batch(self, chain: Chain, length: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

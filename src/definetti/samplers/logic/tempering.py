@@ -120,8 +120,6 @@ class TemperedSampling(RelationalSampling):
         self._levels = np.zeros(0)
         soft = not any(formula.hard for formula in r.source.formulas)  # a ladder of penalties is no integral
         self._integrates = soft and not any(p.exclusive for p in asked.group.model.predicates.values())
-        self._energy: list[list[np.ndarray]] = [[] for _ in range(plan.chains)]
-        self._energies: list[tuple[int, np.ndarray, np.ndarray]] = []  # sweeps, means and squares of each batch
         super().__init__(r, asked, plan)
         shared = shared_arrays(r, np.array([0.0, 1.0]))
         self._temper(blank(r), blank_rungs(r, shared), 0)  # compiles, or loads
@@ -184,7 +182,7 @@ class TemperedSampling(RelationalSampling):
                 rungs.bits[top], rungs.tally[top] = chain.bits, chain.tally
             self._note(k, chain)
             if self._integrates:
-                self._energy[k].append(rungs.soft[0, rungs.replica])
+                self._notes["energy"][k][self._place(k), 0] = rungs.soft[0, rungs.replica]
             if self._debug and (violations(self.relational, chain) or rungs.tally[rungs.replica[-1], BROKEN]):
                 raise Illegal("the top of a ladder is in an impossible state; please report")
         took = max(time.perf_counter() - began, 1e-6)
@@ -197,17 +195,13 @@ class TemperedSampling(RelationalSampling):
             rungs.rejected[...] = 0.0
             rungs.counters[[TRIPS, ARRIVED, NOTED]] = 0  # a trip that ended in the warm-up is not noted after it
 
-    def _window(self, length: int, whole: bool) -> np.ndarray | None:
-        self._energy = [[] for _ in self._energy]
-        return super()._window(length, whole)
+    def _noted(self) -> dict[str, int]:
+        return super()._noted() | {"energy": len(self._levels) if self._integrates else 0}
 
     def _harvest(self, length: int) -> Batch:
-        if self._integrates and all(self._energy):
-            rows = [np.stack(some) for some in self._energy]
-            means, squares = (np.stack([(part**power).mean(axis=0) for part in rows]) for power in (1, 2))
-            self._energies.append((length, means, squares))
-        self._energy = [[] for _ in self._energy]
-        return super()._harvest(length)
+        energy = self._taken("energy")
+        both = None if energy is None else np.stack([(energy**power).mean(axis=0) for power in (1, 2)])
+        return super()._harvest(length)._replace(energy=both)
 
     # --- what the ladders say ----------------------------------------------------------------------------------------
 
@@ -235,10 +229,11 @@ class TemperedSampling(RelationalSampling):
 
     def _log_z(self) -> dict[str, Any]:
         """log Z with its error, where the levels are powers of the model's density."""
-        if not self._energies or self.plan.starts is not None:
+        found = [(batch.length, *batch.energy) for batch in self._batches if batch.energy is not None]
+        if not found or self.plan.starts is not None:
             return {}
         model = self.group.model
-        lengths, means, squares = (np.array(part) for part in zip(*self._energies, strict=True))
+        lengths, means, squares = (np.array(part) for part in zip(*found, strict=True))
         free = sum(model.knowledge.free_count(name) for name in model.predicates)
         return {"log_z": log_z(Energies(self._levels, means, squares, lengths), free * math.log(2.0))}
 
