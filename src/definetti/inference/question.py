@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+import numpy as np
+
 from definetti.errors import Notice
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from definetti.inference.assemble import Estimated
+    from definetti.inference.derived import Derived
     from definetti.inference.stopping import Look
     from definetti.model.marginals import Marginals
     from definetti.modes.walkers import Walkers
@@ -63,6 +64,27 @@ class Question(Protocol):
         ...
 
 
+@dataclass(frozen=True, eq=False)
+class Formulas:
+    """What is asked of a ground model beside its variables: formulas that are counted in every state."""
+
+    variables: np.ndarray  # int64[m]: the variables of the model that the formulas speak of
+    count: Callable[[np.ndarray], np.ndarray]  # int64[J, chains], from the values of these variables uint8[m, chains]
+    sizes: np.ndarray  # int64[J]: how many tuples each is the mean over
+    texts: tuple[str, ...]  # of the columns
+    spoken: tuple[np.ndarray, ...]  # of each column: the places of its variables among `variables`
+    kept: tuple[int, ...]  # columns whose values are kept after every sweep
+    derived: tuple[Derived, ...]  # how answers are made; columns are numbered like `sizes`
+    order: tuple[str, ...]  # of all that was asked
+    notices: tuple[Notice, ...] = ()
+
+    def certain(self, evidence: np.ndarray) -> np.ndarray:
+        """float64[J]: what the values of observed variables alone decide, NaN elsewhere (`evidence` is -1 there)."""
+        seen = evidence[self.variables]
+        known = self.count(np.maximum(seen, 0).astype(np.uint8)[:, None])[:, 0] / self.sizes
+        return np.where([(seen[some] >= 0).all() for some in self.spoken], known, np.nan)
+
+
 class Answer(Protocol):
     """Runs a sampler: the answer, and the seconds that are left."""
 
@@ -106,6 +128,7 @@ class Request:
     method: str  # the estimator
     seed: int
     time_limit: float  # seconds, for the search for symmetries
+    formulas: Formulas | None = None  # of a ground model
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,6 +3,7 @@
     X3                      the variable, with all its values (two values: P(value 1))
     X1=0 ^ X7=2             a conjunction of any number of literals
     !Rain v (Wet => Sun=1)  any formula; a bare name of a variable with two values means that it has value 1
+    X1=0 | X3=1             a formula given another
 
 Operators bind in the falling order `!`, `^`, `v`, `=>`, `<=>`; `=>` groups to the right. A name is a word with brackets
 attached, such as `Friends(Anna,Bob)` or `X[1,2]`; any other name, or a variable called v, is written in double quotes.
@@ -11,7 +12,8 @@ attached, such as `Friends(Anna,Bob)` or `X[1,2]`; any other name, or a variable
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import NoReturn
 
 import numpy as np
@@ -53,6 +55,7 @@ class Query:
     variables: tuple[int, ...]
     kind: str  # "variable" or "event"
     satisfying: np.ndarray  # int32[s, k]; empty for a variable
+    given: Query | None = None  # the condition of `A | B`; the query itself is then A ∧ B
 
     def __repr__(self) -> str:
         return f"Query({self.text!r}, {self.kind} over {len(self.variables)})"
@@ -70,9 +73,34 @@ def parse_query(text: str, model: FactorGraph) -> Query:
     whole = text.strip()
     if whole in model._index:
         return Query(text, (model.index(whole),), "variable", np.empty((0, 1), dtype=np.int32))
-    program = _postfix(text, model)
+    tokens = _tokens(text)
+    bars = [k for k, token in enumerate(tokens) if token.kind == "|" and not _open_brackets(tokens[:k])]
+    if len(bars) == 1:
+        return _conditional(text, tokens, bars[0], model)
+    program = _postfix(tokens, text, model)
     if len(program) == 1 and isinstance(program[0], Literal) and program[0].bare and whole[:1] != "(":
         return Query(text, (program[0].variable,), "variable", np.empty((0, 1), dtype=np.int32))
+    return _event(text, program, model)
+
+
+def unconditional(queries: Sequence[Query]) -> list[Query]:
+    """The queries, each `A | B` as A ∧ B and B."""
+    return [part for query in queries for part in ((query,) if query.given is None else (query, query.given))]
+
+
+def _open_brackets(tokens: Sequence[Token]) -> int:
+    return sum((token.kind == "(") - (token.kind == ")") for token in tokens)
+
+
+def _conditional(text: str, tokens: list[Token], bar: int, model: FactorGraph) -> Query:
+    end = Token("end", "", tokens[bar].column)
+    left = _postfix([*tokens[:bar], end], text, model)
+    right = _postfix(tokens[bar + 1 :], text, model)
+    condition = _event(f"{text} (the condition)", right, model)
+    return replace(_event(text, [*left, *right, "^"], model), given=condition)
+
+
+def _event(text: str, program: list[Literal | str], model: FactorGraph) -> Query:
     found = [step for step in program if isinstance(step, Literal)]
     for literal in found:
         if literal.bare and model.cards[literal.variable] > 2:
@@ -126,6 +154,9 @@ def _tokens(text: str) -> list[Token]:
                 _refuse("this quotation mark is never closed", text, place + 1)
             out.append(Token("name", text[place + 1 : end], place + 1))
             place = end + 1
+        elif text[place] == "|" and text[place : place + 2] != "||":
+            out.append(Token("|", "|", place + 1))
+            place += 1
         elif symbol := SYMBOL.match(text, place):
             out.append(Token(symbol[0], symbol[0], place + 1))
             place = symbol.end()
@@ -156,9 +187,8 @@ def _bracket_end(text: str, place: int) -> int:
 # --- formulas, as programs in postfix form (no recursion: a query may be long) ---------------------------------
 
 
-def _postfix(text: str, model: FactorGraph) -> list[Literal | str]:
-    tokens = _tokens(text)
-    if len(tokens) == 1:
+def _postfix(tokens: list[Token], text: str, model: FactorGraph) -> list[Literal | str]:
+    if len(tokens) == 1 and not text.strip():
         _refuse("an empty query; name a variable, as in X0, or an event, as in X1=0 ^ X7=2", text, 1)
     program: list[Literal | str] = []
     waiting: list[Token] = []

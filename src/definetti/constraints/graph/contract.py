@@ -80,11 +80,20 @@ class Contracted:
 
     def states(self, core_states: np.ndarray) -> np.ndarray:
         """States of the model [..., n] from states of the core."""
+        return self._table[self.links.map_of, core_states[..., self.links.parent]]
+
+    def values(self, variables: np.ndarray) -> np.ndarray:
+        """uint8[variables, values of the parent]: some variables as functions of their parents."""
+        return self._table[self.links.map_of[variables]].astype(np.uint8)
+
+    @property
+    def _table(self) -> np.ndarray:
+        """int64[maps, values of a parent]"""
         width = max(len(m) for m in self.links.maps) if self.links.maps else 1
         table = np.zeros((len(self.links.maps), width), dtype=np.int64)
         for k, values in enumerate(self.links.maps):
             table[k, : len(values)] = values
-        return table[self.links.map_of, core_states[..., self.links.parent]]
+        return table
 
     def query(self, query: Query) -> Query:
         """An event over variables of the model as one over variables of the core; the text stays."""

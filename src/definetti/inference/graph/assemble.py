@@ -48,9 +48,12 @@ class Columns:
 
 
 def with_events(draws: Draws, events: Sequence[Event], singles: int) -> Draws:
-    """The draws with one column per event (the sum of its conjunctions) after the single-literal columns."""
+    """The draws with one column per event (the sum of its conjunctions) after the single-literal columns; those of
+    formulas follow as they are."""
     if not events:
         return draws
+    first = singles + sum(len(event.tuples) for event in events)  # of the formulas
+    joint = len(events) + draws.f.shape[2] - first
 
     def join(batches: np.ndarray, unknown: float | None = None) -> np.ndarray:
         columns, at = [], singles
@@ -58,20 +61,20 @@ def with_events(draws: Draws, events: Sequence[Event], singles: int) -> Draws:
             part = event.certain + event.sign * batches[:, :, at : at + len(event.tuples)].sum(axis=2)
             columns.append(np.full_like(part, unknown) if unknown is not None else part)
             at += len(event.tuples)
-        return np.concatenate([batches[:, :, :singles], np.stack(columns, axis=2)], axis=2)
+        return np.concatenate([batches[:, :, :singles], np.stack(columns, axis=2), batches[:, :, first:]], axis=2)
 
     g = None if draws.g is None else join(draws.g, np.nan)
     assert draws.last is not None
-    sizes = [*draws.sizes[:singles], *(event.orbit_size for event in events)]
+    sizes = [*draws.sizes[:singles], *(event.orbit_size for event in events), *draws.sizes[first:]]
     groups = None
     if draws.groups is not None:
         single = draws.groups[:singles]
-        groups = np.append(single, np.arange(len(events)) + single.max(initial=-1) + 1)
+        groups = np.append(single, np.arange(joint) + single.max(initial=-1) + 1)
     return replace(
         draws,
         f=join(draws.f),
         last=join(draws.last),
-        left_out=None if draws.left_out is None else with_more(draws.left_out[:singles], singles + len(events)),
+        left_out=None if draws.left_out is None else with_more(draws.left_out[:singles], singles + joint),
         g=g,
         drawn=None if draws.drawn is None else join(draws.drawn, np.nan),
         sizes=np.array(sizes, dtype=np.int64),
@@ -90,7 +93,10 @@ def assemble(
     run: Mapping[str, Any],
     notices: Sequence[Notice],
     interrupted: bool = False,
+    derived: Mapping[str, Estimate] | None = None,
+    order: Sequence[str] = (),
 ) -> Marginals:
+    """`derived`: answers that are made of several statistics; `order` of the queries, if not their own."""
     rows, half_width = [], found.half_width
     for i, size in zip(columns.row_representative.tolist(), columns.row_size.tolist(), strict=True):
         values = columns.statistic_of[model.literal_start[i] : model.literal_start[i + 1]]
@@ -110,6 +116,11 @@ def assemble(
                 asked[query.text] = Estimate(float(event.certain > 0), 0.0, None, None, 1)
         else:
             asked[query.text] = marginals[model.names[query.variables[0]]]
+    for query in queries:
+        if query.given is not None:
+            asked.pop(query.given.text, None)
+    asked |= derived or {}
+    asked = {text: asked[text] for text in order} if order else asked
     doubt = doubts(rows, asked) + _frozen(columns, found, model)
     return Marginals(tuple(rows), members, asked, run, (*notices, *doubt), interrupted=interrupted)
 

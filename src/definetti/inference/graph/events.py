@@ -5,15 +5,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from definetti.constraints.graph.arc_consistency import hard_factors
 from definetti.errors import Notice
 from definetti.model.graph.factors import FREE, FactorGraph
-from definetti.model.queries import Query, parse_query
+from definetti.model.queries import Query, parse_query, unconditional
 from definetti.samplers.graph.lanes import Block
 from definetti.symmetry.graph.group import GraphSymmetries
+
+if TYPE_CHECKING:
+    from definetti.constraints.graph.contract import Contracted
+    from definetti.inference.question import Formulas
 
 MOST_ASKED = 4096  # tuples of one query that the solver is asked about
 MOST_MEMBERS = 20_000  # of a query's orbits that are listed, if the model has not more variables: about 10 ms a sweep
@@ -36,7 +41,9 @@ class Event:
 
 
 def parse(queries: Sequence[str | Query], model: FactorGraph) -> tuple[Query, ...]:
-    return tuple(query if isinstance(query, Query) else parse_query(query, model) for query in queries)
+    """`A | B` is followed by its condition."""
+    found = [query if isinstance(query, Query) else parse_query(query, model) for query in queries]
+    return tuple(unconditional(found))
 
 
 def events_of(
@@ -164,21 +171,34 @@ def _sets(members: np.ndarray) -> np.ndarray:
 
 
 def observer(
-    events: Sequence[Event], model: FactorGraph
+    events: Sequence[Event], model: FactorGraph, formulas: Formulas | None = None, untied: Contracted | None = None
 ) -> tuple[Callable[[Block, np.ndarray], None] | None, np.ndarray]:
-    """A function that adds the hits of all events' tuples in a block's states, and the sizes to divide by."""
+    """A function that adds the hits of all events' tuples and formulas in a block's states, and the sizes to divide
+    by; `untied` if the model is the core of the one that the formulas speak of."""
     orbits = [members for event in events for members in event.tuples]
     sizes = np.array([len(members) for members in orbits], dtype=np.int64)
-    if not len(orbits):
-        return None, sizes
-    from definetti.samplers.kernels import orbit_counts as kernels
+    watch = None
+    if len(orbits):
+        from definetti.samplers.kernels import orbit_counts as kernels
 
-    tuples = kernels.Tuples(*flat_tuples(orbits, model))
+        tuples = kernels.Tuples(*flat_tuples(orbits, model))
+
+        def watch(block: Block, hits: np.ndarray) -> None:
+            kernels.count_tuples(tuples, block.state, np.uint8(block.mask), hits[: len(orbits)])
+
+    if formulas is None:
+        return watch, sizes
+    asked = formulas.variables
+    parent, values = (asked, None) if untied is None else (untied.links.parent[asked], untied.values(asked))
+    rows = np.arange(len(asked))[:, None]
 
     def observe(block: Block, hits: np.ndarray) -> None:
-        kernels.count_tuples(tuples, block.state, np.uint8(block.mask), hits)
+        if watch is not None:
+            watch(block, hits)
+        state = block.state[parent] & np.uint8(block.mask)
+        hits[len(orbits) :] += formulas.count(state if values is None else values[rows, state])
 
-    return observe, sizes
+    return observe, np.concatenate([sizes, formulas.sizes])
 
 
 def flat_tuples(orbits: Sequence[np.ndarray], model: FactorGraph) -> tuple[np.ndarray, ...]:

@@ -49,7 +49,7 @@ def ready(model: FactorGraph | None, request: Request, notices: Sequence[Notice]
         raise ModelError(f"the sampler {sampler.name!r} is for Markov logic with symmetries by renaming, or none")
     core = prepare(wanted.model if model is None else model, wanted, sampler, request.scan, request.time_limit)
     notices = (*notices, *core.notices)
-    question = ask(core.group, request.queries, request.method, request.seed, core.untied, notices)
+    question = ask(core.group, request.queries, request.method, request.seed, core.untied, notices, request.formulas)
     return Ready(question, core.sampler, core.group.kind, CHAINS)
 
 

@@ -30,8 +30,10 @@ from definetti.samplers.protocol import GraphSampler, Plan
 from definetti.symmetry.graph.group import GraphSymmetries, none
 
 if TYPE_CHECKING:
+    from definetti.inference.derived import Derived
     from definetti.inference.graph.events import Event
     from definetti.inference.graph.lift import Lift
+    from definetti.inference.question import Formulas
     from definetti.model.queries import Query
     from definetti.modes.graph.walkers import GraphWalkers
 
@@ -52,6 +54,8 @@ class GraphQuestion:
     notices: tuple[Notice, ...]
     shown: FactorGraph  # the model whose variables are answered for: the sampled one, or the one it is the core of
     lift: Lift | None = None
+    formulas: Formulas | None = None
+    derived: tuple[Derived, ...] = ()  # answers made of several statistics; columns from the first joint one on
 
     def sampling(self, sampler: GraphSampler, plan: Plan, method: str) -> GraphSampling:
         engine = sampler.engine(self.group.model, self.slots)
@@ -64,7 +68,16 @@ class GraphQuestion:
 
     def measure(self, draws: Draws, method: str) -> Look:
         made = self.estimated(draws, method)
-        return worst(made.found, self._asked(), made.estimates.batches)
+        look = worst(made.found, self._asked(), made.estimates.batches)
+        if not self.derived:
+            return look
+        from definetti.inference.derived import with_ratios
+
+        return with_ratios(look, made, self._derived)
+
+    @property
+    def _derived(self) -> list[Derived]:
+        return [query.after(self._shown_columns.singles) for query in self.derived]
 
     def walkers(self, sampler: GraphSampler) -> GraphWalkers | None:
         """Chains that look for modes; None where the model is too large, or the sampler cannot be watched."""
@@ -100,6 +113,10 @@ class GraphQuestion:
         if not self.queries:
             return np.arange(columns.singles)
         joint = columns.singles + np.flatnonzero([bool(event.tuples) for event in self.events])
+        formulas = (
+            [] if self.formulas is None else columns.singles + len(self.events) + np.arange(len(self.formulas.sizes))
+        )
+        joint = np.append(joint, formulas)
         single = [
             columns.of(model, i)
             for query in self.queries
@@ -132,7 +149,16 @@ class GraphQuestion:
         notices += alarms(self.group.model, draws.frozen, found)
         run = dict(run) | report(draws, estimates, found, method)
         shown = (self.shown, self._shown_columns)
-        answer = assemble(*shown, estimates, found, self.queries, self.events, run, notices, interrupted)
+        derived: dict[str, Any] = {}
+        if self.derived:
+            from definetti.inference.derived import answers
+
+            derived, said = answers(made, self._derived)
+            notices += said
+        order = () if self.formulas is None else self.formulas.order
+        answer = assemble(
+            *shown, estimates, found, self.queries, self.events, run, notices, interrupted, derived, order
+        )  # fmt: skip
         return replace(once(answer, "frozen"), trace=self.traced(draws, estimates, found))
 
     def traced(self, draws: Draws, estimates: Estimates, found: Diagnosis) -> Trace | None:
@@ -147,7 +173,8 @@ class GraphQuestion:
                 names.setdefault(k, f"{model.names[i]}={v}" if several else model.names[i])
                 sizes[k] = max(sizes[k], size)
         asked = np.array([k for k in self._asked().tolist() if k >= columns.singles or k in names], dtype=np.int64)
-        names |= {columns.singles + k: event.query.text for k, event in enumerate(self.events)}
+        joint = [event.query.text for event in self.events] + [] if self.formulas is None else [*self.formulas.texts]
+        names |= {columns.singles + k: text for k, text in enumerate(joint)}
         rows = np.array([k for k in names if k < columns.singles], dtype=np.int64)
         return trace(draws, estimates, found, asked if self.queries else rows[:0], rows, sizes, names.__getitem__)
 
@@ -216,6 +243,7 @@ def ask(
     seed: int,
     untied: Contracted | None = None,
     more_notices: Sequence[Notice] = (),
+    formulas: Formulas | None = None,
 ) -> GraphQuestion:
     """Parse the queries and lay out the statistics for an estimator; `untied` if the group is of a model's core."""
     model = group.model
@@ -223,13 +251,13 @@ def ask(
     used = none(model) if method == "standard" else group
     parsed, events, watch, event_sizes = (), (), None, np.zeros(0, dtype=np.int64)
     notices = [*group.notices, *more_notices]
-    if queries:
+    if queries or formulas is not None:
         from definetti.inference.graph.events import events_of, observer, parse
 
         parsed = parse(queries, shown)
         carried = [query if untied is None else untied.query(query) for query in parsed]
         events, more = events_of(parsed, carried, group, method != "standard", np.random.default_rng([seed, 1]))
-        watch, event_sizes = observer(events, model)
+        watch, event_sizes = observer(events, model, formulas, untied)
         notices += more
     slots = slots_of(model, used.row_of)
     representative = used.row_representative
@@ -241,6 +269,10 @@ def ask(
     tied = _tied(of_slot, np.repeat(np.arange(len(slots.cards)), slots.cards))
     statistic_of = np.searchsorted(distinct, used.literal_orbit)
     certain, bounds = certain_statistics(model, slots, of_slot, statistic_of, events)
+    if formulas is not None:
+        certain = np.append(certain, formulas.certain(shown.evidence))
+        bounds = np.append(bounds, np.zeros(len(formulas.sizes)))
+        notices += formulas.notices
     columns = Columns(
         row_of=used.row_of,
         row_size=used.row_size,
@@ -252,10 +284,29 @@ def ask(
     )
     members = _members(used, statistic_of, sizes, tied, seed)
     free = _free_statistics(model, statistic_of)
-    statistics = Statistics(of_slot, sizes, watch, event_sizes, tied, members, variable_orbits(group), free)
+    kept = () if formulas is None else tuple(len(event_sizes) - len(formulas.sizes) + k for k in formulas.kept)
+    statistics = Statistics(of_slot, sizes, watch, event_sizes, tied, members, variable_orbits(group), free, kept)
     lifted = None
     if untied is not None:
         from definetti.inference.graph.lift import lift
 
         lifted = lift(untied, columns)
-    return GraphQuestion(used, parsed, events, slots, statistics, columns, tuple(notices), shown, lifted)
+    derived = _derived(parsed, events, formulas)
+    return GraphQuestion(
+        used, parsed, events, slots, statistics, columns, tuple(notices), shown, lifted, formulas, derived
+    )  # fmt: skip
+
+
+def _derived(queries: Sequence[Query], events: Sequence[Event], formulas: Formulas | None) -> tuple[Derived, ...]:
+    """Conditional probabilities, from two events each, and what is made of formulas."""
+    conditional = [query for query in queries if query.given is not None]
+    found = [] if formulas is None else [query.after(len(events)) for query in formulas.derived]
+    if conditional:
+        from definetti.inference.derived import Derived
+
+        place = {event.query.text: k for k, event in enumerate(events)}
+        for query in conditional:
+            assert query.given is not None
+            both, given = place[query.text], place[query.given.text]
+            found.append(Derived(query.text, (both, given), events[both].orbit_size))
+    return tuple(found)

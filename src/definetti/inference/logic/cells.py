@@ -20,12 +20,14 @@ from definetti.symmetry.logic.renaming import RenamingSymmetries
 MOST_IMAGES = 8  #: of a query under symmetries of the theory: each is compiled
 
 
-def lay_out(group: RenamingSymmetries, queries: Mapping[str, LogicQuery], notices: Sequence[Notice]) -> Cells:
-    """The statistics of queries; atoms that have an orbit need none."""
+def lay_out(
+    group: RenamingSymmetries, queries: Mapping[str, LogicQuery], notices: Sequence[Notice], atoms_too: bool = False
+) -> Cells:
+    """The statistics of queries; atoms that have an orbit need none, unless they are asked for too."""
     made = Cells(group, list(notices))
     for text, query in queries.items():
         formula = query.formula
-        if query.plain and isinstance(formula, Atom) and formula.predicate in group.atom_orbits:
+        if query.plain and isinstance(formula, Atom) and formula.predicate in group.atom_orbits and not atoms_too:
             continue
         first = len(made.cells)
         if query.plain:

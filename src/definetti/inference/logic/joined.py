@@ -6,21 +6,19 @@ It is then sampled as a factor graph. Loops over whole sorts, 64 values at a tim
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from definetti import show
 from definetti.errors import Notice, TooLarge
 from definetti.inference.question import Request
-from definetti.model.logic.formulas import atoms
 from definetti.model.logic.ground import GroundSize, ground_free, ground_size
 from definetti.model.logic.text import atom_text, find_atom
-from definetti.model.logic.theory import Constant, MarkovLogic
+from definetti.model.logic.theory import MarkovLogic
 from definetti.model.marginals import Estimate, Marginals, Variables, known
-from definetti.readers.logic.queries import parse_all
 
 if TYPE_CHECKING:
     from definetti.model.graph.factors import FactorGraph
@@ -36,7 +34,7 @@ def free_part(model: MarkovLogic, request: Request) -> tuple[FactorGraph, Notice
     if request.sampler is not None or request.symmetries not in ("auto", None) or request.method == "standard":
         return None
     size = saving(model)
-    if size is None or not _about_free_atoms(model, request.queries):
+    if size is None:
         return None
     text = f"closed predicates leave {show.count(size.factors)} of {show.large(model.ground_count)} ground formulas"
     return ground_free(model), Notice("note", f"{text}: their free atoms were ground by joins over the facts")
@@ -54,18 +52,6 @@ def saving(model: MarkovLogic) -> GroundSize | None:
         return None
     worth = size.factors * SAVED * WORD < model.ground_count and size.factors <= MOST_FACTORS
     return size if worth else None
-
-
-def _about_free_atoms(model: MarkovLogic, queries: Sequence[Any]) -> bool:
-    """Whether all queries are formulas over constants whose atoms are not known."""
-    for query in parse_all(model, queries).values():
-        if not query.plain:
-            return False
-        for atom in atoms(query.formula):
-            at = [term.index for term in atom.args if isinstance(term, Constant)]
-            if model.knowledge.value(atom.predicate, at) is not None:
-                return False
-    return True
 
 
 def with_known(model: MarkovLogic, answers: Marginals) -> Marginals:

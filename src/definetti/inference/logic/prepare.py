@@ -54,10 +54,10 @@ def ready(model: MarkovLogic, request: Request) -> Ready:
         strategy = partial(by_choice, group.model) if request.sampler is None else None
         return Ready(question, made.sampler, group.kind, CHAINS, strategy=strategy)
     from definetti.inference.graph import prepare as graph
-    from definetti.readers.logic.queries import ground_queries
+    from definetti.inference.logic.grounded import ground_request
     from definetti.symmetry.logic.members import by_atoms
 
-    asked = replace(request, symmetries=group, sampler=made.sampler, queries=ground_queries(model, queries))
+    asked = replace(ground_request(model, request), symmetries=group, sampler=made.sampler)
     with explain_clashes(model):
         found = graph.ready(None, asked, made.notices)
     return replace(found, in_names_of_source=partial(by_atoms, model))
@@ -66,10 +66,12 @@ def ready(model: MarkovLogic, request: Request) -> Ready:
 def _of_part(model: MarkovLogic, part: Any, said: Notice, request: Request) -> Ready:
     """The free atoms of an evidence-heavy model as a factor graph."""
     from definetti.inference.graph import prepare as graph
+    from definetti.inference.logic.grounded import free_request
     from definetti.inference.logic.joined import with_known
 
+    asked = free_request(model, request)
     with explain_clashes(model):
-        found = graph.ready(part, request, (said,))
+        found = graph.ready(part, asked, (said,))
     return replace(found, in_names_of_source=partial(with_known, model))
 
 

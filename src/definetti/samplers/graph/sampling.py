@@ -45,6 +45,7 @@ class Statistics:
     members: Members | None = None  # literals to be tracked
     orbit_of: np.ndarray | None = None  # int64[n]: the orbit of each variable, for the scan
     of_literal: np.ndarray | None = None  # int64[literals]: for the test E[F − G] = 0, which there is none of without
+    kept: tuple[int, ...] = ()  # joint events whose hits are kept after every sweep: they are counts
 
     @property
     def count(self) -> int:
@@ -198,11 +199,25 @@ class GraphSampling(Run):
             if looks is not None and (sweep + at) % every == 0:
                 looks.look(block.state[:, : self._lanes[k]] & np.uint8(block.mask))
             if events is not None:
-                events(block, self._hits[k])
+                self._count(k, events, self._done + at - 1)
             if members is not None:
                 members.look()
             if watch is not None:
                 watch.look()
+
+    def _count(self, k: int, events: Callable[[Block, np.ndarray], None], sweep: int) -> None:
+        """The hits of joint events in a block's states, after so many sweeps of the batch."""
+        kept = list(self.statistics.kept)
+        before = self._hits[k][kept]
+        events(self.blocks[k], self._hits[k])
+        if kept:
+            self._notes["counts"][k][sweep] = (self._hits[k][kept] - before)[:, : self._lanes[k]].T
+
+    def _noted(self) -> dict[str, int]:
+        return {"counts": len(self.statistics.kept)}
+
+    def _lanes_of_pieces(self) -> list[int]:
+        return self._lanes
 
     def values(self) -> np.ndarray:
         n = self._model.n
@@ -233,7 +248,7 @@ class GraphSampling(Run):
             g = self._at_visits([h.conditional for h in harvests], harvests[0].visits)
             if not self._sampler.visits_once:
                 drawn = self._at_visits([h.drawn for h in harvests], harvests[0].visits)
-        return Batch(length, f, g, last=last, drawn=drawn)
+        return Batch(length, f, g, last=last, drawn=drawn, tally=self._tally())
 
     def _members(self) -> np.ndarray:
         return np.concatenate([one.take() for one in self._followers], axis=1).T

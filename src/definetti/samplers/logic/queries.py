@@ -101,8 +101,7 @@ def counter(query: Query, truth: Callable[[Atom, tuple[Any, ...]], Sees]) -> Cal
     names = list(query.sorts)
     members = [np.flatnonzero(query.members[name]) for name in names]
     depth = len(names) + _nesting(query.body)
-    size = prod(len(m) for m in members) * _largest(query.body, query.inner)
-    if size > MOST_TUPLES:
+    if (size := grid_size(query)) > MOST_TUPLES:
         cure = "ask for a formula with fewer variables"
         raise TooLarge("the tuples that a query looks at in every state", size, MOST_TUPLES, cure)
 
@@ -132,6 +131,11 @@ def counter(query: Query, truth: Callable[[Atom, tuple[Any, ...]], Sees]) -> Cal
 def satisfied(query: Query, holds: Callable[[Atom, tuple[Any, ...]], Any]) -> int:
     """How many tuples satisfy a query in one state; `holds(atom, constants)` gives truth values."""
     return int(counter(query, lambda atom, at: lambda _: np.asarray(holds(atom, at))[..., None])(None)[0])
+
+
+def grid_size(query: Query) -> int:
+    """How many truth values are looked at together in one state."""
+    return prod(int(query.members[name].sum()) for name in query.sorts) * _largest(query.body, query.inner)
 
 
 def _nesting(body: Formula) -> int:

@@ -15,7 +15,7 @@ from definetti.errors import ModelError, TooLarge, Unsatisfiable
 from definetti.memory import available_memory
 from definetti.model.graph.factors import FactorGraph
 from definetti.model.marginals import Estimate, Marginals, OrbitRow, Variables
-from definetti.model.queries import Query, parse_query
+from definetti.model.queries import Query, parse_query, unconditional
 from definetti.solvers.graph.eliminate import eliminate
 from definetti.solvers.graph.elimination_order import CURE
 from definetti.solvers.graph.enumerate import enumerate_states, state_bits
@@ -43,12 +43,29 @@ def graph_answer(
 ) -> Marginals:
     if method == "lifted":
         raise ModelError("lifted counting is for Markov logic; a factor graph has no logical variables")
-    asked = [q if isinstance(q, Query) else parse_query(q, model) for q in queries]
+    found = [q if isinstance(q, Query) else parse_query(q, model) for q in queries]
+    asked = unconditional(found)
     try:
         solution, used = solve(model, asked, method, budget)
     except Unsatisfiable:
         raise explain(model) from None  # which factors and evidence clash, as they were given
-    return by_group(model, asked, solution, used, graph_group(model, wanted, time_limit))
+    return with_ratios(by_group(model, asked, solution, used, graph_group(model, wanted, time_limit)), found)
+
+
+def with_ratios(answer: Marginals, queries: Sequence[Query]) -> Marginals:
+    """The answers to `A | B` from those to A ∧ B and to B."""
+    conditional = [query for query in queries if query.given is not None]
+    if not conditional:
+        return answer
+    found = dict(answer.queries)
+    for query in conditional:
+        assert query.given is not None
+        both, given = (found[part.text].probability for part in (query, query.given))
+        if not given:
+            raise ModelError(f"the condition of {query.text!r} is never true: its probability is 0")
+        found[query.text] = Estimate(min(1.0, both / given))  # type: ignore[operator]
+    hidden = {query.given.text for query in conditional if query.given is not None}
+    return replace(answer, queries={text: one for text, one in found.items() if text not in hidden})
 
 
 def graph_group(model: FactorGraph, wanted: str | Symmetries, time_limit: float) -> GraphSymmetries:
