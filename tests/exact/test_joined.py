@@ -49,8 +49,15 @@ def test_auto_takes_the_free_part(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found["Title(R1,Title1)"].probability in (0.0, 1.0) and len(found.members) == model.atom_count
 
 
-def test_known_atoms_and_patterns_are_asked_of_the_model_itself() -> None:
-    model = citations(25)
-    assert joined.saving(model) is not None
-    assert not joined._about_free_atoms(model, ["Title(R1,Title1)"])
-    assert not joined._about_free_atoms(model, ["#SameRecord"])
+def test_patterns_counts_and_known_atoms_are_asked_of_the_free_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(joined, "SAVED", 0)
+    monkeypatch.setattr(joined, "WORD", 0)
+    model = dft.markov_logic(TEXT, "R(A,B)\nR(B,B)\n?R(C,A)\nQ(A,C)", closed_world=["R", "Q"])
+    texts = ["P(x) | R(x,y)", "#P", "EXIST x (R(x,A) ^ P(x))", "R(A,B) ^ P(A)", "R(B,A)", "#{x,y: Q(x,y)}", "P(A)"]
+    asked = dft.exact(model, texts)
+    found = dft.marginals(model, texts, seed=1, sweeps=400)
+    assert any("joins over the facts" in notice.message for notice in found.notices)
+    assert list(found.queries) == texts and found.trusted
+    for text in texts:
+        assert abs(found[text].probability - asked[text].probability) <= 4 * found[text].mcse + 1e-12, text
+    assert found["R(B,A)"].probability == 0.0 and found["#{x,y: Q(x,y)}"].distribution[0]["value"] == 1

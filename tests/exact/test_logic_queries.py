@@ -73,6 +73,85 @@ def test_exact_answers_are_those_of_all_states(model: dft.MarkovLogic, method: s
         assert {r["value"]: pytest.approx(r["probability"], abs=1e-12) for r in count.distribution} == shares
 
 
+GROUNDED = {
+    "gibbs-literals": {"sampler": "gibbs", "symmetries": "literals"},
+    "gibbs-standard": {"sampler": "gibbs", "symmetries": "variables", "estimator": "standard"},
+    "mcsat-literals": {"sampler": "mcsat", "symmetries": "literals"},
+    "tempering-literals": {"sampler": "tempering", "symmetries": "literals"},
+    "blocks": {"sampler": "blocks"},
+}
+
+
+@pytest.mark.parametrize(
+    "how", [name if name.startswith("gibbs") else pytest.param(name, marks=pytest.mark.slow) for name in GROUNDED]
+)
+def test_answers_of_a_ground_model_agree(model: dft.MarkovLogic, how: str) -> None:
+    texts = ["S(A)", *QUERIES, "F(A,B) ^ S(A)", *COUNTS]
+    asked = dft.exact(model, texts)
+    found = dft.marginals(model, texts, sweeps=300, seed=5, **GROUNDED[how])
+    assert list(found.queries) == texts
+    for text in texts:
+        assert abs(found[text].probability - asked[text].probability) < 5 * found[text].mcse, text
+    for text in COUNTS:
+        truth = {r["value"]: r["probability"] for r in asked[text].distribution}
+        for row in found[text].distribution:
+            assert abs(row["probability"] - truth[row["value"]]) < 3.5 * row["half_width"] + 1e-3
+        assert found[text].std == pytest.approx(asked[text].std, rel=0.15)
+
+
+TIED = "p = {A,B,C}\nc = {R,G}\nS(p)\nT(p)\nK(p,c!)\nS(x) <=> T(x).\n0.7 S(x)\n0.4 K(x,R) ^ S(x)\n"
+
+
+def test_formulas_are_counted_through_what_hard_formulas_tie() -> None:
+    """`auto` samples the core of the ground model, where T is S."""
+    model = dft.markov_logic(TIED, "S(C)")
+    texts = ["T(A) | K(A,R)", "EXIST x (T(x) ^ K(x,G))", "#{x: T(x) ^ K(x,R)}", "T(C) ^ FORALL x (S(x) <=> T(x))"]
+    asked = dft.exact(model, texts)
+    found = dft.marginals(model, texts, sweeps=300, seed=2, symmetries="literals")
+    for text in texts[:3]:
+        assert abs(found[text].probability - asked[text].probability) < 5 * found[text].mcse, text
+    assert found[texts[3]].probability == 1.0 and [row["value"] for row in found[texts[2]].distribution] == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("conditional", ["X0=0 | X1=1", "X0 | X2=2 v X1", "X0=1 ^ X1=1 | !X1", "X2=0 | X0"])
+def test_conditions_on_factor_graphs(conditional: str) -> None:
+    rng = np.random.default_rng(4)
+    model = dft.factor_graph([2, 2, 3], [([0, 1], rng.random((2, 2))), ([1, 2], rng.random((2, 3)) + 0.2)])
+    states = np.array(list(product(range(2), range(2), range(3))))
+    weight = np.exp(model.log_density(states))
+    a, b, c = states.T
+    holds = {
+        "X0=0 | X1=1": (a == 0, b == 1), "X0 | X2=2 v X1": (a == 1, (c == 2) | (b == 1)),
+        "X0=1 ^ X1=1 | !X1": ((a == 1) & (b == 1), b == 0), "X2=0 | X0": (c == 0, a == 1),
+    }  # fmt: skip
+    above, below = holds[conditional]
+    truth = weight[above & below].sum() / weight[below].sum()
+    exact = dft.exact(model, [conditional, "X1"])
+    assert exact[conditional].probability == pytest.approx(truth, abs=1e-12) and list(exact.queries) == [
+        conditional,
+        "X1",
+    ]
+    found = dft.marginals(model, [conditional, "X1"], sampler="gibbs", sweeps=400, seed=1)
+    assert list(found.queries) == [conditional, "X1"]
+    assert abs(found[conditional].probability - truth) <= 4 * found[conditional].mcse
+
+
+def test_what_a_factor_graph_refuses() -> None:
+    model = dft.factor_graph([2, 2, 3], [([0, 1], np.ones((2, 2)))])
+    with pytest.raises(ParseError, match="a disjunction is written v"):
+        dft.exact(model, "X0 ^ (X1 | X2=0)")
+    with pytest.raises(ParseError, match="a disjunction is written v"):
+        dft.exact(model, "X0 | X1 | X2=0")
+    with pytest.raises(ParseError, match="the query ends"):
+        dft.exact(model, "X0 |")
+    with pytest.raises(ParseError, match="the query ends"):
+        dft.exact(model, "| X0")
+    with pytest.raises(ParseError, match="X2 has 3 values"):
+        dft.exact(model, "X2 | X0")
+    with pytest.raises(ModelError, match="never true"):
+        dft.exact(model, "X0 | X1 ^ !X1")
+
+
 @pytest.mark.parametrize(
     "sampler", ["gibbs", "lifted", *(pytest.param(name, marks=pytest.mark.slow) for name in ("mcsat", "tempering"))]
 )

@@ -239,6 +239,9 @@ def test_other_signs(other: str, ours: str) -> None:
     ("line", "words"),
     [
         ("conf: P(x) v Q(x)", "conf"),
+        ("P(Q(x)) = 0.4", "constraints on probabilities"),
+        ("1.5+(0.2*domSize(p)) P(x)", "domSize"),
+        ("!P(x) v Q([x+1]).", "computed arguments"),
         ("P(x) := Q(x)", ":="),
         ("P(x) :- Q(x)", "Datalog"),
         ("|x| P(x) <= 1", "cardinalities"),
@@ -254,6 +257,24 @@ def test_refusals_have_names(line: str, words: str) -> None:
     with pytest.raises(ParseError, match=words) as caught:
         dft.markov_logic(f"p = {{A}}\nP(p)\nQ(p)\n{line}\n")
     assert caught.value.line == 4
+
+
+def test_sorts_with_a_capital() -> None:
+    """RockIt's: `P(Person)` on a line of its own declares P where it is used and not declared elsewhere."""
+    model = dft.markov_logic(
+        '*Smokes(Person)\n* Old(Person)\nLikes(Person,Person)\n1 !Likes(x, "A") v Smokes(x)\n', "Smokes(B)"
+    )
+    assert set(model.predicates) == {"Smokes", "Old", "Likes"} and model.closed == {"Smokes", "Old"}
+    assert model.sorts["Person"].constants == ("A", "B")
+    with pytest.raises(ParseError, match="no predicate is called Smokes"):
+        dft.markov_logic("Smokes(Anna)\n")
+    fact = dft.markov_logic("person = {Anna,Bob}\nSmokes(person)\n0.5 Smokes(x)\nSmokes(Anna)\n")
+    assert len(fact.formulas) == 2 and fact.unweighted == (1,)
+
+
+def test_a_weight_expression_that_begins_with_a_number() -> None:
+    model = dft.markov_logic("p = {A}\nP(p)\n1.5+(0.5*log(4)) P(x)\n(2)*log(3) P(A)\n")
+    assert [f.weight for f in model.formulas] == pytest.approx([1.5 + math.log(2), 2 * math.log(3)])
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,9 @@ import definetti as dft
 from definetti.errors import ModelError
 from definetti.estimators import ESTIMATORS
 from definetti.inference.graph.question import ask
+from definetti.inference.logic.prepare import ready
 from definetti.inference.logic.question import logic_question
+from definetti.inference.question import Request
 from definetti.samplers.protocol import Plan
 from definetti.samplers.registry import SAMPLERS, named, names, wrapped
 from definetti.symmetry.find import symmetries
@@ -82,10 +84,16 @@ def test_a_restored_run_of_a_factor_graph_goes_on(name: str, monkeypatch: pytest
 @pytest.mark.parametrize("name", LOGIC)
 def test_a_restored_run_of_markov_logic_goes_on(name: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     group = symmetries(theory(tmp_path))
-    question = logic_question(group, ("P(Thing1) ^ R(Thing1,Thing2)",), "orbit")
+    question = logic_question(group, ("P(Thing1) ^ R(Thing1,Thing2)", "#P", "P(x) | EXIST y R(x,y)"), "orbit")
     sampler = LOGIC[name][0]
     plan = Plan(4, None if sampler.warms_up and "mcsat" not in name else 20 * sampler.warms_up, 70, 5, 1)
     check(lambda: question.sampling(sampler, plan, "orbit"), None, monkeypatch)
+
+
+def test_a_restored_run_of_a_ground_model_goes_on(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    request = Request("literals", dft.Gibbs(), "symmetric", ("#P", "P(x) | EXIST y R(x,y)"), "orbit", 5, 10.0)
+    question = ready(theory(tmp_path), request).question
+    check(lambda: question.sampling(dft.Gibbs(), Plan(6, None, 70, 5, 1), "orbit"), None, monkeypatch)
 
 
 @pytest.mark.parametrize("kind", ["graph", "logic"])
@@ -95,7 +103,7 @@ def test_a_restored_open_ended_run_goes_on(kind: str, tmp_path: Any, monkeypatch
     if kind == "graph":
         question: Any = ask(symmetries(hard_pairs()), (), "orbit", 5)
     else:
-        question = logic_question(symmetries(theory(tmp_path)), (), "orbit")
+        question = logic_question(symmetries(theory(tmp_path)), ("#R",), "orbit")
     check(lambda: question.sampling(sampler, plan, "orbit"), 560 if kind == "graph" else 70, monkeypatch)
 
 

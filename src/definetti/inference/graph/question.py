@@ -110,13 +110,11 @@ class GraphQuestion:
     def _asked(self) -> np.ndarray:
         """The statistics that the queries, or all rows, are made of."""
         model, columns = self.shown, self._shown_columns
-        if not self.queries:
+        formulas = 0 if self.formulas is None else len(self.formulas.sizes)
+        if not self.queries and not formulas:
             return np.arange(columns.singles)
-        joint = columns.singles + np.flatnonzero([bool(event.tuples) for event in self.events])
-        formulas = (
-            [] if self.formulas is None else columns.singles + len(self.events) + np.arange(len(self.formulas.sizes))
-        )
-        joint = np.append(joint, formulas)
+        joint = np.flatnonzero([bool(event.tuples) for event in self.events])
+        joint = columns.singles + np.append(joint, len(self.events) + np.arange(formulas))
         single = [
             columns.of(model, i)
             for query in self.queries
@@ -173,10 +171,19 @@ class GraphQuestion:
                 names.setdefault(k, f"{model.names[i]}={v}" if several else model.names[i])
                 sizes[k] = max(sizes[k], size)
         asked = np.array([k for k in self._asked().tolist() if k >= columns.singles or k in names], dtype=np.int64)
-        joint = [event.query.text for event in self.events] + [] if self.formulas is None else [*self.formulas.texts]
+        joint = [event.query.text for event in self.events]
+        joint += [] if self.formulas is None else self.formulas.texts
         names |= {columns.singles + k: text for k, text in enumerate(joint)}
         rows = np.array([k for k in names if k < columns.singles], dtype=np.int64)
-        return trace(draws, estimates, found, asked if self.queries else rows[:0], rows, sizes, names.__getitem__)
+        return trace(
+            draws,
+            estimates,
+            found,
+            asked if self.queries or self.formulas else rows[:0],
+            rows,
+            sizes,
+            names.__getitem__,
+        )
 
     def rows(self, means: np.ndarray) -> dict[str, Any]:
         """What the means of the statistics say of each row: P(value 1), or of all values."""

@@ -27,6 +27,7 @@ REFUSED: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"^\s*[PR]\s*\(.*\)\s*=\s*[\d.]+\s*$"), "constraints on probabilities, P(f) = p, are not supported; give the formula a weight"),
     (re.compile(r"\)\s*\*\s*[-(\w]|^\s*\w[\w-]*\s*\([^)]*\)\s*=\s*[-+]?\d*\.\d+\s*$"), "continuous features (hybrid networks, formulas times a number) are not supported"),
     (re.compile(r"[)\].]\s*:\s*[-+]?[\d.]+\s*$"), "utilities (decision networks, F : 5) are not supported"),
+    (re.compile(r"[(,]\s*\["), "computed arguments (RockIt's P([t+1])) are not supported; successors are written t+1, without brackets"),
     (re.compile(r"\$"), "predicates over formulas ($) are not supported"),
 )  # fmt: skip
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike
@@ -224,13 +225,21 @@ def _evidence_sources(evidence: EvidenceText | None) -> list[Source]:
 
 def _declare_closed(draft: Draft, dialect: str) -> None:
     """`*P(sort)` on a line of its own declares a predicate that is closed, unless P is declared elsewhere: then the
-    line is a formula with both signs, without a weight."""
+    line is a formula with both signs, without a weight. RockIt's sorts may begin with a capital: `P(Sort)` on a line of
+    its own is a declaration, too, if P is used and not declared elsewhere."""
     rest: list[tuple[Source, FormulaLine]] = []
+    used = Counter(str(atom.token) for _, line in draft.lines for atom in _atoms(line.formula))
     for source, line in draft.lines:
         raw = line.formula
-        star = raw.starred if line.weight is None and line.period is None and not raw.grouped else None
-        if raw.kind != "atom" or star is None or str(raw.token) in draft.predicates or not _plain(raw):
+        bare = raw.kind == "atom" and line.weight is None and line.period is None and not raw.grouped
+        star = raw.starred if bare else None
+        capital = bare and star is None and bool(raw.parts) and used[str(raw.token)] > 1  # RockIt's sorts
+        if not (star or capital) or str(raw.token) in draft.predicates or not _plain(raw, capitals=True):
             rest.append((source, line))
+            continue
+        if star is None:
+            draft.declare(str(raw.token), "predicate", source, raw.token)
+            draft.predicates[str(raw.token)] = _predicate(raw)
             continue
         if dialect in ("alchemy", "pracmln"):
             message = f"{raw.token} is not declared; *{raw.token}(…) as a declaration is Tuffy's: --dialect tuffy"
@@ -242,9 +251,23 @@ def _declare_closed(draft: Draft, dialect: str) -> None:
     draft.lines = rest
 
 
-def _plain(raw: Raw) -> bool:
-    """Whether an atom could be a declaration: words with a small first letter."""
-    return not any(term.constant or term.plus or term.function or term.token.type == "QUERY_NAME" for term in raw.parts)
+def _plain(raw: Raw, capitals: bool = False) -> bool:
+    """Whether an atom could be a declaration: words with a small first letter, or with any."""
+    return not any(
+        (term.constant and not (capitals and term.token.type == "NAME"))
+        or term.plus
+        or term.function
+        or term.token.type == "QUERY_NAME"
+        for term in raw.parts
+    )
+
+
+def _atoms(raw: Any) -> Iterable[Raw]:
+    if raw.kind == "atom":
+        yield raw
+    elif raw.kind in ("and", "or", "not", "implies", "iff", "exist", "forall"):
+        for part in raw.parts:
+            yield from _atoms(part)
 
 
 def _predicate(raw: Raw) -> Predicate:

@@ -320,7 +320,8 @@ def parse(source: Source, start: str = "file", dialect: str = "alchemy") -> Any:
     try:
         return _grammar(start, "pracmln" if dialect == "pracmln" else "alchemy").parse(text, start=start)
     except Misplaced as error:
-        raise source.error_at(error.message, error.token) from None
+        other = refused(source.lines[(error.token.line or 1) - 1])
+        raise source.error_at(other or error.message, error.token) from None
     except UnexpectedInput as error:
         raise _in_words(source, text, error) from None
 

@@ -101,6 +101,9 @@ class _Reader:
             return CONSTANTS[name]
         if name == "float":
             return self.converted()
+        if name == "domSize":
+            message = "weights that depend on the size of a sort (domSize) are not supported; write the number"
+            raise BadWeight(message, at)
         if name not in FUNCTIONS:
             known = ", ".join([*FUNCTIONS, "float('inf')"])
             raise BadWeight(f"a weight may use {known}, not {name}", at)
