@@ -99,6 +99,24 @@ def test_answers_of_a_ground_model_agree(model: dft.MarkovLogic, how: str) -> No
         assert found[text].std == pytest.approx(asked[text].std, rel=0.15)
 
 
+@pytest.mark.parametrize("symmetries", ["auto", "literals"])
+def test_ratios_and_counts_of_a_mixture_of_modes(symmetries: str) -> None:
+    """Nearly all P are false, or, once in a dozen states, nearly all are true."""
+    text = "P(p)\nQ(p)\n0.13 P(x) <=> P(y)\n0.12 P(x)\n0.7 P(x) => Q(x)\n"
+    model = dft.markov_logic(text, domain={"p": 16})
+    texts = ["P(x) | Q(x)", "#P", "EXIST x (P(x) ^ !Q(x))"]
+    asked = dft.exact(model, texts)
+    found = dft.marginals(model, texts, symmetries=symmetries, sweeps=200, seed=3)
+    assert len(found.run["regions"]) == 2
+    for query in texts:
+        assert abs(found[query].probability - asked[query].probability) < 4 * found[query].mcse, query
+    assert found["#P"].std == pytest.approx(asked["#P"].std, rel=0.1)
+    truth = {row["value"]: row["probability"] for row in asked["#P"].distribution}
+    assert sum(row["probability"] for row in found["#P"].distribution) == pytest.approx(1)
+    for row in found["#P"].distribution:
+        assert abs(row["probability"] - truth[row["value"]]) < 3 * row["half_width"] + 1e-3
+
+
 TIED = "p = {A,B,C}\nc = {R,G}\nS(p)\nT(p)\nK(p,c!)\nS(x) <=> T(x).\n0.7 S(x)\n0.4 K(x,R) ^ S(x)\n"
 
 

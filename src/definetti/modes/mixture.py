@@ -13,7 +13,7 @@ import numpy as np
 from definetti.diagnose import FEWEST_CARRIERS, Diagnosis, carriers
 from definetti.estimators.values import Estimates
 from definetti.modes.walkers import Inside, Key, States, Walkers
-from definetti.samplers.draws import BATCHES, Batch, Draws, merge_pairs
+from definetti.samplers.draws import BATCHES, Batch, Draws, merge_pairs, tally
 
 WARM_UP = 2  # batches
 THIN = 4  # sweeps of a block where chains leave a region
@@ -61,6 +61,9 @@ def stay(
             exact = made.square is not None  # the engine's way to give the spread of single draws
             ends = Batch(1, present, None, None if exact else present, present**2 if exact else None)
             whole = Batch(length, made.f, made.g, None if exact else made.last, made.square)
+            if made.counts is not None:
+                now = np.stack([np.rint(present[:, k] * size) for k, size in walkers.counted], axis=-1)
+                ends, whole = ends._replace(tally=tally(now[None])), whole._replace(tally=tally(made.counts))
             blocks.append(ends if leaks else whole)
         if not warm:
             out.append(_together(blocks))

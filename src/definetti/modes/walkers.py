@@ -50,6 +50,7 @@ class Advanced:
     last: np.ndarray  # F of the ends
     square: np.ndarray | None  # means of F², where the engine has them
     features: np.ndarray  # of the ends
+    counts: np.ndarray | None = None  # [sweeps, chains, counts]: those that are kept after every sweep
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,6 +70,7 @@ class Walkers(Protocol):
     hard: bool  # something is impossible
     singles: int  # statistics that are of one orbit
     log_copies: float  # the logarithm of the order of the group; inf where it is not known
+    counted: Sequence[tuple[int, int]]  # (statistic, size): counts whose values are kept are so many times these
 
     def starts(self, key: Key, most: int, climbs: int) -> States:
         """Legal states from all over the place, each moved by a random element of the group; `climbs`: sweeps of single

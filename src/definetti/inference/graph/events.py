@@ -177,15 +177,16 @@ def observer(
     by; `untied` if the model is the core of the one that the formulas speak of."""
     orbits = [members for event in events for members in event.tuples]
     sizes = np.array([len(members) for members in orbits], dtype=np.int64)
-    watch = None
+    watch: Callable[[Block, np.ndarray], None] | None = None
     if len(orbits):
         from definetti.samplers.kernels import orbit_counts as kernels
 
         tuples = kernels.Tuples(*flat_tuples(orbits, model))
 
-        def watch(block: Block, hits: np.ndarray) -> None:
+        def count(block: Block, hits: np.ndarray) -> None:
             kernels.count_tuples(tuples, block.state, np.uint8(block.mask), hits[: len(orbits)])
 
+        watch = count
     if formulas is None:
         return watch, sizes
     asked = formulas.variables

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -83,7 +83,7 @@ def _formulas(
 
     cells = list(made.cells.values())
     spoken = [np.unique(np.concatenate([looks[k].variables for k in cell.places])) for cell in cells]
-    first = [cell.places[0] for cell in cells]
+    first = [cell.places[0] if cell.places else -1 for cell in cells]
     return Formulas(
         variables, count, np.array([cell.size for cell in cells], np.int64), tuple(made.cells),
         tuple(np.searchsorted(variables, some) for some in spoken), tuple(first.index(k) for k in made.series),
@@ -95,7 +95,7 @@ def _renamings(model: MarkovLogic, request: Request) -> RenamingSymmetries:
     """What formulas are averaged over, whatever group the ground model has."""
     if request.symmetries in (None, "none") or request.method == "standard" or is_group(request.symmetries):
         return trivial(model)
-    return find_symmetries(model, "renaming", None, request.time_limit)
+    return cast(RenamingSymmetries, find_symmetries(model, "renaming", None, request.time_limit))
 
 
 def _some_at_a_time(count: Callable[[np.ndarray], np.ndarray], values: np.ndarray, width: int) -> np.ndarray:

@@ -59,6 +59,7 @@ class GraphWalkers:
         self._literals = np.flatnonzero(free)
         self._orbit = statistic_of[self._literals]
         singles = self.singles = len(statistics.sizes)
+        self.counted = [(singles + k, int(statistics.event_sizes[k])) for k in statistics.kept]
         sizes = np.bincount(self._orbit, minlength=singles)
         self._sizes = sizes.astype(float)
         self._literal_orbit = np.zeros(len(free), np.int64)
@@ -208,12 +209,17 @@ class GraphWalkers:
         flip = np.random.default_rng([*key, 13]).random(sweeps) < 0.5
         orders[flip] = orders[flip, ::-1]
         hits = np.zeros((len(statistics.event_sizes), chains), np.int64)
+        kept = list(statistics.kept)
+        counts = np.zeros((sweeps, chains, len(kept))) if kept else None
         if statistics.events is None:
             block.run(orders, 2)
         else:
             for s in range(sweeps):
                 block.run(orders[s : s + 1], 2)
+                before = hits[kept]
                 statistics.events(block, hits)
+                if counts is not None:
+                    counts[s] = (hits[kept] - before).T
         harvest = block.harvest()
         visits = np.bincount(statistics.of_slot, weights=harvest.visits, minlength=len(statistics.sizes))
         assert harvest.conditional is not None
@@ -228,6 +234,7 @@ class GraphWalkers:
             self._means(ends).T,
             None,
             self.features(ends),
+            counts,
         )
 
     def statistics_of(self, states: np.ndarray) -> np.ndarray:

@@ -43,7 +43,7 @@ from definetti.samplers.logic.levels import (
     violated,
 )
 from definetti.samplers.logic.orbital import Renamings
-from definetti.samplers.logic.queries import Asked
+from definetti.samplers.logic.queries import Asked, satisfied
 from definetti.samplers.logic.starts import drawn, put, solved
 from definetti.samplers.logic.tensors.data import Chain
 from definetti.samplers.logic.tensors.known_bits import pack
@@ -100,6 +100,8 @@ class LogicWalkers:
         self.sites, self.hard = relational.free_sites, any(s.hard for s in relational.theory.shapes)
         self.work = max(self.sites, int(words_of_sweep(relational)) // WORDS)
         self._sizes, self.singles = self.group.sizes.astype(float), len(self.group.sizes)
+        first = [cell.places[0] if cell.places else -1 for cell in asked.cells]
+        self.counted = [(self.singles + first.index(k), asked.cells[first.index(k)].size) for k in asked.series]
         order = self.group.order
         self.log_copies = float("inf") if order is None else float(np.log(float(order))) if order < 1 << 1000 else 700.0
         self._blocks = self._exclusive_orbits()
@@ -299,14 +301,20 @@ class LogicWalkers:
         flips = np.random.default_rng([*key, 13]).integers(0, 2, sweeps)
         early = flips[:-1]
         runs = np.split(early, np.flatnonzero(np.diff(early)) + 1) if len(early) else []
+        kept = self.relational.query_places[list(self.asked.series)]
 
         def one(c: int) -> tuple[np.ndarray, ...]:
             chain = self._chain(key, c, states[c])
             recount(self._ways[0], chain)
-            for run in runs:
+            counts = np.zeros((sweeps, len(kept)))
+            for s, flip in enumerate(early if len(kept) else ()):
+                advance(self._ways[flip], chain, FOREVER, 1)
+                counts[s] = chain.seen[0, kept]
+            for run in () if len(kept) else runs:
                 advance(self._ways[run[0]], chain, FOREVER, len(run))
             before = chain.seen[1, self.relational.query_places].copy()
             advance(self._ways[flips[-1]], chain, FOREVER, 1)
+            counts[-1] = chain.seen[0, kept]
             f, g = (part[1, 1:] / (self._sizes * sweeps) for part in (chain.sum_f, chain.sum_g))
             square = chain.sum_g[2, 1:] / (self._sizes**2 * sweeps)
             seen = chain.seen[:, self.relational.query_places]
@@ -316,20 +324,27 @@ class LogicWalkers:
             features = self._features(last[: len(f)], chain, self._density(chain))
             return (
                 chain.bits.copy(), np.append(f, joint), np.append(g, np.full(len(joint), np.nan)), last,
-                np.append(square, joint_square), features,
+                np.append(square, joint_square), features, counts,
             )  # fmt: skip
 
         found = list(self._each(one, len(states)))
-        rest = (np.stack([part[k] for part in found]) for k in range(1, 6))
-        return Advanced([part[0] for part in found], *rest)
+        f, g, last, square, features = (np.stack([part[k] for part in found]) for k in range(1, 6))
+        noted = np.stack([part[6] for part in found], axis=1) if len(kept) else None
+        return Advanced([part[0] for part in found], f, g, last, square, features, noted)
 
     def _last(self, chain: Chain) -> np.ndarray:
-        """F of a chain's state; joint formulas are not asked of single states."""
-        seen = look(self.relational, chain)
-        return np.append(seen.f / self._sizes, np.full(len(self.asked.cells), np.nan))
+        """F of a chain's state, without joint formulas."""
+        return look(self.relational, chain).f / self._sizes
 
     def statistics_of(self, states: Bits) -> np.ndarray:
-        return np.stack([self._last(self._chain((0,), 0, bits)) for bits in states])
+        chains = [self._chain((0,), 0, bits) for bits in states]
+        return np.stack([np.append(self._last(chain), self.asked.joint(self._joint(chain))) for chain in chains])
+
+    def _joint(self, chain: Chain) -> np.ndarray:
+        """How many tuples satisfy each counted formula in a chain's state."""
+        atoms = {name: self.relational.atoms(chain, name) for name in self.group.model.predicates}
+        counted = self.asked.counted
+        return np.array([satisfied(query, lambda atom, at: atoms[atom.predicate][at]) for query in counted], float)
 
     # --- products ----------------------------------------------------------------------------------------------------
 
