@@ -23,7 +23,7 @@ GALLERY = """
 ```{{run}} console
 :picture: {stem}.svg
 :alt: {title}
-python examples/gallery/{stem}.py
+python examples/gallery/{stem}.py --small
 ```
 
 <details><summary>The script</summary>

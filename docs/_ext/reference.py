@@ -191,6 +191,12 @@ def samplers(_: str) -> str:
     )
 
 
+def estimators(_: str) -> str:
+    from definetti.estimators import ESTIMATORS
+
+    return _table(["estimator", "what it is"], [[f"`{name}`", entry.help] for name, entry in ESTIMATORS.items()])
+
+
 def _table(head: list[str], rows: list[list[str]]) -> str:
     return "\n".join(f"| {' | '.join(row)} |" for row in [head, ["---"] * len(head), *rows])
 
@@ -204,5 +210,6 @@ def _flat(text: str) -> str:
 
 
 GENERATORS = {
-    function.__name__: function for function in (commands, api, schema, limits, explain, explain_errors, samplers)
+    function.__name__: function
+    for function in (commands, api, schema, limits, explain, explain_errors, samplers, estimators)
 }

@@ -26,7 +26,7 @@ from session import CACHE, ROOT, Session, package_hash
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-TIMES = re.compile(r"\b\d[\d.,]*(?:e[-+]\d+)? ?(ms|s|CPU s|[kMG] per second|per second|MB)\b")
+TIMES = re.compile(r"\b\d[\d.,]*(?:e[-+]\d+)? ?(ms|s|CPU s|[kMG] (?:values )?per second|MB)\b")
 SECONDS = re.compile(r"^(seconds +)[\d.e-]+$", re.MULTILINE)
 
 

@@ -48,6 +48,12 @@ def test_explanations_say_what_to_do() -> None:
         assert "What to do:\n- " in text or name == "DefinettiError", name
 
 
+def test_the_page_on_runs_that_are_not_trusted_has_every_kind() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "howto" / "untrusted.md").read_text(encoding="utf-8")
+    for kind in kinds():
+        assert f"\n%% generate explain {kind}\n" in page and f"[{kind}](#{kind})" in page, kind
+
+
 def test_command(capfd: pytest.CaptureFixture[str]) -> None:
     assert run(["explain", "not-mixed", "TooLarge"]) == 0
     out = capfd.readouterr().out

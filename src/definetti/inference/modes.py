@@ -107,8 +107,9 @@ class Exploration:
             return out
         dropped = [w for w in found.regions if w.dropped]
         if dropped:
-            text = f"{len(dropped)} regions of states that chains do not leave were found and left out"
-            out.append(Notice("note", f"{text}: they weigh less than {max(found.left_out, 1e-300):.1g} of the others"))
+            regions = "1 region" if len(dropped) == 1 else f"{len(dropped)} regions"
+            text = f"{regions} of states that chains do not leave were found and left out"
+            out.append(Notice("note", f"{text}, weighing less than {max(found.left_out, 1e-300):.1g} of the others"))
         if self.weighed and self.several:
             out.append(Notice("note", f"{len(found.kept)} modes were weighed: {_listed(found, question)}"))
         elif self.crossed:

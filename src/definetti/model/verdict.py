@@ -66,7 +66,7 @@ def verdict(
     if failing:
         kinds = list(dict.fromkeys(notice.kind for notice in failing))
         first = min(failing, key=lambda notice: _rank(notice.kind))
-        cure = _more_sweeps(first.kind, run or {}) or CURES.get(first.kind, "the warnings say why")
+        cure = _cure_of_run(first.kind, run or {}) or CURES.get(first.kind, "the warnings say why")
         reason = "; ".join(f"{WORDS[kind]} ({kind})" if kind in WORDS else kind for kind in sorted(kinds, key=_rank))
         return Verdict(False, reason if largest is None else f"{reason}, {error}", cure, largest, place)
     early = "interrupted, " if interrupted else ""
@@ -94,9 +94,11 @@ def _rank(kind: str) -> int:
     return list(CURES).index(kind) if kind in CURES else len(CURES)
 
 
-def _more_sweeps(kind: str, run: Mapping[str, Any]) -> str | None:
-    """`--sweeps` in numbers, where the run says how many it had."""
+def _cure_of_run(kind: str, run: Mapping[str, Any]) -> str | None:
+    """What this very run suggests: a number of sweeps where it says how many it had, a look at draws made elsewhere."""
     sweeps = run.get("sweeps")
+    if kind == "biased" and run.get("sampler") == "samples":
+        return "check that these are draws of this model, with this order of variables and values"
     return f"try --sweeps {4 * sweeps}" if kind == "few-samples" and isinstance(sweeps, int) and sweeps > 0 else None
 
 

@@ -252,9 +252,9 @@ def doubts(clocks: Iterable[np.ndarray]) -> list[Notice]:
         return []
     largest = int(seen[:, LARGEST].max())
     text = (
-        f"{approximate_share(seen):.2g} of MC-SAT's samples have a part (up to {largest} variables) with too many "
-        "solutions to count. SampleSAT's choice among these is only nearly uniform: the numbers may be off by more "
-        "than their errors"
+        f"{100 * approximate_share(seen):.3g} % of MC-SAT's samples have a part (up to {largest} variables) with too "
+        "many solutions to count. SampleSAT's choice among these is only nearly uniform: the numbers may be off by "
+        "more than their errors"
     )
     out = [Notice("approximate", text)]
     if 2 * failed > walked:
