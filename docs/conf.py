@@ -16,6 +16,7 @@ project_copyright = author
 extensions = ["myst_parser", "generate", "run", "mathml", "links"]
 exclude_patterns = ["_ext", "README.md"]
 nitpicky = True
+smartquotes = False  # options have two hyphens
 
 myst_enable_extensions = ["amsmath", "dollarmath", "colon_fence", "deflist"]
 myst_heading_anchors = 4

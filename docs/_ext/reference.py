@@ -34,8 +34,9 @@ def _command(command: click.Command, above: click.Context) -> str:
     lines = [f"({command.name}-command)=", f"## {context.command_path}", text.strip(), f"```text\n{usage}\n```"]
     if examples:
         lines.append(f"```text\n{textwrap.dedent(examples).rstrip()}\n```")
-    rows = [record for option in command.get_params(context) if (record := option.get_help_record(context))]
-    lines.append(_table(["option", "meaning"], [[f"`{_flat(name)}`", _cell(said)] for name, said in rows]))
+    records = [record for option in command.get_params(context) if (record := option.get_help_record(context))]
+    rows = [[f"`{_flat(name)}`", _cell(said)] for name, said in records if said]
+    lines.append(_table(["option", "meaning"], rows))
     return "\n\n".join(lines)
 
 
@@ -77,8 +78,8 @@ def _signature(name: str, function: Any) -> str:
 
 
 def _plain(annotated: str) -> str:
-    name, colon, rest = annotated.partition(": ")
-    return (f"{name}: {rest}" if colon else name).replace("'", "") if "= '" not in annotated else annotated
+    """Without the quotation marks of a postponed annotation; those of a default stay."""
+    return re.sub(r"^(\w+: |)'(.*?)'(?= =|$)", r"\1\2", annotated)
 
 
 def _members(value: type) -> Iterator[str]:

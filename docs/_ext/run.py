@@ -62,12 +62,11 @@ class Run(SphinxDirective):
         only, found = self.options.get("only"), []
         if block["kind"] == "console":
             commands = block["body"].replace("\\\n", "\0").splitlines()
-            steps = [
-                ([f"$ {command}".replace("\0", "\\\n")] if only != "output" else [])
-                + ([self.first(said)] if said and only != "input" else [])
-                for command, said in zip(commands, output.split("\0"), strict=True)
-            ]
-            found += [self.literal("\n".join(line for step in steps for line in step), "console")]
+            for command, said in zip(commands, output.split("\0"), strict=True):
+                if only != "output":
+                    found.append(self.literal(f"$ {command}".replace("\0", "\\\n"), "console"))
+                if said and only != "input":
+                    found.append(self.literal(self.first(said), "text", "output"))
         else:
             if block["name"]:
                 found += [nodes.paragraph("", "", nodes.literal("", block["name"]), classes=["file-name"])]
