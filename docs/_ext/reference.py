@@ -168,8 +168,29 @@ def limits(_: str) -> str:
                 and not any(isinstance(n, ast.Name | ast.Call) for n in ast.walk(node.value))
             ):
                 where = file.relative_to(SOURCE).with_suffix("").as_posix()
-                rows.append([f"`{where}`", f"`{name}`", f"{ast.unparse(node.value)}", _cell(about.lstrip(": "))])
+                rows.append([f"`{where}`", f"`{name}`", _number(node.value), _cell(about.lstrip(": "))])
     return _table(["module", "name", "value", "of what"], rows)
+
+
+def _number(value: ast.expr) -> str:
+    if isinstance(value, ast.Constant) and isinstance(value.value, int):
+        return f"{value.value:,}"
+    return ast.unparse(value).replace(" ** ", "^")
+
+
+def defaults(_: str) -> str:
+    """Every option of a command that has a default, with the commands that have it."""
+    top, found = click.Context(definetti, info_name="definetti"), {}
+    for name in COMMANDS:
+        command = definetti.get_command(top, name)
+        for option in command.params:
+            value = option.default
+            if isinstance(option, click.Option) and isinstance(value, str | int | float) and not option.is_flag:
+                found.setdefault((option.opts[-1], str(value)), []).append(name)
+            elif said := re.search(r"\[default: (.*?)\]", getattr(option, "help", None) or ""):
+                found.setdefault((option.opts[-1], said.group(1)), []).append(name)
+    rows = [[f"`{name}`", _cell(value), ", ".join(users)] for (name, value), users in found.items()]
+    return _table(["option", "default", "commands"], rows)
 
 
 def explain(name: str) -> str:
@@ -212,5 +233,5 @@ def _flat(text: str) -> str:
 
 GENERATORS = {
     function.__name__: function
-    for function in (commands, api, schema, limits, explain, explain_errors, samplers, estimators)
+    for function in (commands, api, schema, limits, explain, explain_errors, samplers, estimators, defaults)
 }

@@ -65,15 +65,45 @@ def suggestion(name: str, known: Iterable[str], otherwise: str | None = None) ->
 
 
 class DefinettiError(Exception):
-    """The base of all errors that a user can cause and mend."""
+    """The base of all errors that a user can cause and mend.
+
+    Examples
+    --------
+    >>> import definetti as dft
+    >>> try:
+    ...     dft.read("nowhere.uai")
+    ... except dft.DefinettiError as error:
+    ...     print(error)
+    nowhere.uai: there is no such file
+    """
 
 
 class ModelError(DefinettiError):
-    """The model makes no sense: a wrong table size, an unknown variable, evidence on a value that is not there."""
+    """The model makes no sense: a wrong table size, an unknown variable, evidence on a value that is not there.
+
+    Examples
+    --------
+    >>> import definetti as dft
+    >>> dft.factor_graph([2, 2], [([0, 1], [1, 2, 3])])
+    Traceback (most recent call last):
+    definetti.errors.ModelError: factor 0 needs a table of shape (2, 2), got (3,)
+    """
 
 
 class ParseError(DefinettiError):
-    """A file could not be read. Shows file, line, column and a caret under the place (all counted from 1)."""
+    """A file could not be read. Shows file, line, column and a caret under the place (all counted from 1).
+
+    Examples
+    --------
+    >>> import definetti as dft
+    >>> try:
+    ...     dft.markov_logic("Smokes(person)\\n1.5 Smokes(x) =>")
+    ... except dft.ParseError as error:
+    ...     print(error)
+    <text>:2:17: the text ends too early
+        1.5 Smokes(x) =>
+                        ^
+    """
 
     def __init__(
         self,
@@ -99,15 +129,48 @@ class ParseError(DefinettiError):
 
 
 class UnknownName(DefinettiError):
-    """A query, an evidence file or a group names something the model does not have."""
+    """A query, an evidence file or a group names something the model does not have.
+
+    Examples
+    --------
+    >>> import definetti as dft
+    >>> try:
+    ...     dft.exact(dft.factor_graph({"rain": 2, "wet": 2}, []), queries=["ran"])
+    ... except dft.UnknownName as error:
+    ...     print(error)
+    query:1: no variable is named 'ran'; did you mean rain?
+        ran
+        ^
+    """
 
 
 class Unsatisfiable(DefinettiError):
-    """No state has positive probability."""
+    """No state has positive probability.
+
+    Examples
+    --------
+    >>> import definetti as dft
+    >>> try:
+    ...     dft.exact(dft.factor_graph([2], [([0], [0, 1]), ([0], [1, 0])]))
+    ... except dft.Unsatisfiable as error:
+    ...     print(error)
+    no state has positive probability: the factors over (X0), (X0) contradict each other
+    """
 
 
 class SymmetryError(DefinettiError):
-    """A given permutation is not a symmetry of the model; the message names the factor that breaks."""
+    """A given permutation is not a symmetry of the model; the message names the factor that breaks.
+
+    Examples
+    --------
+    >>> import definetti as dft
+    >>> path = dft.factor_graph([2] * 3, [([0, 1], [[2, 1], [1, 3]]), ([1, 2], [[2, 1], [1, 3]])])
+    >>> try:
+    ...     dft.symmetries(path, generators=["(X0 X1)"])
+    ... except dft.SymmetryError as error:
+    ...     print(str(error).partition(":")[0])
+    generator 1 of 1 is no symmetry of the model
+    """
 
 
 class TooLarge(DefinettiError):
@@ -125,6 +188,16 @@ class TooLarge(DefinettiError):
         "table entries", "conflicts"; sizes in "bytes" are shown as 3.2 GB.
     at_least : bool
         The size is a lower bound: counting stopped at the limit.
+
+    Examples
+    --------
+    >>> import definetti as dft
+    >>> people = dft.markov_logic("R(x,x)\\n1 R(x,y) ^ R(y,z) => R(x,z)", domain={"x": 1000})
+    >>> try:
+    ...     dft.ground(people)
+    ... except dft.TooLarge as error:
+    ...     print(error.what, error.size, error.limit)
+    the ground model 1000000000 5000000
     """
 
     def __init__(
