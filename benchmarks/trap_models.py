@@ -761,6 +761,22 @@ def satisfiability_family(rng: Rng) -> Iterator[Trap]:
         yield parities(variables, free, int(rng.integers(1 << 16)))
 
 
+def reported_family(rng: Rng) -> Iterator[Trap]:
+    """Models that were once answered wrongly without a warning, as they were reported."""
+    yield asthma(30)
+    yield either(50, 0.5, (0.0, 0.0))
+    yield curie_weiss(12, 0.8, -9.0)
+    yield needle(6, 18.0, (True, True), (-1.0, -1.0))
+    yield digraph(5, -6.0, 0.7, 1.85)
+    yield large_digraph(30, -2.0, 0.7, 0.06)
+    yield sociable(6, 2.7, 0.0)
+    yield equivalence(10, 40.0, -6.0, 6.0)
+    yield split_torus(4, 4, 2, 1.0, 0.0)
+    for chains in (4, 1):
+        few = ising(8, 8, 1.0, 0.02)
+        yield replace(few, name=f"{few.name}, chains={chains}", options={"chains": chains})
+
+
 FAMILIES: dict[str, Callable[[Rng], Iterator[Trap]]] = {
     "Curie–Weiss": curie_weiss_family,
     "agreement": agreement_family,
@@ -783,6 +799,7 @@ FAMILIES: dict[str, Callable[[Rng], Iterator[Trap]]] = {
     "hard": hard_family,
     "satisfiability": satisfiability_family,
     **site_traps.FAMILIES,
+    "reported": reported_family,
 }
 
 

@@ -36,7 +36,7 @@ def ask(trap: Trap, seed: int, exact: bool) -> Any:
 
     model, options = trap.build(), dict(trap.options)
     if not exact:
-        options["chains"] = CHAINS if isinstance(model, dft.FactorGraph) else LOGIC_CHAINS
+        options.setdefault("chains", CHAINS if isinstance(model, dft.FactorGraph) else LOGIC_CHAINS)
     return dft.marginals(model, list(trap.truth), seed=seed, **options)
 
 

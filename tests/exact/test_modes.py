@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,9 +13,11 @@ from small_models import mean_field
 import definetti as dft
 from definetti.diagnose import Diagnosis
 from definetti.estimators.values import Estimates
+from definetti.inference.graph.prepare import prepare
 from definetti.inference.graph.question import ask
 from definetti.inference.logic.question import logic_question
 from definetti.model.graph.factors import FactorGraph, factor_graph
+from definetti.model.graph.fields import given_fields
 from definetti.modes.annealing import bennett, both_ways, log_weights
 from definetti.modes.brackets import bracket
 from definetti.modes.graph.walkers import GraphWalkers
@@ -25,6 +28,8 @@ from definetti.modes.survey import Segment, crossings, cut_chains, take_stock
 from definetti.modes.walkers import Paths
 from definetti.modes.weighing import confined
 from definetti.samplers.draws import Draws
+from definetti.samplers.graph.starts import _as_given
+from definetti.samplers.logic.levels import recount
 from definetti.symmetry.find import symmetries
 
 # --- the survey, on traces that are made up ---------------------------------------------------------------------------
@@ -357,6 +362,67 @@ def test_starts_are_moved_by_the_group(tmp_path: Path) -> None:
     assert np.allclose(walkers.statistics_of(states), walkers.statistics_of(moved))
     one, other = (walkers.walk(some, 1, (2,)).log_density.shape for some in (states, moved))
     assert one == other
+
+
+@pytest.mark.parametrize(
+    ("text", "known"),
+    [
+        ("P(thing)\nQ(thing)\n0.7 P(x) v Q(y)\n-0.3 P(x)\n-0.3 Q(x)\n", {}),
+        ("P(thing)\n0.4 P(x) <=> P(y)\n", {}),
+        ("E(thing,thing)\nP(thing)\nQ(thing)\n0.4 E(x,y) ^ P(x) ^ Q(y)\n", {}),
+        ("P(thing)\nQ(thing)\n0.7 P(x) v Q(y)\n", {"P(A)": True, "Q(B)": True}),  # with a renaming
+    ],
+)
+def test_starts_are_moved_by_symmetries_of_the_theory(text: str, known: dict[str, bool], tmp_path: Path) -> None:
+    """Moved states have the same density and known atoms; states that are no one's own image do move."""
+    path = tmp_path / "model.mln"
+    path.write_text(f"thing = {{A, B, C, D}}\n{text}")
+    asked = logic_question(symmetries(dft.read(path, known)), (), "auto")._asked
+    walkers = logic_walkers(asked)
+    assert walkers is not None and asked.group.theory is not None
+    r, states = walkers.relational, 4 * walkers.starts((1,), 8, 64)
+    moved = walkers._moved(states, (6,))
+
+    def seen(some: list[np.ndarray]) -> np.ndarray:
+        chains = [walkers._chain((0,), 0, bits) for bits in some]
+        for chain in chains:
+            recount(walkers._ways[0], chain)
+        return np.array([walkers._density(chain) for chain in chains])
+
+    assert np.allclose(seen(states), seen(moved))
+    counts = [[int(r.atoms(walkers._chain((0,), 0, bits), "P").sum()) for bits in some] for some in (states, moved)]
+    assert counts[0] != counts[1]  # renamings alone leave them as they are
+    for atom in known:
+        place = "ABCD".index(atom[2])
+        assert all(r.atoms(walkers._chain((0,), 0, bits), atom[0])[place] for bits in moved)
+
+
+def test_unary_parts_as_given_are_among_the_starts() -> None:
+    """Centring turns this field round: the given one prefers 0, what it leaves of it prefers the others."""
+    same = np.array([0.0, 1.0, 1.0])
+    table = np.exp(2.0 * (same[:, None] == same[None]))
+    ring = factor_graph(
+        [3] * 12, [*(([i, (i + 1) % 12], table) for i in range(12)), *(([i], [6, 1, 1]) for i in range(12))]
+    )
+    core = prepare(ring, "auto", None, "symmetric", 10.0)
+    assert np.allclose(np.exp(core.given.reshape(12, 3)), [6, 1, 1])
+    own = core.group.model.tables[core.group.model.table_start[core.group.model.table_of[0]] :][:3]
+    assert own[0] < own[1]
+    question = replace(ask(core.group, (), "auto", 1), given=core.given)
+    walkers = question.walkers(core.sampler)
+    assert walkers is not None
+    drawn = _as_given(walkers, 200, np.random.default_rng(1))[0]
+    assert abs((drawn == 0).mean() - 0.75) < 0.05
+
+
+def test_unary_parts_as_given_of_observed_and_merged_variables() -> None:
+    seen = factor_graph([2, 3], [([0, 1], [[1, 2, 3], [4, 5, 6]]), ([1], [1, 2, 3])]).observe({0: 1})
+    assert np.allclose(np.exp(given_fields(seen)), [1, 1, 4, 10, 18])
+    tied = factor_graph(
+        [2, 2, 2], [([0, 1], [[0, 1], [1, 0]]), ([0], [1, 2]), ([1], [1, 5]), ([1, 2], [[1, 2], [3, 4]])]
+    )
+    core = prepare(tied, "auto", None, "symmetric", 10.0)
+    assert sorted(np.exp(core.given).tolist()) == pytest.approx([1, 1, 2, 5])
 
 
 def test_what_starts_left_soon_is_in_the_error() -> None:

@@ -95,6 +95,15 @@ class Contracted:
             table[k, : len(values)] = values
         return table
 
+    def fields(self, fields: np.ndarray) -> np.ndarray:
+        """float64[literals of the core]: log weights of the single values of the model's variables, added up."""
+        out, links = np.zeros(int(self.core.literal_start[-1])), self.links
+        for k, values in enumerate(links.maps):
+            mine = np.flatnonzero(links.map_of == k)
+            of_core = self.core.literal_start[links.parent[mine]][:, None] + np.arange(len(values))
+            np.add.at(out, of_core, fields[self.model.literal_start[mine][:, None] + values])
+        return out
+
     def query(self, query: Query) -> Query:
         """An event over variables of the model as one over variables of the core; the text stays."""
         if query.kind != "event" or not self.merged:

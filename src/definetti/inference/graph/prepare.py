@@ -13,8 +13,10 @@ nothing could be decided it takes Gibbs sampling, says so, and the chains' own a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
+
+import numpy as np
 
 from definetti.constraints.graph.arc_consistency import hard_factors
 from definetti.constraints.graph.contract import Contracted, contract, forbid_literals
@@ -22,6 +24,7 @@ from definetti.errors import ModelError, Notice, Unsatisfiable
 from definetti.inference.graph.question import ask
 from definetti.inference.question import UNDECIDED, UNREACHED, Ready, Request
 from definetti.model.graph.factors import FactorGraph
+from definetti.model.graph.fields import given_fields
 from definetti.samplers.gibbs import Gibbs
 from definetti.samplers.protocol import GraphSampler
 from definetti.symmetry.find import is_group
@@ -40,6 +43,7 @@ class Prepared:
     untied: Contracted | None
     sampler: GraphSampler
     notices: tuple[Notice, ...]
+    given: np.ndarray  # float64[literals]: what the model as given says of single variables, for starts
 
 
 def ready(model: FactorGraph | None, request: Request, notices: Sequence[Notice] = ()) -> Ready:
@@ -50,6 +54,7 @@ def ready(model: FactorGraph | None, request: Request, notices: Sequence[Notice]
     core = prepare(wanted.model if model is None else model, wanted, sampler, request.scan, request.time_limit)
     notices = (*notices, *core.notices)
     question = ask(core.group, request.queries, request.method, request.seed, core.untied, notices, request.formulas)
+    question = replace(question, given=core.given)
     return Ready(question, core.sampler, core.group.kind, CHAINS)
 
 
@@ -70,7 +75,10 @@ def prepare(model: FactorGraph, wanted: Any, sampler: GraphSampler | None, scan:
         sampler, notices = choose(group.model, scan)  # what is sampled: what is found out about it is kept
     elif sampler.single_site and len(hard_factors(target)) <= MOST_CHECKED and _connected(target) is False:
         notices = [UNREACHED]
-    return Prepared(group, untied if target is not untied.model else None, sampler, tuple(notices))
+    given = given_fields(model)
+    if target is not untied.model:
+        given = untied.fields(given)
+    return Prepared(group, untied if target is not untied.model else None, sampler, tuple(notices), given)
 
 
 def _untied(model: FactorGraph, by_core: bool) -> Contracted:

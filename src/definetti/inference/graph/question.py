@@ -56,6 +56,7 @@ class GraphQuestion:
     lift: Lift | None = None
     formulas: Formulas | None = None
     derived: tuple[Derived, ...] = ()  # answers made of several statistics; columns from the first joint one on
+    given: np.ndarray | None = None  # float64[literals]: what the model as given says of single variables
 
     def sampling(self, sampler: GraphSampler, plan: Plan, method: str) -> GraphSampling:
         engine = sampler.engine(self.group.model, self.slots)
@@ -85,7 +86,7 @@ class GraphQuestion:
 
         if not 0 < len(self.group.model.free) <= MOST_SITES:
             return None
-        parts = (self.group, self.statistics, self.columns.statistic_of, self.slots)
+        parts = (self.group, self.statistics, self.columns.statistic_of, self.slots, self.given)
         if sampler.single_site:
             return GraphWalkers(*parts)
         return EngineWalkers(*parts, sampler) if sampler.name == "blocks" else None

@@ -46,11 +46,15 @@ class _View:
 
 
 class GraphWalkers:
-    def __init__(self, group: GraphSymmetries, statistics: Statistics, statistic_of: np.ndarray, slots: Slots) -> None:
-        """`group` is that of the question, trivial for the standard estimator."""
+    def __init__(
+        self, group: GraphSymmetries, statistics: Statistics, statistic_of: np.ndarray, slots: Slots,
+        given: np.ndarray | None = None,
+    ) -> None:  # fmt: skip
+        """`group` is that of the question, trivial for the standard estimator; `given`: what the model as given says
+        of single variables, for starts."""
         from definetti.samplers.kernels.graph import annealing as kernels
 
-        model, self._slots = group.model, slots
+        model, self._slots, self.given = group.model, slots, given
         self.model, self.group, self.statistics, self._kernels = model, group, statistics, kernels
         self._rows, self._parts = log_rows(model), all_parts(model)
         self.sites, self.hard = len(model.free), bool(len(hard_factors(model)))
@@ -356,9 +360,9 @@ class EngineWalkers(GraphWalkers):
 
     def __init__(
         self, group: GraphSymmetries, statistics: Statistics, statistic_of: np.ndarray, slots: Slots,
-        sampler: GraphSampler,
+        given: np.ndarray | None, sampler: GraphSampler,
     ) -> None:  # fmt: skip
-        super().__init__(group, statistics, statistic_of, slots)
+        super().__init__(group, statistics, statistic_of, slots, given)
         self._sampler, self._moves = sampler, sampler.engine(group.model, slots)
 
     def walk(

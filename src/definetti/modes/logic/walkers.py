@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from definetti.groups import random_elements
 from definetti.model.logic.formulas import parts
 from definetti.model.logic.normal_forms import negation_normal
 from definetti.model.logic.theory import Atom, Formula, MarkovLogic, Not
@@ -42,7 +43,7 @@ from definetti.samplers.logic.levels import (
     single_weights,
     violated,
 )
-from definetti.samplers.logic.orbital import Renamings
+from definetti.samplers.logic.orbital import Renamings, relabelled_atoms
 from definetti.samplers.logic.queries import Asked, satisfied
 from definetti.samplers.logic.starts import drawn, put, solved
 from definetti.samplers.logic.tensors.data import Chain
@@ -163,16 +164,20 @@ class LogicWalkers:
         return self._moved(made[:most], key)
 
     def _moved(self, states: Bits, key: Key) -> Bits:
-        """Each state with its constants renamed by a random element of the group."""
+        """Each state moved by a random element of the group: predicates relabelled, constants renamed."""
         if self.group.order == 1:
             return states
-        r, out = self.relational, []
-        renamings = Renamings(self.group, key[0])
+        r, theory, out = self.relational, self.group.theory, []
+        renamings, rng = Renamings(self.group, key[0]), np.random.default_rng([*key, 15])
+        elements = None if theory is None else random_elements(theory.group, rng)
         for k, bits in enumerate(states):
             chain, element = self._chain(key, k, bits), renamings.draw(k, 0)
             atoms = {name: r.atoms(chain, name) for name in r.model.predicates}
-            for name in self.group.model.predicates:  # the compiled model may know more: the classes of constants
-                atoms[name] = renamings.apply(element, name, atoms[name])
+            known = {name: atoms[name] for name in self.group.model.predicates}  # the compiled model may know more
+            if theory is not None and elements is not None:
+                known = relabelled_atoms(renamings, theory.symmetry(next(elements)), known)
+            for name, tensor in known.items():
+                atoms[name] = renamings.apply(element, name, tensor)
             put(r, chain, {name: pack(np.ascontiguousarray(x)) for name, x in atoms.items()})
             out.append(chain.bits.copy())
         return out

@@ -14,6 +14,7 @@ ends, as far as the group and the statistics distinguish them, the best and some
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -36,22 +37,30 @@ SWEEPS_HELD = 3
 
 def starts(model: FactorGraph, chains: int, rng: np.random.Generator) -> np.ndarray:
     """uint8[chains, n]: legal states of a simplified model, observed variables at their values."""
-    states = np.zeros((chains, model.n), dtype=np.uint8)
-    states[:, model.evidence != FREE] = model.evidence[model.evidence != FREE]
-    for card in np.unique(model.cards[model.free]).tolist():
-        sites = model.free[model.cards[model.free] == card]
-        weights = _unary(model, card)[sites]
-        reach = np.cumsum(weights / weights.sum(axis=1, keepdims=True), axis=1)
-        step = max(1, CHUNK // (len(sites) * card))
-        for lo in range(0, chains, step):
-            draws = rng.random((len(states[lo : lo + step]), len(sites)))
-            states[lo : lo + step, sites] = np.minimum((draws[..., None] >= reach).sum(axis=-1), card - 1)
+    states = _drawn(model, chains, lambda card: _unary(model, card), rng)
     hard = hard_factors(model)
     if len(hard):
         from definetti.constraints.graph.legal_states import legalise
 
         _prefer_in_turn(model, states, hard)
         legalise(model, states, rng)
+    return states
+
+
+def _drawn(
+    model: FactorGraph, chains: int, weights_of: Callable[[int], np.ndarray], rng: np.random.Generator
+) -> np.ndarray:
+    """uint8[chains, n]: each free variable by its weights; `weights_of(card)`: float64[n, card]."""
+    states = np.zeros((chains, model.n), dtype=np.uint8)
+    states[:, model.evidence != FREE] = model.evidence[model.evidence != FREE]
+    for card in np.unique(model.cards[model.free]).tolist():
+        sites = model.free[model.cards[model.free] == card]
+        weights = weights_of(card)[sites]
+        reach = np.cumsum(weights / weights.sum(axis=1, keepdims=True), axis=1)
+        step = max(1, CHUNK // (len(sites) * card))
+        for lo in range(0, chains, step):
+            draws = rng.random((len(states[lo : lo + step]), len(sites)))
+            states[lo : lo + step, sites] = np.minimum((draws[..., None] >= reach).sum(axis=-1), card - 1)
     return states
 
 
@@ -84,11 +93,39 @@ def dispersed(walkers: Any, key: tuple[int, ...], most: int, climbs: int) -> np.
     model, rng = walkers.model, np.random.default_rng([*key, 1])
     uniform = _uniform(walkers, DRAWN, rng)
     unary = np.ascontiguousarray(starts(model, DRAWN, rng).T)
-    parts = [unary[:, :2], uniform[:, :2], *_turns(walkers, rng, model.free, unary)]
+    parts = [
+        unary[:, :2],
+        *_as_given(walkers, 2, np.random.default_rng([*key, 14])),
+        uniform[:, :2],
+        *_turns(walkers, rng, model.free, unary),
+    ]
     parts += _orbit_turns(walkers, rng, unary)
     parts += [uniform[:, 2:], unary[:, 2:]]
     plain = walkers.legal(walkers.join(parts)[:, : max(most // 2, most - climbs // GREEDY_SWEEPS)], rng)
     return walkers.moved(walkers.join([plain, _maxima(walkers, key, most - plain.shape[1], climbs)]), rng)
+
+
+def _as_given(walkers: Any, count: int, rng: np.random.Generator) -> list[np.ndarray]:
+    """Draws from the unary parts as they were given, where these are not what the simplified model has: centring moves
+    the unary parts of tables to their variables, and what is left of a field may point elsewhere."""
+    model, given = walkers.model, walkers.given
+    if given is None:
+        return []
+
+    def weights(card: int) -> np.ndarray:
+        logs = np.zeros((model.n, card))
+        sites = np.flatnonzero(model.cards == card)
+        logs[sites] = given[model.literal_start[sites][:, None] + np.arange(card)]
+        top = logs.max(axis=1, keepdims=True)
+        return np.where(np.isneginf(top), 1.0, np.exp(logs - np.where(np.isneginf(top), 0.0, top)))
+
+    def share(table: np.ndarray) -> np.ndarray:
+        return table[model.free] / table[model.free].sum(axis=1, keepdims=True)
+
+    cards = np.unique(model.cards[model.free]).tolist()
+    if all(np.allclose(share(weights(card)), share(_unary(model, card)), atol=1e-6) for card in cards):
+        return []
+    return [np.ascontiguousarray(_drawn(model, count, weights, rng).T)]
 
 
 def _uniform(walkers: Any, count: int, rng: np.random.Generator) -> np.ndarray:

@@ -20,6 +20,7 @@ from definetti.model.logic.theory import Atom, MarkovLogic, Not, WeightedFormula
 from definetti.samplers.run import Run
 from definetti.symmetry.logic.constants import ConstantGroup, random_renaming
 from definetti.symmetry.logic.renaming import RenamingSymmetries, renaming
+from definetti.symmetry.logic.theory_symmetries import TheorySymmetry
 
 Atoms = Mapping[str, np.ndarray]  # by predicate: boolean tensors
 LogDensity = Callable[[Atoms], float]  # minus infinity for what hard formulas forbid
@@ -78,6 +79,16 @@ class Renamings:
 
     def report(self) -> dict[str, Any]:
         return {}
+
+
+def relabelled_atoms(renamings: Renamings, symmetry: TheorySymmetry, atoms: Atoms) -> dict[str, np.ndarray]:
+    """The image of a state under a symmetry of the theory: P(a) has the value of its image Q(a[places]), or the
+    opposite one."""
+    out = dict(atoms)
+    for name, image in symmetry.moves.items():
+        tensor = atoms[name].transpose(image.places)
+        out[image.predicate] = tensor if image.sign else ~tensor
+    return {name: renamings.apply(symmetry.renaming, name, tensor) for name, tensor in out.items()}
 
 
 # --- symmetries of a more symmetric model ---------------------------------------------------------------------------
