@@ -400,19 +400,19 @@ def test_starts_are_moved_by_symmetries_of_the_theory(text: str, known: dict[str
 def test_unary_parts_as_given_are_among_the_starts() -> None:
     """Centring turns this field round: the given one prefers 0, what it leaves of it prefers the others."""
     same = np.array([0.0, 1.0, 1.0])
-    table = np.exp(2.0 * (same[:, None] == same[None]))
+    table = np.exp(4.0 * (same[:, None] == same[None]))
     ring = factor_graph(
-        [3] * 12, [*(([i, (i + 1) % 12], table) for i in range(12)), *(([i], [6, 1, 1]) for i in range(12))]
+        [3] * 12, [*(([i, (i + 1) % 12], table) for i in range(12)), *(([i], [3, 1, 1]) for i in range(12))]
     )
     core = prepare(ring, "auto", None, "symmetric", 10.0)
-    assert np.allclose(np.exp(core.given.reshape(12, 3)), [6, 1, 1])
+    assert np.allclose(np.exp(core.given.reshape(12, 3)), [3, 1, 1])
     own = core.group.model.tables[core.group.model.table_start[core.group.model.table_of[0]] :][:3]
     assert own[0] < own[1]
     question = replace(ask(core.group, (), "auto", 1), given=core.given)
     walkers = question.walkers(core.sampler)
     assert walkers is not None
     drawn = _as_given(walkers, 200, np.random.default_rng(1))[0]
-    assert abs((drawn == 0).mean() - 0.75) < 0.05
+    assert abs((drawn == 0).mean() - 0.6) < 0.05
 
 
 def test_unary_parts_as_given_of_observed_and_merged_variables() -> None:

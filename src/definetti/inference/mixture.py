@@ -20,7 +20,7 @@ from definetti.inference.assemble import Estimated, Regions
 from definetti.inference.modes import Exploration
 from definetti.inference.trace import mixed_trace
 from definetti.model.marginals import Marginals
-from definetti.modes.mixture import FEWEST_CHAINS, WARM_UP, Stay, arrive, mixed, stay
+from definetti.modes.mixture import FEWEST_CHAINS, THIN, WARM_UP, Stay, arrive, mixed, stay, unmet_share
 from definetti.modes.weighing import inside_of
 from definetti.samplers.draws import BATCHES
 from definetti.samplers.protocol import Plan, Progress
@@ -92,18 +92,21 @@ class Mixture:
         self.stays[m], self.leaks[m] = made, leaks
 
     def result(self) -> tuple[Estimated, dict[str, Any]]:
-        parts = []
+        parts, runs = [], []
         for m in self.found.kept:
             how = "orbit" if self.leaks[m] and self.method != "standard" else self.method
             judged = self.question.estimated(self.walkers.draws(self.stays[m].batches, self.chains), how)
             parts.append((judged.estimates, judged.found, judged.draws))
+            sweeps = judged.draws.sweeps * self.chains * (THIN if self.leaks[m] else 1)
+            runs.append((self.stays[m].left, sweeps))
         weights = [self.found.regions[m] for m in self.found.kept]
         shares = np.array([w.share for w in weights])
         errors = np.array([0.0 if w.annealed is None else w.annealed.error for w in weights])
-        estimates, diagnosis = mixed(parts, shares, errors, self.found.left_out)
+        left_out = min(1.0, self.found.left_out + unmet_share(self.found.life, runs))
+        estimates, diagnosis = mixed(parts, shares, errors, left_out)
         heaviest = parts[int(shares.argmax())][2]
         traces = [self.question.traced(draws, own, diagnosis) for own, _, draws in parts]
-        self.trace = mixed_trace(traces, shares, errors, self.found.left_out)
+        self.trace = mixed_trace(traces, shares, errors, left_out)
         run = {
             "chains": self.chains * len(parts),
             "sweeps": heaviest.sweeps,

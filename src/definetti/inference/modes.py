@@ -17,6 +17,7 @@ import numpy as np
 from definetti.errors import Notice
 from definetti.inference.question import STUCK
 from definetti.modes.looking import SHORTEST, Budget, Looked, look, unmet
+from definetti.modes.mixture import unmet_share
 from definetti.modes.walkers import NOT_WEIGHED, States, Walkers
 from definetti.samplers.protocol import Plan, Sampler
 
@@ -70,7 +71,9 @@ class Exploration:
         run of so many sweeps of all chains."""
         from definetti.samplers.draws import with_more
 
-        dropped = 0.0 if self.weighing is None else self.weighing.left_out
+        dropped = 0.0
+        if self.weighing is not None:
+            dropped = self.weighing.left_out + unmet_share(self.weighing.life, [(0, sweeps)])
         return with_more(unmet(self.walkers, self.looked, sweeps), count) + dropped
 
     @property
@@ -109,7 +112,11 @@ class Exploration:
         if dropped:
             regions = "1 region" if len(dropped) == 1 else f"{len(dropped)} regions"
             text = f"{regions} of states that chains do not leave were found and left out"
-            out.append(Notice("note", f"{text}, weighing less than {max(found.left_out, 1e-300):.1g} of the others"))
+            most = f"weighing less than {max(found.left_out, 1e-300):.1g} of the others"
+            if found.life:
+                text = f"{regions} of states beside those that count were found and left out"
+                most = "chains leave there soon, and how rarely they come back is part of the errors"
+            out.append(Notice("note", f"{text}, {most}" if not found.life else f"{text}: {most}"))
         if self.weighed and self.several:
             out.append(Notice("note", f"{len(found.kept)} modes were weighed: {_listed(found, question)}"))
         elif self.crossed:

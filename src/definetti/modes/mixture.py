@@ -20,6 +20,7 @@ THIN = 4  # sweeps of a block where chains leave a region
 FEWEST_CHAINS = 4
 RELEVANT = 1e-3  # share: what is said of mixing in lighter regions does not matter
 HARMLESS = 0.1  # of the mixture's error: chains that differ by less than this do no harm
+LIKELY = 3.0  # − log .05: exits of a chain that showed none
 WEIGHT_DEGREES = 15.0  # of freedom of an annealed weight
 
 
@@ -78,6 +79,15 @@ def _together(batches: list[Batch]) -> Batch:
     while len(batches) > 1:
         batches = merge_pairs(batches)
     return batches[0]
+
+
+def unmet_share(life: int, runs: Sequence[tuple[int, int]]) -> float:
+    """The largest share of regions that chains leave after `life` sweeps, by how often others go there: what is left
+    w / life times a sweep is entered as often. `runs`: (exits, sweeps of all chains) of each region; as many exits as
+    may have been expected (95 %)."""
+    if not life:
+        return 0.0
+    return min(1.0, max(life * (exits + 2.0 * np.sqrt(exits) + LIKELY) / max(sweeps, 1) for exits, sweeps in runs))
 
 
 def mixed(

@@ -32,6 +32,7 @@ WIDE = 2.0  # nats: a bracket beyond this may be that of a region that breaks th
 FAR_BY_SITE = 14.0  # nats, where the number of copies is only bounded
 BY_SITE, BY_SITE_SWEEPS = 4, 64
 DOWN, DOWN_STEPS = 8, 64  # paths from a chain down to its product
+BRIEF = 128  # sweeps: what all chains left sooner is bounded by how often a run's chains go there
 MOST_REGIONS = 16
 HYBRIDS, HYBRID_SWEEPS, MOST_PAIRS = 4, 96, 3
 
@@ -59,6 +60,7 @@ class Weighing:
     trusted: bool  # the shares can be used
     doubt: str = ""  # why not
     left_out: float = 0.0  # share that dropped regions may have, relative to the others
+    life: int = 0  # sweeps that chains stayed in regions which all left, and whose weight was not found, at most
     sweeps: int = 0  # of single chains
 
     @property
@@ -129,7 +131,7 @@ def weigh(walkers: Walkers, looked: Looked, budget: Budget, key: Key, anneals: b
     found, left_out, spent = _dropped(walkers, found, where, (*key, 6))
     used += spent
     kept = [m for m, w in enumerate(found) if not w.dropped]
-    said = Weighing(tuple(found), where, False, "", left_out, used)
+    said = Weighing(tuple(found), where, False, "", left_out, sweeps=used)
     if many:
         return replace(said, doubt=f"{len(looked.survey.regions)} regions were found")
     alone = sum(len(r.segments) == 1 for r in regions if r.settled)
@@ -145,7 +147,7 @@ def weigh(walkers: Walkers, looked: Looked, budget: Budget, key: Key, anneals: b
             return replace(said, doubt=doubt)
     if len(kept) == 1:
         found[kept[0]] = replace(found[kept[0]], share=1.0)
-        return Weighing(tuple(found), where, True, "", left_out, used)
+        return Weighing(tuple(found), where, True, "", left_out, sweeps=used)
     if not anneals:
         return replace(said, doubt=NOT_WEIGHED)
     most_steps = max(16, (budget.weighing - used) // (32 * len(kept)))
@@ -274,26 +276,38 @@ def _dropped(walkers: Walkers, found: list[Weighed], where: Partition, key: Key)
 
 def _upper_by_site(walkers: Walkers, pool: States, inside: Inside | None, key: Key) -> tuple[float, int]:
     """An upper end for a region that breaks the symmetry: each chain has a product of its own, of single sites, and the
-    region is at most as many copies of what it sees as the group has elements. The end is that of paths from the chain
-    down to its product: the bracket is the case of one step. (A chain that leaves the region says nothing.)"""
+    region is at most as many copies of what it sees as the group has elements. (A chain that leaves the region, even
+    where it is followed for a short time only, says nothing.)"""
     upper, spent = -np.inf, 0
     if not np.isfinite(walkers.log_copies):
         return np.inf, 0
-    levels = np.linspace(0.0, 1.0, DOWN_STEPS + 1)
     for c in range(min(BY_SITE, walkers.count(pool))):
-        fitted = walkers.site_product(walkers.take(pool, [c]), BY_SITE_SWEEPS, (*key, c, 1))
-        if fitted is None:
-            return np.inf, spent
-        marks = [BY_SITE_SWEEPS * (k + 1) // DOWN for k in range(DOWN)]
-        walk = walkers.walk(fitted[1], BY_SITE_SWEEPS, (*key, c, 2), fitted[0], marks)
-        spent += 2 * BY_SITE_SWEEPS + DOWN * DOWN_STEPS
-        if inside is not None and not inside(walk.features[-1])[0]:
-            continue
-        states = walkers.join([walk.kept[s] for s in marks])
-        down = log_weights(walkers.paths(states, fitted[0], levels, False, (*key, c, 3)), levels)
-        by_paths = float(down.mean() + 3 * down.std(ddof=1) / np.sqrt(DOWN))
-        upper = max(upper, min(by_paths, bracket(walk.log_ratio, walk.divergence).upper))
+        for k, sweeps in enumerate((BY_SITE_SWEEPS, BY_SITE_SWEEPS // 4)):
+            found = _end_by_site(walkers, walkers.take(pool, [c]), inside, sweeps, (*key, c) if not k else (*key, c, k))
+            if found is None:
+                return np.inf, spent
+            spent += 2 * sweeps + DOWN * DOWN_STEPS
+            if not np.isneginf(found):
+                upper = max(upper, found)
+                break
     return (np.inf if np.isneginf(upper) else upper + walkers.log_copies), spent
+
+
+def _end_by_site(walkers: Walkers, state: States, inside: Inside | None, sweeps: int, key: Key) -> float | None:
+    """The upper end of the weight of what one chain sees: that of paths from the chain down to its product (the bracket
+    is the case of one step). Minus infinity where it left the region, None where a product would be too large."""
+    fitted = walkers.site_product(state, sweeps, (*key, 1))
+    if fitted is None:
+        return None
+    marks = [sweeps * (k + 1) // DOWN for k in range(DOWN)]
+    walk = walkers.walk(fitted[1], sweeps, (*key, 2), fitted[0], marks)
+    if inside is not None and not inside(walk.features[-1])[0]:
+        return -np.inf
+    levels = np.linspace(0.0, 1.0, DOWN_STEPS + 1)
+    states = walkers.join([walk.kept[s] for s in marks])
+    down = log_weights(walkers.paths(states, fitted[0], levels, False, (*key, 3)), levels)
+    by_paths = float(down.mean() + 3 * down.std(ddof=1) / np.sqrt(DOWN))
+    return min(by_paths, bracket(walk.log_ratio, walk.divergence).upper)
 
 
 def _hybrid_doubt(walkers: Walkers, looked: Looked, kept: list[Weighed], key: Key) -> tuple[str, float, int]:
@@ -357,22 +371,25 @@ def _decided(said: Weighing, kept: list[int]) -> Weighing:
     if not known:
         return replace(said, doubt="the weights of the regions were not found by annealing")
     top = max(a.log_z for m in known if (a := found[m].annealed) is not None)
-    left_out = said.left_out
+    left_out, life = said.left_out, 0
     for m in set(kept) - set(known):
         a, b = found[m].annealed, found[m].bracket
         upper = min(np.inf if a is None else a.upper, np.inf if b is None else b.upper)
-        if not upper < top - LIGHT:
+        if upper < top - LIGHT:
+            left_out += float(np.exp(upper - top))
+        elif not found[m].region.settled and (stayed := _longest(found[m].region)) <= BRIEF:
+            life = max(life, stayed)  # how often the others' chains go there will say more
+        else:
             text = "annealing leaves the weight of a region open"
             return replace(
                 said, doubt=text if a is None or not np.isfinite(a.gap) else f"{text} (gap {a.gap:.2g} nats)"
             )
         found[m] = replace(found[m], dropped=True)
-        left_out += float(np.exp(upper - top))
     weights = np.array([a.log_z for m in known if (a := found[m].annealed) is not None])
     shares = np.exp(weights - top)
     for m, share in zip(known, (shares / shares.sum()).tolist(), strict=True):
         found[m] = replace(found[m], share=share)
-    said = replace(said, regions=tuple(found), left_out=left_out)
+    said = replace(said, regions=tuple(found), left_out=left_out, life=life)
     for m in known:
         a, b = found[m].annealed, found[m].bracket
         if a is None or b is None or max(a.upper, b.lower) < top - NEAR:
@@ -380,6 +397,11 @@ def _decided(said: Weighing, kept: list[int]) -> Weighing:
         if not b.lower - 4 * a.error - 1.0 <= a.log_z <= b.upper + 4 * a.error + 1.0:
             return replace(said, doubt="annealing contradicts the bounds on the weight of a region")
     return replace(said, trusted=True)
+
+
+def _longest(region: Region) -> int:
+    """Sweeps that a chain stayed in a region."""
+    return max(s.end - s.first for s in region.segments)
 
 
 def _is_known(annealed: Annealed | None) -> bool:
