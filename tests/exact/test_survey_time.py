@@ -50,10 +50,21 @@ def test_without_a_limit_nothing_is_tried_first() -> None:
     assert walking.asked == 1
 
 
-def test_no_time_for_a_survey_is_said_and_the_answer_is_there() -> None:
+def test_no_time_for_a_survey_fails_and_the_answer_is_there() -> None:
     found = dft.marginals(MODEL, sampler="gibbs", seconds=1e-9, seed=1)
-    assert any(n.kind == "time-limit" and "survey" in n.message for n in found.notices)
+    assert any(n.fails and "survey" in n.message for n in found.notices)
     assert 0 < found["X0"].probability < 1
+
+
+@pytest.mark.parametrize("kind", ["graph", "logic"])
+def test_no_survey_for_want_of_size_is_said(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many chains that agree are trusted, with a note; few chains are not."""
+    monkeypatch.setattr(f"definetti.modes.{kind}.walkers.MOST_SITES", 3)
+    model: object = MODEL if kind == "graph" else dft.markov_logic("0.5 P(x) ^ P(y)\n-1 P(x)\n", domain={"thing": 4})
+    many = dft.marginals(model, sampler="gibbs", seed=1, chains=8)
+    assert many.trusted and [n.kind for n in many.notices if "too many for a survey" in n.message] == ["note"]
+    few = dft.marginals(model, sampler="gibbs", seed=1, chains=2)
+    assert not few.trusted and [n.kind for n in few.notices if "too many for a survey" in n.message] == ["few-samples"]
 
 
 def test_what_is_under_way_is_reported() -> None:

@@ -89,7 +89,7 @@ def concentrated(draws: Draws, name: Callable[[int], str]) -> list[Notice]:
         return []
     k = int(fewest.argmin())
     text = f"about {fewest[k]:.0f} of {batches} batches carry {name(k)}: what it stands for is visited too rarely"
-    return [Notice("few-samples", f"{text}; run more sweeps")]
+    return [Notice("few-samples", text)]
 
 
 def answer(estimates: Estimates, found: Diagnosis, half_width: np.ndarray, columns: np.ndarray) -> dict[str, Any]:
@@ -166,13 +166,13 @@ def doubts(rows: Sequence[OrbitRow], asked: Mapping[str, Estimate]) -> list[Noti
     if few:
         worst, name = min(few)
         text = f"the effective size is below {FEWEST_ESS:.0f} for {many(few)}, the smallest {worst:.3g} for {name}"
-        out.append(Notice("few-samples", text + "; run more sweeps"))
+        out.append(Notice("few-samples", text))
     if unknown:
-        text = f"too few draws for an error of {many(unknown)}, {unknown[0]} among them; run more sweeps"
+        text = f"too few draws for an error of {many(unknown)}, {unknown[0]} among them"
         out.append(Notice("few-samples", text))
     if unsure:
         text = f"too few sweeps to decide whether the chains have mixed for {many(unsure)}, {unsure[0]} among them"
-        out.append(Notice("few-samples", text + "; run more sweeps"))
+        out.append(Notice("few-samples", text))
     if still:
         text = f"constant in all draws: {many(still)}, {still[0]} among them. What was not met is rare, or out of reach"
         out.append(Notice("few-samples", text + "; R-hat cannot decide which"))

@@ -21,7 +21,7 @@ LARGEST = 3.9  # |z| after correction: of 10,000 runs that are right one fails
 SHOWN = 3
 CURES = {
     "samples": "Are these samples of this model, with these weights and this evidence?",
-    "run": "Use another sampler (--sampler), and please report a sampler that should be exact",
+    "run": "This sampler should be exact",
 }
 
 

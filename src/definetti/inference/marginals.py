@@ -20,7 +20,8 @@ import numpy as np
 from definetti import show
 from definetti.errors import INTERRUPTED, ModelError, Notice
 from definetti.estimators import choose
-from definetti.inference.modes import Exploration, advised, explore, started, with_doubts
+from definetti.inference.advice import with_advice
+from definetti.inference.modes import Exploration, explore, started, unsurveyed, with_doubts
 from definetti.inference.progress import check_progress, reports
 from definetti.inference.question import Options, Question, Ready, Request, is_stuck
 from definetti.inference.stopping import MOST_SECONDS, Stopping
@@ -155,7 +156,8 @@ def marginals(
 
         if checkpoint is not None:
             raise ModelError("samples are drawn already: there is nothing to resume, and no checkpoint is written")
-        return from_samples(source, queries, model, symmetries, estimator or "auto", burn_in or 0, time_limit, seed)
+        found = from_samples(source, queries, model, symmetries, estimator or "auto", burn_in or 0, time_limit, seed)
+        return with_advice(found, False, False, None)
     check_length(sweeps, seconds, until)
     check_progress(progress)
     seed = secrets.randbits(32) if seed is None else seed
@@ -246,10 +248,12 @@ def _answered(
             unseen_share = explored.left_out(draws.sweeps * draws.chains, draws.f.shape[2])
             draws = replace(draws, left_out=unseen_share) if unseen_share.any() else draws
         result = ready.in_names_of_source(ready.question.conclude(draws, how, run, taken.interrupted))
-        seen = [] if explored is None else explored.notices(ready.question)
-        said = [*said_first, *unseen, *result.notices, *taken.notices, *with_doubts(plan, seen)]
-        said += _fallen_back(method, how, kernel)
-        return replace(result, notices=advised(said, kernel, wanted is None)), taken.left
+        if explored is not None:
+            seen = with_doubts(plan, explored.notices(ready.question))
+        else:
+            seen = [] if unseen else unsurveyed(ready.question, kernel, plan)
+        said = [*said_first, *unseen, *result.notices, *taken.notices, *seen, *_fallen_back(method, how, kernel)]
+        return replace(result, notices=tuple(said)), taken.left
 
     def mix(kernel: Sampler, plan: Plan, how: str, explored: Exploration, seconds: float | None) -> Marginals:
         from definetti.inference.mixture import Goal, Mixture
@@ -275,8 +279,10 @@ def _answered(
 
     with reports(progress) as report:
         if ready.strategy is not None:
-            return ready.strategy(answer, ready.sampler, plan, sweeps is None, seconds)
-        return answer(ready.sampler, plan, seconds)[0]
+            result = ready.strategy(answer, ready.sampler, plan, sweeps is None, seconds)
+        else:
+            result = answer(ready.sampler, plan, seconds)[0]
+    return with_advice(result, wanted is None, len(said_first) > len(options.said), given)
 
 
 def ready_for(model: FactorGraph | MarkovLogic, request: Request) -> Ready:

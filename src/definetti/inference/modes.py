@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from definetti import show
 from definetti.errors import Notice
-from definetti.inference.question import STUCK
 from definetti.modes.looking import SHORTEST, Budget, Looked, look, unmet
 from definetti.modes.mixture import unmet_share
 from definetti.modes.walkers import NOT_WEIGHED, States, Walkers
@@ -215,21 +215,19 @@ def _region_report(w: Weighed, question: Any) -> dict[str, Any]:
     }
 
 
-def advised(notices: Sequence[Notice], kernel: Sampler, by_choice: bool) -> tuple[Notice, ...]:
-    """The first alarm of chains that do not get everywhere says what else there is to try."""
-    out, said = [], False
-    for notice in notices:
-        if notice.kind in STUCK and not said:
-            said = True
-            cure = "more sweeps" if kernel.name == "tempering" else "--sampler tempering, or more sweeps,"
-            text = f"{cure} may help" if by_choice else "use --sampler auto"
-            notice = Notice(notice.kind, f"{notice.message}; {text}")
-        out.append(notice)
-    return tuple(out)
-
-
 def with_doubts(plan: Plan, notices: list[Notice]) -> list[Notice]:
     return [*notices, FEW] if plan.chains < FEW_CHAINS else notices
+
+
+def unsurveyed(question: Any, kernel: Sampler, plan: Plan) -> list[Notice]:
+    """For single moves on a model that is too large to be surveyed. What is left is whether the chains agree: that says
+    little of modes, and nothing if there are hardly any chains."""
+    if not kernel.single_site or not question.sites:
+        return []
+    text = f"{show.count(question.sites)} variables or atoms are too many for a survey of modes"
+    if plan.chains < FEW_CHAINS:
+        return [Notice("few-samples", f"{text}, and fewer than four chains have no say on them: use at least four")]
+    return [Notice("note", f"{text}: that {plan.chains} chains agree is all that speaks against a second mode")]
 
 
 def started(plan: Plan, explored: Exploration | None) -> Plan:

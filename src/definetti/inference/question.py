@@ -33,6 +33,11 @@ STUCK = frozenset({"not-mixed", "divided", "frozen"})  # kinds of notices
 class Question(Protocol):
     """A model, what is asked of it and the group to average over."""
 
+    @property
+    def sites(self) -> int:
+        """Variables or atoms that are not known."""
+        ...
+
     def sampling(self, sampler: Any, plan: Plan, method: str) -> Sampling:
         """A run ready to start, its kernels loaded or compiled."""
         ...

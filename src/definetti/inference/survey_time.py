@@ -1,8 +1,8 @@
 """The survey of modes within a time limit, and what is reported while it runs.
 
 With `--seconds` a survey that would take more than half of what is left is given up: an update may cost a thousand
-times as much in one theory as in another, so that counts of updates do not bound the time. Without a time limit no
-clock is looked at.
+times as much in one theory as in another, so that counts of updates do not bound the time. The answer then fails: what
+was not looked for cannot be ruled out, and a run that long is within reach. Without a time limit no clock is looked at.
 """
 
 from __future__ import annotations
@@ -18,9 +18,8 @@ from definetti.samplers.protocol import Progress, Sampler
 SHARE = 0.5  # of the time that is left
 TRIED = 2  # sweeps, to see how long they take
 LEFT_OUT = Notice(
-    "time-limit",
-    "the survey of modes would have taken more than half of the time and was left out: a second mode may go unseen; "
-    "allow more seconds",
+    "few-samples",
+    "the survey of modes would have taken more than half of the time and was left out: a second mode may go unseen",
 )
 Report = Callable[[Progress], None] | None
 

@@ -10,16 +10,7 @@ from typing import Any
 from definetti import show
 from definetti.errors import Notice
 
-#: What to try after a diagnostic failed; the first that applies is said.
-CURES = {
-    "divided": "try --sampler auto, or one that crosses between modes (tempering, blocks)",
-    "frozen": "try --sampler auto: moves of one variable at a time cannot reach every state",
-    "biased": "try another --sampler, and report this model",
-    "not-mixed": "try more sweeps, or a sampler that crosses between modes (tempering)",
-    "approximate": "try definetti exact, or compare with another --sampler",
-    "few-samples": "try more sweeps",
-}
-
+#: Kinds of notices that fail, the gravest first.
 WORDS = {
     "divided": "the chains see different parts of what is possible",
     "frozen": "some variables could never move",
@@ -65,8 +56,7 @@ def verdict(
     failing = [notice for notice in notices if notice.fails]
     if failing:
         kinds = list(dict.fromkeys(notice.kind for notice in failing))
-        first = min(failing, key=lambda notice: _rank(notice.kind))
-        cure = _cure_of_run(first.kind, run or {}) or CURES.get(first.kind, "the warnings say why")
+        cure = (run or {}).get("advice", "the warnings say why")
         reason = "; ".join(f"{WORDS[kind]} ({kind})" if kind in WORDS else kind for kind in sorted(kinds, key=_rank))
         return Verdict(False, reason if largest is None else f"{reason}, {error}", cure, largest, place)
     early = "interrupted, " if interrupted else ""
@@ -90,16 +80,13 @@ def _largest(widths: Iterable[tuple[str, Any]]) -> tuple[float | None, str | Non
     return largest, place, unknown
 
 
+def first_failure(notices: Iterable[Notice]) -> Notice | None:
+    """The gravest of the notices that fail."""
+    return min((notice for notice in notices if notice.fails), key=lambda notice: _rank(notice.kind), default=None)
+
+
 def _rank(kind: str) -> int:
-    return list(CURES).index(kind) if kind in CURES else len(CURES)
-
-
-def _cure_of_run(kind: str, run: Mapping[str, Any]) -> str | None:
-    """What this very run suggests: a number of sweeps where it says how many it had, a look at draws made elsewhere."""
-    sweeps = run.get("sweeps")
-    if kind == "biased" and run.get("sampler") == "samples":
-        return "check that these are draws of this model, with this order of variables and values"
-    return f"try --sweeps {4 * sweeps}" if kind == "few-samples" and isinstance(sweeps, int) and sweeps > 0 else None
+    return list(WORDS).index(kind) if kind in WORDS else len(WORDS)
 
 
 def _short(name: str | None) -> str:

@@ -77,5 +77,5 @@ class Ladder:
             out.append(Notice("note", text))
         if self.trips < FEWEST_TRIPS:
             text = f"{self.trips} round trips between the ends of the ladder, fewer than {FEWEST_TRIPS}"
-            out.append(Notice("not-mixed", f"{text}: nothing shows that all regions were met; run longer"))
+            out.append(Notice("not-mixed", f"{text}: nothing shows that all regions were met"))
         return out

@@ -80,6 +80,10 @@ class GraphQuestion:
     def _derived(self) -> list[Derived]:
         return [query.after(self._shown_columns.singles) for query in self.derived]
 
+    @property
+    def sites(self) -> int:
+        return len(self.group.model.free)
+
     def walkers(self, sampler: GraphSampler) -> GraphWalkers | None:
         """Chains that look for modes; None where the model is too large, or the sampler cannot be watched."""
         from definetti.modes.graph.walkers import MOST_SITES, EngineWalkers, GraphWalkers

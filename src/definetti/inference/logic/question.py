@@ -124,6 +124,11 @@ class LogicQuestion:
     def _asked(self) -> Asked:
         return Asked(self.group, self.late, self.counted, tuple(self.cells.values()), self.turns, self.series)
 
+    @property
+    def sites(self) -> int:
+        knowledge = self.group.model.knowledge
+        return sum(knowledge.free_count(name) for name in self.group.model.predicates)
+
     def walkers(self, sampler: LogicSampler) -> LogicWalkers | None:
         """Chains that look for modes; None where the model is too large, or the sampler cannot be watched."""
         from definetti.modes.logic.walkers import logic_walkers
