@@ -60,7 +60,9 @@ def test_no_time_for_a_survey_fails_and_the_answer_is_there() -> None:
 def test_no_survey_for_want_of_size_is_said(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Many chains that agree are trusted, with a note; few chains are not."""
     monkeypatch.setattr(f"definetti.modes.{kind}.walkers.MOST_SITES", 3)
-    model: object = MODEL if kind == "graph" else dft.markov_logic("0.5 P(x) ^ P(y)\n-1 P(x)\n", domain={"thing": 4})
+    model: object = (
+        MODEL if kind == "graph" else dft.markov_logic("P(thing)\n0.5 P(x) ^ P(y)\n-1 P(x)\n", domain={"thing": 4})
+    )
     many = dft.marginals(model, sampler="gibbs", seed=1, chains=8)
     assert many.trusted and [n.kind for n in many.notices if "too many for a survey" in n.message] == ["note"]
     few = dft.marginals(model, sampler="gibbs", seed=1, chains=2)
