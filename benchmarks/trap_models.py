@@ -14,6 +14,7 @@ from itertools import combinations
 from math import exp, log
 from typing import Any
 
+import gated_traps
 import numpy as np
 import site_traps
 import trap_truths as truths
@@ -763,18 +764,20 @@ def satisfiability_family(rng: Rng) -> Iterator[Trap]:
 
 def reported_family(rng: Rng) -> Iterator[Trap]:
     """Models that were once answered wrongly without a warning, as they were reported."""
-    yield asthma(30)
-    yield either(50, 0.5, (0.0, 0.0))
-    yield curie_weiss(12, 0.8, -9.0)
-    yield needle(6, 18.0, (True, True), (-1.0, -1.0))
-    yield digraph(5, -6.0, 0.7, 1.85)
-    yield large_digraph(30, -2.0, 0.7, 0.06)
-    yield sociable(6, 2.7, 0.0)
-    yield equivalence(10, 40.0, -6.0, 6.0)
-    yield split_torus(4, 4, 2, 1.0, 0.0)
-    for chains in (4, 1):
-        few = ising(8, 8, 1.0, 0.02)
-        yield replace(few, name=f"{few.name}, chains={chains}", options={"chains": chains})
+    found = [
+        asthma(30),
+        either(50, 0.5, (0.0, 0.0)),
+        curie_weiss(12, 0.8, -9.0),
+        needle(6, 18.0, (True, True), (-1.0, -1.0)),
+        digraph(5, -6.0, 0.7, 1.85),
+        large_digraph(30, -2.0, 0.7, 0.06),
+        sociable(6, 2.7, 0.0),
+        equivalence(10, 40.0, -6.0, 6.0),
+        split_torus(4, 4, 2, 1.0, 0.0),
+        *(replace(ising(8, 8, 1.0, 0.02), options={"chains": chains}) for chains in (4, 1)),
+    ]
+    for trap in found:
+        yield replace(trap, name=f"{trap.name}{''.join(f', {n} {k}' for k, n in trap.options.items())} (reported)")
 
 
 FAMILIES: dict[str, Callable[[Rng], Iterator[Trap]]] = {
@@ -799,6 +802,7 @@ FAMILIES: dict[str, Callable[[Rng], Iterator[Trap]]] = {
     "hard": hard_family,
     "satisfiability": satisfiability_family,
     **site_traps.FAMILIES,
+    **gated_traps.FAMILIES,
     "reported": reported_family,
 }
 

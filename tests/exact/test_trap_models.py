@@ -14,6 +14,7 @@ BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 sys.path.append(str(BENCHMARKS))
 
 import calm_models  # noqa: E402
+import gated_traps  # noqa: E402
 import numpy as np  # noqa: E402
 import site_traps  # noqa: E402
 import trap_models as models  # noqa: E402
@@ -60,6 +61,15 @@ SMALL = [
     models.asthma(3, two_steps=True),
     models.sociable(4, 1.7, 0.3),
     *(next(family(np.random.default_rng(5))) for family in site_traps.FAMILIES.values()),
+    gated_traps.gated_edges(3, 2.0, -1.0, -0.7),
+    gated_traps.sided_edges(3, 1.0, -0.5, 0.2),
+    gated_traps.crossed(3, 1.5, -0.4, 0.3, 0.2),
+    gated_traps.rows(3, 2.0, -1.2),
+    gated_traps.proposition(5, 1.1, 0.8, 0.3, 0.2),
+    gated_traps.components(np.array([0.2, 0.5, 0.3]), np.array([[0.1, 0.9, 0.4]] * 2 + [[0.7, 0.2, 0.5]]), "three"),
+    gated_traps.machine(2, 4, np.array([[0.5, -0.4, 0.3, 0.9], [0.2, 0.8, -0.6, 0.1]]), np.arange(6) / 9, "machine"),
+    gated_traps.tree(2, 2, (0.7, 1.1), (0.1, -0.2, 0.15)),
+    gated_traps.soft_parity(5, 2.0, np.array([0.3, -0.5, 0.2, 0.9, -1.0])),
 ]
 
 
