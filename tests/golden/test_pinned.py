@@ -34,7 +34,7 @@ from definetti.cli.main import run as command
 PINNED = Path(__file__).with_name("pinned.json")
 SEED = 2032
 SWEEPS = 40
-LEFT_OUT = {"seconds", "peak_memory_mb", "version", "workers", "model", "dialect", "command"}  # of `run`
+LEFT_OUT = {"seconds", "peak_memory_mb", "version", "workers", "model", "dialect", "command", "advice"}  # of `run`
 ESTIMATE = ["probability", "mcse", "rhat", "ess"]
 NOT_YET = {"half_width", "trusted"}  # of an estimate and of the object: in the contract, and follow from the rest
 

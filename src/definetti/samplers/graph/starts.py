@@ -29,7 +29,7 @@ DRAWN = 3  # starts of each kind that are drawn at random
 MOST_TURNS = 8  # starts that have one value everywhere
 GREEDY, GREEDY_SWEEPS = 1000.0, 4
 UNIFORM = 64  # ascents from uniform draws
-HELD = 96  # variables that are held at their values, or orbits of them
+HELD, HELD_VALUES = 96, 128  # variables that are held at their values, or orbits of them; values of each
 TABLES, ENTRIES = 48, 2  # tables over three variables and more, and entries of each, that are held
 COOLED, COOLING = 32, (0.1, 0.2, 0.35, 0.6, 1.0, 1.6, 2.5, 4.0)  # lanes, and levels on the way down
 SWEEPS_HELD = 3
@@ -203,7 +203,8 @@ def _held(walkers: Any, rng: np.random.Generator) -> list[tuple[np.ndarray, np.n
     sites = model.free[np.lexsort((rng.random(len(model.free)), -degree[model.free]))]  # those with most factors first
     if orbit_of is not None:
         sites = sites[np.sort(np.unique(orbit_of[sites], return_index=True)[1])]
-    values = [np.arange(min(int(model.cards[i]), MOST_TURNS)) for i in sites[:HELD].tolist()]
+    cards = model.cards[sites[:HELD]].tolist()
+    values = [np.arange(card) if card <= HELD_VALUES else rng.permutation(card)[:HELD_VALUES] for card in cards]
     single = [(np.array([i]), v[None]) for i, v in zip(sites[:HELD].tolist(), values, strict=True)]
     wide = np.flatnonzero(model.arity > 2)
     wide = wide[np.argsort(-model.arity[wide], kind="stable")][:TABLES]
