@@ -20,6 +20,7 @@ from definetti.modes.looking import SHORTEST, Budget, Looked, look, unmet
 from definetti.modes.mixture import unmet_share
 from definetti.modes.walkers import NOT_WEIGHED, States, Walkers
 from definetti.samplers.protocol import Plan, Sampler
+from definetti.samplers.registry import is_independent
 
 if TYPE_CHECKING:
     from definetti.modes.weighing import Weighed, Weighing
@@ -31,11 +32,7 @@ FEWEST = 256  # sweeps of single chains that a survey needs
 FEW_CHAINS = 4
 NEGLIGIBLE = 1e-5  # share that regions which were dropped may have
 SHOWN = 4  # regions in a message
-FEW = Notice(
-    "note",
-    "fewer than four chains: whether they agree says little, and one chain cannot see a second mode; the survey of "
-    "modes had chains of its own",
-)
+FEW = "fewer than four chains: whether they agree says little, and one chain cannot see a second mode"
 
 TOO_LARGE = Notice("note", "the model is too large for a survey of modes: a second mode may go unseen")
 
@@ -215,15 +212,17 @@ def _region_report(w: Weighed, question: Any) -> dict[str, Any]:
     }
 
 
-def with_doubts(plan: Plan, notices: list[Notice]) -> list[Notice]:
-    return [*notices, FEW] if plan.chains < FEW_CHAINS else notices
+def with_doubts(plan: Plan, notices: list[Notice], surveyed: bool = True) -> list[Notice]:
+    if plan.chains >= FEW_CHAINS:
+        return notices
+    return [*notices, Notice("note", f"{FEW}; the survey of modes had chains of its own" if surveyed else FEW)]
 
 
 def unsurveyed(question: Any, kernel: Sampler, plan: Plan) -> list[Notice]:
     """For single moves on a model that is too large to be surveyed. What is left is whether the chains agree: that says
-    little of modes, and nothing if there are hardly any chains."""
+    little of modes, and nothing if there are hardly any chains. Other samplers say if they have few chains."""
     if not kernel.single_site or not question.sites:
-        return []
+        return [] if is_independent(kernel) else with_doubts(plan, [], False)
     text = f"{show.count(question.sites)} variables or atoms are too many for a survey of modes"
     if plan.chains < FEW_CHAINS:
         return [Notice("few-samples", f"{text}, and fewer than four chains have no say on them: use at least four")]

@@ -67,6 +67,11 @@ SAMPLERS = {
 }
 
 
+def is_independent(sampler: Sampler) -> bool:
+    """Whether its draws are, so that nothing depends on the number of chains."""
+    return sampler.name in SAMPLERS and SAMPLERS[sampler.name].independent
+
+
 def names() -> list[str]:
     return ["auto", *SAMPLERS]
 
