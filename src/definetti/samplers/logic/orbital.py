@@ -20,7 +20,7 @@ from definetti.model.logic.theory import Atom, MarkovLogic, Not, WeightedFormula
 from definetti.samplers.run import Run
 from definetti.symmetry.logic.constants import ConstantGroup, random_renaming
 from definetti.symmetry.logic.renaming import RenamingSymmetries, renaming
-from definetti.symmetry.logic.theory_symmetries import TheorySymmetry
+from definetti.symmetry.logic.theory_group import TheorySymmetry
 
 Atoms = Mapping[str, np.ndarray]  # by predicate: boolean tensors
 LogDensity = Callable[[Atoms], float]  # minus infinity for what hard formulas forbid
