@@ -209,7 +209,12 @@ def test_a_verdict_says_why_and_what_next() -> None:
     assert verdict([("a", 0.01), ("b", [0.02, 0.03, None])]).line == "trusted: half-widths are not known"
     assert verdict([("a", 0.0)]).line == "trusted: every number is exact"
     assert verdict([("a", 0.0)], method="lifted").line == "trusted: exact by lifted"
-    doubt = verdict([("a", 0.5)], [Notice("few-samples", "…"), Notice("note", "…")], None, {"sweeps": 50, "advice": "try --sweeps 200"})
+    doubt = verdict(
+        [("a", 0.5)],
+        [Notice("few-samples", "…"), Notice("note", "…")],
+        None,
+        {"sweeps": 50, "advice": "try --sweeps 200"},
+    )
     assert not doubt.trusted and doubt.half_width == 0.5
     assert doubt.line.startswith("NOT TRUSTED: there are too few draws") and doubt.line.endswith("try --sweeps 200")
 
