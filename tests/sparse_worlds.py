@@ -15,6 +15,7 @@ from definetti.model.logic.theory import MarkovLogic
 from definetti.samplers.kernels import rng
 from definetti.samplers.sparse import engine
 from definetti.samplers.sparse.engine import Chain, Sparse
+from definetti.samplers.sparse.normal_form import symmetric_predicates
 
 MARK = "# --- text ---\n"
 HEADER = "import math\n\nimport numpy as np\n\n\ndef helper(function):\n    return function\n\n\nentry = helper\n"
@@ -66,11 +67,34 @@ def world_of(r: Sparse, chain: Chain) -> World:
     return world
 
 
+def images(r: Sparse, site: tuple) -> list[tuple]:
+    """The atoms of a site: one, or R(a,b) and R(b,a) where a hard formula makes them equal."""
+    name, *at = site
+    tied = list(r.model.predicates).index(name) in r.plan.ties and at[0] != at[1]
+    return [site, (name, at[1], at[0])] if tied else [site]
+
+
+def put(r: Sparse, world: World, site: tuple, value: bool) -> World:
+    return {**world, **dict.fromkeys(images(r, site), value)}
+
+
+def chance(r: Sparse, world: World, site: tuple) -> float:
+    """P(site | rest); of a pair of tied atoms from the log densities of the whole states."""
+    if len(images(r, site)) == 1:
+        p = conditional(r.model, world, site)
+        assert p is not None
+        return p
+    high, low = (log_density(r.model, put(r, world, site, value)) for value in (True, False))
+    return 1 / (1 + math.exp(low - high))
+
+
 def random_world(model: MarkovLogic, rng: np.random.Generator) -> World | None:
     """A legal state that agrees with the evidence; None where none was met."""
+    tied = [name for p, name in enumerate(model.predicates) if p in symmetric_predicates(model)]
     for _ in range(200):
         share = rng.random()
         world = {atom: bool(rng.random() < share) for atom in atoms_of(model)}
+        world |= {(name, y, x): world[name, x, y] for name, *at in world if name in tied for x, y in [at] if x < y}
         for name, *at in world:
             known = model.knowledge.value(name, at)
             world[(name, *at)] = world[(name, *at)] if known is None else bool(known)
@@ -97,6 +121,9 @@ def sites(r: Sparse, kind: int, a: int, order: np.ndarray) -> list[tuple]:
         bit = r.plan.position.get(kind, 0)
         loops = s.same and int(r.data.fixed[0, first + a]) >> bit & 1  # known, or drawn after all others
         found = [site for site in found if not (loops and site[1] == site[2])]
+        if s.symmetric:
+            place = {int(b): i for i, b in enumerate(far)}
+            found = [site for site in found if place[site[2]] >= place[a]]
     return [site for site in found if r.model.knowledge.value(site[0], site[1:]) is None]
 
 
@@ -104,17 +131,17 @@ def branches(r: Sparse, group, world: World, kind: int, a: int, order: np.ndarra
     """(probability, chain) for every way in which the ticks and draws of one visit can fall."""
     waiting: list[list[bool]] = [[]]
     while waiting:
-        script, made, chance = waiting.pop(), [], 1.0
+        script, made, weight = waiting.pop(), [], 1.0
 
         def happens(p: float, script=script, made=made) -> bool:
-            nonlocal chance
+            nonlocal weight
             if p <= 0.0 or p >= 1.0:
                 return p >= 1.0
             outcome = script[len(made)] if len(made) < len(script) else True
             if len(made) >= len(script):
                 waiting.append([*made, False])
             made.append(outcome)
-            chance *= p if outcome else 1.0 - p
+            weight *= p if outcome else 1.0 - p
             return outcome
 
         def first_tick(streams, remainder, start, count, rate, happens=happens):
@@ -126,30 +153,40 @@ def branches(r: Sparse, group, world: World, kind: int, a: int, order: np.ndarra
         chain.order[:] = order
         with np.errstate(over="ignore"):
             r.kernel.begin_sweep(r.data, chain)
+            for k, s in enumerate(r.plan.systems):
+                if s.symmetric and s.predicate == kind:  # those whose rows came before this one
+                    for b in gone(chain, k, a):
+                        r.kernel.leave_class(chain.pool, chain.systems[k], b)
             drawn = int(r.kernel.visit(r.data, chain, kind, a))
         assert drawn == len(sites(r, kind, a, order))
-        yield chance, chain
+        yield weight, chain
+
+
+def gone(chain: Chain, k: int, a: int) -> list[int]:
+    """The nodes before a in the order, which have left their classes when its row of unordered pairs begins."""
+    places = chain.systems[k].node[:, 7]
+    return np.flatnonzero(places < places[a]).tolist()
 
 
 def visit_error(r: Sparse, group, world: World, kind: int, a: int, order: np.ndarray) -> float:
     """The largest error of the law of a visit, and of G and F along every path."""
-    model, visited = r.model, sites(r, kind, a, order)
+    visited = sites(r, kind, a, order)
     law: dict[tuple, float] = {}
     worst = 0.0
-    for chance, chain in branches(r, group, world, kind, a, order):
+    for weight, chain in branches(r, group, world, kind, a, order):
         after = world_of(r, chain)
-        law[tuple(after[s] for s in visited)] = law.get(tuple(after[s] for s in visited), 0.0) + chance
-        worst = max(worst, float(any(after[s] != world[s] for s in world if s not in visited)))
-        worst = max(worst, path_error(r, group, world, after, visited, chain), list_error(r, chain))
+        law[tuple(after[s] for s in visited)] = law.get(tuple(after[s] for s in visited), 0.0) + weight
+        mine = {atom for site in visited for atom in images(r, site)}
+        worst = max(worst, float(any(after[s] != world[s] for s in world if s not in mine)))
+        worst = max(worst, path_error(r, group, world, after, visited, chain), list_error(r, chain, kind, a))
     total = 0.0
-    for values, chance in law.items():
+    for values, weight in law.items():
         here, exact = dict(world), 1.0
         for site, value in zip(visited, values, strict=True):
-            p = conditional(model, here, site)
-            assert p is not None
+            p = chance(r, here, site)
             exact *= p if value else 1.0 - p
-            here[site] = value
-        worst = max(worst, abs(exact - chance))
+            here = put(r, here, site, value)
+        worst = max(worst, abs(exact - weight))
         total += exact
     return max(worst, abs(1.0 - total))
 
@@ -158,9 +195,9 @@ def path_error(r: Sparse, group, world: World, after: World, visited: list[tuple
     """G of the visit against the conditionals that single-site updates meet on this path; F against the state."""
     g, here = np.zeros(r.orbit_count), dict(world)
     for site in visited:
-        p = conditional(r.model, here, site)
-        g[group.orbit_number(site[0], site[1:])] += 0.0 if p is None else p
-        here[site] = after[site]
+        for name, *at in images(r, site):
+            g[group.orbit_number(name, at)] += chance(r, here, site)
+        here = put(r, here, site, after[site])
     f = np.zeros(r.orbit_count)
     for name, *at in after:
         if r.model.knowledge.value(name, at) is None:
@@ -168,8 +205,8 @@ def path_error(r: Sparse, group, world: World, after: World, visited: list[tuple
     return float(max(np.abs(chain.sum_g[0, 1:] - g).max(initial=0), np.abs(chain.true_atoms[1:] - f).max(initial=0)))
 
 
-def list_error(r: Sparse, chain: Chain) -> float:
-    """1 where lists, their reverses or the classes contradict each other."""
+def list_error(r: Sparse, chain: Chain, kind: int = -1, a: int = -1) -> float:
+    """1 where lists, their reverses or the classes contradict each other, after the visit of a row."""
     for p, name in enumerate(r.model.predicates):
         if len(r.plan.sorts[p]) == 2:
             ahead = {(int(x), int(y)) for x, y in engine.true_pairs(r, chain, name)}
@@ -181,7 +218,10 @@ def list_error(r: Sparse, chain: Chain) -> float:
                 return 1.0
     for k, s in enumerate(chain.systems):
         key = getattr(r.kernel, f"class_key_{k}")
+        inside = r.plan.systems[k].symmetric and kind == r.plan.systems[k].predicate and s.node[a, 7] < len(s.node) - 1
         for b, record in enumerate(s.node):
+            if inside and record[7] <= s.node[a, 7]:
+                continue
             at = engine.LIST * record[3]
             if record[5] != key(r.data, chain, b) or chain.pool[s.classes[at] + record[4]] != b:
                 return 1.0

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from definetti.constraints.logic.forced_atoms import with_forced_atoms
 from definetti.model.logic.theory import MarkovLogic
 from definetti.samplers.sparse.emit import plan_of
 from definetti.samplers.sparse.keys import packing
@@ -39,10 +40,10 @@ class Verdict:
 
 def verdict(model: MarkovLogic) -> Verdict:
     """By the theory and the sizes of its sorts."""
-    if any(f.hard for f in model.formulas):
-        return Verdict("dense", "hard formulas: only the dense engine watches for chains that cannot move")
     try:
         plan = plan_of(model)
+        if any(m.hard for m in plan.monomials):
+            raise Unfit("hard formulas: only the dense engine watches for chains that cannot move")
         packed = [packing(model, plan, s) for s in plan.systems]
     except Unfit as why:
         return Verdict("dense", str(why))
@@ -53,6 +54,7 @@ def verdict(model: MarkovLogic) -> Verdict:
         counts = sum("z" in t.roles for t in (*s.row, *s.degree, *s.support))
         chance = float(np.max(1.0 / (1.0 + np.exp(-made.arrays[0]))))
         degree = columns * chance
+        rows *= 0.5 if s.symmetric else 1.0
         dense += rows * columns * (SITE + WORD * counts * (columns // 64 + 1))
         sparse += rows * (ROW + ATOM * degree + PAIR * degree**2 * bool(counts))
     if dense < ADVANTAGE * sparse:
@@ -64,7 +66,7 @@ def verdict(model: MarkovLogic) -> Verdict:
 
 def engines(model: MarkovLogic) -> dict[str, str]:
     """For `info`: the engine that sweeps of Gibbs sampling have for each predicate, and why."""
-    found = verdict(model)
+    found = verdict(with_forced_atoms(model))
     return dict.fromkeys(model.predicates, f"{found.engine} ({found.reason})")
 
 

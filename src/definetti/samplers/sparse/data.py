@@ -35,6 +35,7 @@ class SystemData(NamedTuple):
     units: np.ndarray
     orbits: np.ndarray
     orbit_rows: np.ndarray
+    mirror: np.ndarray  # of unordered pairs: the orbit of R(b,a) by that of R(a,b); else empty
     known_start: np.ndarray
     known_atoms: np.ndarray
     loop_orbits: np.ndarray
@@ -123,14 +124,15 @@ def lay_out(
     lists, at = np.zeros(2 * len(plan.sorts), np.int64), 0
     for p, sorts in enumerate(plan.sorts):
         if len(sorts) == 2:
-            lists[2 * p], lists[2 * p + 1] = at, at + 4 if sorts[0] == sorts[1] else at + LIST * sizes[sorts[0]]
+            second = 0 if p in plan.ties else 4 if sorts[0] == sorts[1] else LIST * int(sizes[sorts[0]])
+            lists[2 * p], lists[2 * p + 1] = at, at + second
             at += LIST * int(sizes[sorts[0]] + (0 if sorts[0] == sorts[1] else sizes[sorts[1]]))
     side, count = {s.predicate: s.side for s in plan.systems}, len(plan.sorts)
     fixed = np.zeros((2, int(sizes.sum())), np.int64)
     bit_start, bit_orbits, free = np.zeros(len(plan.sorts), np.int64), [np.zeros(0, np.int64)], 0
     for p, name in enumerate(model.predicates):
         relation = model.knowledge.relation(name)
-        free += model.knowledge.free_count(name)
+        free += site_count(model, p, name, plan)
         if p not in plan.position:
             continue
         sort, one = plan.sorts[p][0], np.int64(1) << plan.position[p]
@@ -151,6 +153,16 @@ def lay_out(
     return data, free
 
 
+def site_count(model: MarkovLogic, p: int, name: str, plan: Plan) -> int:
+    """How many sites a predicate has: its free atoms, unordered pairs once."""
+    free = model.knowledge.free_count(name)
+    if p not in plan.ties:
+        return free
+    relation, size = model.knowledge.relation(name), model.shape(name)[0]
+    loops = int((known_bits(relation.tuples, relation.codes, relation.default, size) == UNKNOWN).sum())
+    return loops + (free - loops) // 2
+
+
 def known_bits(tuples: np.ndarray, codes: np.ndarray, default: int, size: int) -> np.ndarray:
     """int8[size]: what is known of P(x), or of R(x,x)."""
     out = np.full(size, default, np.int8)
@@ -168,12 +180,15 @@ def diagonal_orbits(orbits: AtomOrbits | None, size: int, arity: int) -> np.ndar
 
 
 def orbit_arrays(model: MarkovLogic, plan: Plan, s: System, orbits: Mapping[str, AtomOrbits]) -> tuple[np.ndarray, ...]:
-    """orbits and orbit_rows of `SystemData`: 1 + the orbit by the classes of a and b."""
+    """orbits, orbit_rows and mirror of `SystemData`: 1 + the orbit by the classes of a and b."""
     found, sizes = orbits.get(list(model.predicates)[s.predicate]), [sort.size for sort in model.sorts.values()]
     if found is None:
-        return np.zeros(1, np.int64), np.zeros(sizes[s.sorts[0]], np.int64)
-    table = found.lookup[..., 0] if s.side == 0 else found.lookup[..., 0].T
-    return table.astype(np.int64).ravel() + 1, found.classes[s.side].astype(np.int64) * table.shape[1]
+        return np.zeros(1, np.int64), np.zeros(sizes[s.sorts[0]], np.int64), np.zeros(int(s.symmetric), np.int64)
+    table = (found.lookup[..., 0] if s.side == 0 else found.lookup[..., 0].T).astype(np.int64) + 1
+    mirror = np.zeros(int(table.max(initial=0)) + 1 if s.symmetric else 0, np.int64)
+    if s.symmetric:
+        mirror[table] = table.T
+    return table.ravel(), found.classes[s.side].astype(np.int64) * table.shape[1], mirror
 
 
 def classes_of_b(model: MarkovLogic, s: System, orbits: Mapping[str, AtomOrbits], size: int) -> np.ndarray:

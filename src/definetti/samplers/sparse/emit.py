@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 
 from definetti.model.logic.theory import MarkovLogic
-from definetti.samplers.sparse.normal_form import Monomial, Unfit, monomials
+from definetti.samplers.sparse.normal_form import Monomial, Symmetric, Unfit, monomials, symmetric_predicates
 from definetti.samplers.sparse.terms import A, B, System, Term, Z, depends, groups, positions, system_of
 
 MARK = "# --- text ---\n"
@@ -31,6 +31,7 @@ class Plan:
     position: Mapping[int, int]  # of each predicate's bit in the types
     offsets: tuple[int, ...]  # of each monomial's table among all tables
     size: int  # of all tables
+    ties: Symmetric  # predicates whose sites are unordered pairs
 
     @property
     def unary(self) -> tuple[int, ...]:
@@ -48,14 +49,15 @@ def plan_of(model: MarkovLogic) -> Plan:
     binary = [p for p, predicate in enumerate(model.predicates.values()) if len(predicate.sorts) == 2]
     if not binary:
         raise Unfit("no predicate has two arguments")
-    found = monomials(model)
-    systems = tuple(system_of(model, found, p) for p in binary)
+    ties = symmetric_predicates(model)
+    found = monomials(model, ties)
+    systems = tuple(system_of(model, found, p, ties) for p in binary)
     sorts = tuple(tuple(sort_number[s] for s in p.sorts) for p in model.predicates.values())
     offsets, size = [], 0
     for m in found:
         offsets.append(size)
         size += m.table.size
-    made = Plan(found, systems, sorts, positions(model), tuple(offsets), size)
+    made = Plan(found, systems, sorts, positions(model), tuple(offsets), size, ties)
     kernel_text(made)  # joins that cannot be made are found here
     return made
 
@@ -183,6 +185,7 @@ def instance(plan: Plan, text: str, r: int, s: System) -> str:
         "LISTS_R": lists(s.predicate, s.side),
         "SIZE_B_R": f"d.sizes[{b}]",
         "SAME_R": str(s.same),
+        "SYMMETRIC_R": str(s.symmetric),
         "TYPE_B_R": str((1 << width) - 1),
         "LOOP_R": str(plan.position.get(s.predicate, 0)),
         "loop_chance_R(": f"chance_{s.predicate}(" if s.same else "no_chance(",
@@ -247,7 +250,9 @@ def write_reclass(w: Writer, p: int) -> None:
         sort = plan.sorts[p][min(side, len(plan.sorts[p]) - 1)]
         lines = 0
         for r, s in enumerate(plan.systems):
-            counted = any(q == p and (u, v)[side] == B for t in s.degree for q, u, v in t.pairs)
+            counted = any(
+                q == p and B in ((u, v) if p in plan.ties else ((u, v)[side],)) for t in s.degree for q, u, v in t.pairs
+            )
             bit = p in s.bits_b and len(set(plan.sorts[p])) == 1
             if s.sorts[1] == sort and (counted or bit):
                 w.put(1, f"change_class(c.pool, c.blocks, c.systems[{r}], x, class_key_{r}(d, c, x))")

@@ -167,7 +167,8 @@ def make_chain(
             chain.true_atoms[:] += np.bincount(numbers[(values & free) == 1], minlength=r.orbit_count + 1)
         if len(r.plan.sorts[p]) == 2:
             rows = np.ascontiguousarray(pairs[name], dtype=np.int64).reshape(-1, 2)
-            x, y = np.ascontiguousarray(rows[:, 0]), np.ascontiguousarray(rows[:, 1])
+            once = rows[rows[:, 0] < rows[:, 1]] if p in r.plan.ties else rows
+            x, y = np.ascontiguousarray(once[:, 0]), np.ascontiguousarray(once[:, 1])
             r.kernel.put_atoms(chain, int(d.lists[2 * p]), int(d.lists[2 * p + 1]), x, y)
             chain.true_atoms[:] += pair_counts(r, name, rows, orbits)
     for system, s in zip(chain.systems, r.plan.systems, strict=True):

@@ -4,7 +4,8 @@ Every formula, under every way in which its variables may be equal, is a Boolean
 atoms R(x,y) of two constants, and of what is known of each constant alone, its *bits* (unary atoms, and the diagonal
 atoms R(x,x)). Expanded in the former (A² = A) it is a sum of monomials, each a set of atoms over distinct variables
 with a table over the bits. So the log density is a sum over monomials and over injective assignments of constants, and
-a false atom takes its monomials away: only true atoms are ever visited.
+a false atom takes its monomials away: only true atoms are ever visited. Atoms R(x,y) and R(y,x) that a hard formula
+makes equal are one atom of an unordered pair, written with the smaller variable first.
 """
 
 from __future__ import annotations
@@ -12,9 +13,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations, product
+from typing import TypeVar
 
 import numpy as np
 
+from definetti.constraints.logic.ties import tied_classes
 from definetti.model.logic.formulas import atoms, equalities, terms
 from definetti.model.logic.theory import (
     And,
@@ -33,6 +36,7 @@ from definetti.model.logic.theory import (
     WeightedFormula,
 )
 
+T = TypeVar("T", int, str)
 MOST_ATOMS = 12  # of one formula: its truth table has 2^12 entries
 NOTHING = 1e-13  # of the largest coefficient: what is left where coefficients cancel
 
@@ -42,6 +46,7 @@ class Unfit(Exception):
 
 
 Pair = tuple[int, int, int]  # predicate, variable, variable: an atom of two different constants
+Symmetric = frozenset[int]  # predicates R with R(x,y) = R(y,x) by a hard formula
 Bit = tuple[int, int]  # predicate, variable: P(x) of a unary predicate, R(x,x) of a binary one
 
 
@@ -72,7 +77,22 @@ class Monomial:
         return (self.hard, self.sorts, self.pairs)
 
 
-def monomials(model: MarkovLogic) -> tuple[Monomial, ...]:
+def symmetric_predicates(model: MarkovLogic) -> Symmetric:
+    """The binary predicates whose atoms R(x,y) and R(y,x) are tied to each other, and to nothing else."""
+    found, number = set(), {name: p for p, name in enumerate(model.predicates)}
+    for name, images in tied_classes(model).items():
+        if [(i.predicate, i.places, i.sign) for i in images] != [(name, (0, 1), True), (name, (1, 0), True)]:
+            raise Unfit(f"hard formulas tie atoms of {name} to others")
+        found.add(number[name])
+    return frozenset(found)
+
+
+def unordered(pair: tuple[int, T, T], symmetric: Symmetric) -> tuple[int, T, T]:
+    p, x, y = pair
+    return (p, y, x) if p in symmetric and y < x else pair
+
+
+def monomials(model: MarkovLogic, symmetric: Symmetric = frozenset()) -> tuple[Monomial, ...]:
     """The normal form of a theory, equal monomials merged; raises `Unfit` for what it cannot express.
 
     Bits that have the same known value for all constants, such as the diagonal of an irreflexive relation, are put in.
@@ -80,8 +100,8 @@ def monomials(model: MarkovLogic) -> tuple[Monomial, ...]:
     known = constant_bits(model)
     found: dict[tuple[object, ...], list[Monomial]] = {}
     for formula in model.formulas:
-        for monomial in expanded(model, formula, known):
-            made = canonical(monomial)
+        for monomial in expanded(model, formula, known, symmetric):
+            made = canonical(monomial, symmetric)
             found.setdefault(made.key, []).append(made)
     merged = [summed(group) for group in found.values()]
     return tuple(m for m in merged if m is not None)
@@ -101,7 +121,9 @@ def constant_bits(model: MarkovLogic) -> dict[int, int]:
     return found
 
 
-def expanded(model: MarkovLogic, formula: WeightedFormula, known: Mapping[int, int]) -> Iterator[Monomial]:
+def expanded(
+    model: MarkovLogic, formula: WeightedFormula, known: Mapping[int, int], symmetric: Symmetric
+) -> Iterator[Monomial]:
     """The monomials of one formula, for every way in which its variables may be equal."""
     check_formula(model, formula)
     sort_number = {name: s for s, name in enumerate(model.sorts)}
@@ -114,7 +136,7 @@ def expanded(model: MarkovLogic, formula: WeightedFormula, known: Mapping[int, i
         blocks = sorted(set(block_of))
         place = dict(zip(names, (blocks.index(b) for b in block_of), strict=True))
         block_sorts = tuple(sorts[b] for b in blocks)
-        yield from polynomial(formula.body, place, number, block_sorts, sizes, weight, formula.hard, known)
+        yield from polynomial(formula.body, place, number, block_sorts, sizes, weight, formula.hard, known, symmetric)
 
 
 def check_formula(model: MarkovLogic, formula: WeightedFormula) -> None:
@@ -150,6 +172,7 @@ def polynomial(
     weight: float,
     hard: bool,
     known: Mapping[int, int],
+    symmetric: Symmetric,
 ) -> Iterator[Monomial]:
     """The monomials of a formula whose variables stand for the distinct constants `place`."""
     pairs: list[Pair] = []
@@ -163,7 +186,7 @@ def polynomial(
             raise Unfit(f"{atom.predicate} has {len(at)} arguments")
         p = number[atom.predicate]
         if len(set(at)) == 2:
-            slot[atom] = (True, _place(pairs, (p, at[0], at[1])))
+            slot[atom] = (True, _place(pairs, unordered((p, at[0], at[1]), symmetric)))
         else:
             slot[atom] = (False, _place(bits, (p, at[0])))
     if len(pairs) + len(bits) > MOST_ATOMS:
@@ -240,13 +263,13 @@ def reduced(
     )
 
 
-def canonical(m: Monomial) -> Monomial:
+def canonical(m: Monomial, symmetric: Symmetric) -> Monomial:
     """The variables renamed so that equal monomials look equal."""
     best = None
     for order in permutations(range(len(m.sorts))):
         new = {v: k for k, v in enumerate(order)}
         sorts = tuple(m.sorts[v] for v in order)
-        pairs = tuple(sorted((p, new[x], new[y]) for p, x, y in m.pairs))
+        pairs = tuple(sorted(unordered((p, new[x], new[y]), symmetric) for p, x, y in m.pairs))
         bits = [(p, new[v]) for p, v in m.bits]
         axes = sorted(range(len(bits)), key=bits.__getitem__)
         key = (sorts, pairs, tuple(bits[k] for k in axes))

@@ -55,5 +55,7 @@ def own_pairs(r: Sparse, p: int, name: str, rng: np.random.Generator, number: in
         return true
     count = rng.poisson(DEGREES[number % len(DEGREES)] * min(shape))
     drawn = np.unique(rng.integers(0, shape[0] * shape[1], count))
+    if p in r.plan.ties:
+        drawn = np.unique(np.concatenate([drawn, drawn % shape[1] * shape[1] + drawn // shape[1]]))
     drawn = drawn[~np.isin(drawn, known[:, 0] * shape[1] + known[:, 1])]
     return np.concatenate([true, np.stack([drawn // shape[1], drawn % shape[1]], axis=1)])

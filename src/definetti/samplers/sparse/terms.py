@@ -8,6 +8,8 @@ rest touches these are
 - *support*: atoms that link a and b. They are found from a by joins over true atoms.
 Sums over a third constant z leave out z = b (z = a); rows and degrees are counted without that exception, which becomes
 a support with the opposite sign. A row may not hold the row's own sites: their flips would change every later site.
+
+Where R(x,y) and R(y,x) are one atom, the site {a,b} belongs to the row of that constant which comes first in the order.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from definetti.model.logic.theory import MarkovLogic
-from definetti.samplers.sparse.normal_form import Monomial, Pair, Unfit
+from definetti.samplers.sparse.normal_form import Monomial, Pair, Symmetric, Unfit, unordered
 
 A, B, Z = "a", "b", "z"
 
@@ -49,37 +51,45 @@ class System:
     support: list[Term] = field(default_factory=list)
     bits_a: tuple[int, ...] = ()  # predicates whose bits of a the base field depends on
     bits_b: tuple[int, ...] = ()  # of b: part of its class
+    ties: Symmetric = frozenset()  # of all predicates
 
     @property
     def same(self) -> bool:
         return self.sorts[0] == self.sorts[1]
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether its sites are unordered pairs."""
+        return self.predicate in self.ties
 
     def own(self, z: str) -> tuple[int, str, str]:
         """The site (a,z) of the row."""
         return (self.predicate, A, z) if self.side == 0 else (self.predicate, z, A)
 
 
-def system_of(model: MarkovLogic, found: Sequence[Monomial], predicate: int) -> System:
+def system_of(model: MarkovLogic, found: Sequence[Monomial], predicate: int, ties: Symmetric = frozenset()) -> System:
     """The terms of a predicate's sites, by rows where that is possible, else by columns."""
     why = None
-    for side in (0, 1):
+    for side in (0,) if predicate in ties else (0, 1):
         try:
-            return sorted_out(model, found, predicate, side)
+            return sorted_out(model, found, predicate, side, ties)
         except Unfit as unfit:
             why = why or unfit
     assert why is not None
     raise why
 
 
-def sorted_out(model: MarkovLogic, found: Sequence[Monomial], predicate: int, side: int) -> System:
+def sorted_out(model: MarkovLogic, found: Sequence[Monomial], predicate: int, side: int, ties: Symmetric) -> System:
     name = list(model.predicates)[predicate]
     number = {s: k for k, s in enumerate(model.sorts)}
     sorts = [number[s] for s in model.predicates[name].sorts]
-    s = System(predicate, side, (sorts[side], sorts[1 - side]))
+    s = System(predicate, side, (sorts[side], sorts[1 - side]), ties=ties)
     for k, m in enumerate(found):
         for place, pair in enumerate(m.pairs):
             if pair[0] == predicate:
-                sort_out(s, found, k, place, name)
+                sort_out(s, found, k, place, name, side)
+                if s.symmetric:  # {a,b} is met with its constants either way round
+                    sort_out(s, found, k, place, name, 1 - side)
     bits_a = {p for t in s.constant for p in t.bits(found[t.monomial], A)}
     bits_b = {p for t in (*s.constant, *s.row, *s.degree) for p in t.bits(found[t.monomial], B)}
     if s.same and (predicate in bits_a or any(predicate in t.bits(found[t.monomial], A) for t in s.row)):
@@ -88,15 +98,15 @@ def sorted_out(model: MarkovLogic, found: Sequence[Monomial], predicate: int, si
     return s
 
 
-def sort_out(s: System, found: Sequence[Monomial], k: int, place: int, name: str) -> None:
+def sort_out(s: System, found: Sequence[Monomial], k: int, place: int, name: str, side: int) -> None:
     m = found[k]
     first, second = m.pairs[place][1:]
-    a, b = (first, second) if s.side == 0 else (second, first)
+    a, b = (first, second) if side == 0 else (second, first)
     others = [v for v in range(len(m.sorts)) if v not in (a, b)]
     if len(others) > 1:
         raise Unfit(f"a formula ties {name} to more than three constants")
     roles = tuple(A if v == a else B if v == b else Z for v in range(len(m.sorts)))
-    pairs = in_roles([p for i, p in enumerate(m.pairs) if i != place], roles)
+    pairs = in_roles([p for i, p in enumerate(m.pairs) if i != place], roles, s.ties)
     term = Term(k, roles, pairs)
     if not others:
         (s.support if pairs else s.constant).append(term)
@@ -119,8 +129,8 @@ def sort_out(s: System, found: Sequence[Monomial], k: int, place: int, name: str
         raise Unfit(f"a formula ties {name} to a constant without an atom between them")
 
 
-def in_roles(pairs: Sequence[Pair], roles: Sequence[str]) -> tuple[tuple[int, str, str], ...]:
-    return tuple(sorted((p, roles[x], roles[y]) for p, x, y in pairs))
+def in_roles(pairs: Sequence[Pair], roles: Sequence[str], ties: Symmetric) -> tuple[tuple[int, str, str], ...]:
+    return tuple(sorted(unordered((p, roles[x], roles[y]), ties) for p, x, y in pairs))
 
 
 def correct(s: System, term: Term, found: Sequence[Monomial], gone: str, stands: str) -> None:
@@ -129,7 +139,7 @@ def correct(s: System, term: Term, found: Sequence[Monomial], gone: str, stands:
     if m.sorts[term.roles.index(gone)] != m.sorts[term.roles.index(stands)]:
         return
     new = {A: A, B: B, gone: stands}
-    pairs = tuple(sorted((p, new[x], new[y]) for p, x, y in term.pairs))
+    pairs = tuple(sorted(unordered((p, new[x], new[y]), s.ties) for p, x, y in term.pairs))
     s.support.append(Term(term.monomial, tuple(new[r] for r in term.roles), pairs, -1))
 
 

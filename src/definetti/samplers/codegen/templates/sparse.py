@@ -28,10 +28,10 @@ NOW, SUM, SQUARE = 0, 1, 2  # rows of the sums by orbit
 # class key, its orbit class, its place in the order
 STAMP, CHANGE, MARKS, CLASS, PLACE, KEY, ORBIT, POS = 0, 1, 2, 3, 4, 5, 6, 7
 TRUE, CANDIDATE, QUEUED, EXCLUDED = 1, 2, 4, 8  # marks
-# small numbers of a system: stamp, touched nodes, queue, classes in use, where the orbits of the row's atoms start; how
-# keys are packed (mask and width of the bits of a and b; mask, bias and width of a unit; whether there are hard ones;
-# the key of nothing); from ROW_KEYS on the part of keys that the row shares, by the bits of b
-ROW_STAMP, TOUCHED, QUEUE, IN_USE, ROW_ORBIT = 0, 1, 2, 3, 4
+# small numbers of a system: stamp, touched nodes, queue, classes in use, where the orbits of the row's atoms start, how
+# many sites it has; how keys are packed (mask and width of the bits of a and b; mask, bias and width of a unit; whether
+# there are hard ones; the key of nothing); from ROW_KEYS on the part of keys that the row shares, by the bits of b
+ROW_STAMP, TOUCHED, QUEUE, IN_USE, ROW_ORBIT, SITES = 0, 1, 2, 3, 4, 5
 BITS_MASK, BITS_WIDTH, UNIT_MASK, UNIT_BIAS, UNIT_WIDTH, HARD, NOTHING, ROW_KEYS = 8, 9, 10, 11, 12, 13, 14, 16
 LIST = 8  # a node's lists: (offset, length, room) of the atoms it comes first in, and, four further, of the others
 START, LENGTH, CAPACITY = 0, 1, 2
@@ -308,6 +308,15 @@ def make_candidate(s, b):
 
 
 @helper
+def add_chance(s, sum_g, orbit_class, p):
+    """G gains p at a site of the row; where the site is two atoms, R(a,b) and R(b,a), both count."""
+    o = s.orbits[s.small[ROW_ORBIT] + orbit_class]
+    sum_g[NOW, o] += p
+    if s.mirror.shape[0] > 0:
+        sum_g[NOW, s.mirror[o]] += p
+
+
+@helper
 def move_chance(s, streams, remainder, sum_g, b, before, after):
     """Site b's key changes before its visit: its mark as a candidate changes with it, so that its chance is the new
     key's; G follows."""
@@ -315,7 +324,7 @@ def move_chance(s, streams, remainder, sum_g, b, before, after):
     p, rate = s.known[i, 0], s.known[i, 1]
     j = chances(s, after)
     q, faster = s.known[j, 0], s.known[j, 1]
-    sum_g[NOW, s.orbits[s.small[ROW_ORBIT] + s.node[b, ORBIT]]] += q - p
+    add_chance(s, sum_g, s.node[b, ORBIT], q - p)
     if q > p:
         if not s.node[b, MARKS] & CANDIDATE and first_tick(streams, remainder, I(0), I(1), faster - rate) == 0:
             s.node[b, MARKS] |= CANDIDATE
