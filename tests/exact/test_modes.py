@@ -22,7 +22,7 @@ from definetti.modes.annealing import bennett, both_ways, log_weights
 from definetti.modes.brackets import bracket
 from definetti.modes.graph.walkers import GraphWalkers
 from definetti.modes.logic.walkers import logic_walkers, patterns
-from definetti.modes.mixture import arrive, mixed, stay
+from definetti.modes.mixture import arrive, mixed, stay, unmet_share
 from definetti.modes.partition import partition
 from definetti.modes.survey import Segment, crossings, cut_chains, take_stock
 from definetti.modes.walkers import Paths
@@ -232,6 +232,30 @@ def test_the_variance_of_the_mixture_is_that_of_drawn_weights() -> None:
 # --- the answer -------------------------------------------------------------------------------------------------------
 
 COEXISTING = mean_field(14, 0.16, 0.02)
+
+
+@pytest.mark.parametrize("expected", [0.0, 0.5, 2.0, 20.0, 400.0])
+def test_what_is_left_soon_is_bounded_by_how_often_it_is_entered(expected: float) -> None:
+    """A place of share w that is left after L sweeps is entered w / L times a sweep: the bound from the number of
+    entries that a run saw is above w in at least 93 of 100 runs."""
+    life, sweeps, rng = 40, 64_000, np.random.default_rng(3)
+    share = expected * life / sweeps
+    bounds = [unmet_share(life, [(int(k), sweeps), (0, sweeps)]) for k in rng.poisson(expected, 1000)]
+    assert np.mean(np.array(bounds) >= share) > 0.93
+    assert unmet_share(0, [(5, sweeps)]) == 0.0 and unmet_share(life, [(0, sweeps)]) == 3 * life / sweeps
+
+
+@pytest.mark.parametrize("seed", [1, 3])
+def test_walls_that_every_chain_left_do_not_divide_a_lattice(seed: int) -> None:
+    """Stripes of an 8 × 8 torus last for tens of sweeps; the two phases are weighed all the same."""
+    pairs = [
+        (8 * r + c, 8 * ((r + a) % 8) + (c + b) % 8) for r in range(8) for c in range(8) for a, b in ((0, 1), (1, 0))
+    ]
+    equal, own = np.exp([[2.0, 0.0], [0.0, 2.0]]), np.exp([-0.02, 0.02])
+    lattice = factor_graph([2] * 64, [*((pair, equal) for pair in pairs), *(([i], own) for i in range(64))])
+    found = dft.marginals(lattice, ["X0"], chains=64, seed=seed)
+    assert found.trusted and found["X0"].mcse is not None
+    assert abs(found["X0"].probability - 0.927824) < 4 * found["X0"].mcse < 0.03
 
 
 def test_two_modes_are_weighed() -> None:

@@ -63,7 +63,9 @@ class GraphWalkers:
         self._literals = np.flatnonzero(free)
         self._orbit = statistic_of[self._literals]
         singles = self.singles = len(statistics.sizes)
-        self.counted = [(singles + k, int(statistics.event_sizes[k])) for k in statistics.kept]
+        self.counted: Sequence[tuple[int, int]] = [
+            (singles + k, int(statistics.event_sizes[k])) for k in statistics.kept
+        ]
         sizes = np.bincount(self._orbit, minlength=singles)
         self._sizes = sizes.astype(float)
         self._literal_orbit = np.zeros(len(free), np.int64)
