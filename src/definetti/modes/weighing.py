@@ -377,8 +377,8 @@ def _decided(said: Weighing, kept: list[int]) -> Weighing:
         upper = min(np.inf if a is None else a.upper, np.inf if b is None else b.upper)
         if upper < top - LIGHT:
             left_out += float(np.exp(upper - top))
-        elif not found[m].region.settled and (stayed := _longest(found[m].region)) <= BRIEF:
-            life = max(life, stayed)  # how often the others' chains go there will say more
+        elif _is_brief(found[m]):
+            life = max(life, _longest(found[m].region))  # how often the others' chains go there will say more
         else:
             text = "annealing leaves the weight of a region open"
             return replace(
@@ -397,6 +397,11 @@ def _decided(said: Weighing, kept: list[int]) -> Weighing:
         if not b.lower - 4 * a.error - 1.0 <= a.log_z <= b.upper + 4 * a.error + 1.0:
             return replace(said, doubt="annealing contradicts the bounds on the weight of a region")
     return replace(said, trusted=True)
+
+
+def _is_brief(w: Weighed) -> bool:
+    """All chains left it soon, and so did those that were put back into it."""
+    return not w.region.settled and w.lasting < 1.0 and _longest(w.region) <= BRIEF
 
 
 def _longest(region: Region) -> int:
