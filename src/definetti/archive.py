@@ -16,10 +16,11 @@ from __future__ import annotations
 import json
 import os
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from hashlib import blake2b
+from itertools import chain
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,7 @@ KINDS = "biuf"  # of numbers in arrays
 MOST_AXES = 8
 
 Tree = Any  # dicts with text keys, lists, numbers, texts, None and arrays
+Buffer = bytes | memoryview
 
 
 class Damaged(ParseError):
@@ -59,16 +61,24 @@ class Archive:
             raise Damaged(f"the section {name!r} cannot be understood", path=self.path) from None
 
 
-def checksum(content: bytes) -> str:
-    return blake2b(content, digest_size=DIGEST).hexdigest()
+def checksum(*parts: Buffer) -> str:
+    made = blake2b(digest_size=DIGEST)
+    for part in parts:
+        made.update(part)
+    return made.hexdigest()
 
 
 # --- trees as bytes --------------------------------------------------------------------------------------------------
 
 
 def pack(tree: Tree) -> bytes:
-    """u32 length of the JSON, the JSON, the bytes of the arrays."""
-    arrays: list[bytes] = []
+    return b"".join(buffers(tree))
+
+
+def buffers(tree: Tree) -> list[Buffer]:
+    """u32 length of the JSON, the JSON, the bytes of the arrays, which are not copied where they are stored as they
+    are: they may not change before the buffers are written."""
+    arrays: list[Buffer] = []
     place = 0
 
     def flat(part: Tree) -> Any:
@@ -78,10 +88,11 @@ def pack(tree: Tree) -> bytes:
                 raise TypeError(f"an array of {part.dtype} cannot be stored")
             turned = part.flags.f_contiguous and not part.flags.c_contiguous  # sums depend on the order in memory
             rows, kind = part.T if turned else part, _narrow(part).newbyteorder("<")
-            content = np.asarray(rows, dtype=kind).tobytes()
-            arrays.append(content)
-            place += len(content)
-            return {"!": [kind.str, list(rows.shape), place - len(content), turned, part.dtype.newbyteorder("<").str]}
+            content = np.ascontiguousarray(rows, dtype=kind)
+            arrays.append(content.reshape(-1).view(np.uint8).data)
+            place += content.nbytes
+            start, own = place - content.nbytes, part.dtype.newbyteorder("<")
+            return {"!": [kind.str, list(rows.shape), start, turned, own.str]}
         if isinstance(part, Mapping):
             return {"": {str(key): flat(value) for key, value in part.items()}}
         if isinstance(part, list | tuple):
@@ -91,7 +102,7 @@ def pack(tree: Tree) -> bytes:
         return part
 
     text = json.dumps(flat(tree), separators=(",", ":")).encode()
-    return b"".join([struct.pack("<I", len(text)), text, *arrays])
+    return [struct.pack("<I", len(text)), text, *arrays]
 
 
 def _narrow(array: np.ndarray) -> np.dtype[Any]:
@@ -192,10 +203,12 @@ def previous(path: Path) -> Path:
     return path.with_name(path.name + ".old")
 
 
-def write(path: Path, head: Mapping[str, Any], sections: Mapping[str, bytes], keep: bool) -> None:
+def write(path: Path, head: Mapping[str, Any], sections: Mapping[str, bytes | Sequence[Buffer]], keep: bool) -> int:
     """Writes a new file beside the old one, makes sure that it is on the disk, and puts it into its place; the one that
-    was there is kept as `previous` if it is worth keeping. Only one process at a time may do so: see `locked`."""
-    table = [[name, len(content), checksum(content)] for name, content in sections.items()]
+    was there is kept as `previous` if it is worth keeping. Only one process at a time may do so: see `locked`. Returns
+    the number of bytes."""
+    parts = {name: [one] if isinstance(one, bytes) else one for name, one in sections.items()}
+    table = [[name, sum(map(len, content)), checksum(*content)] for name, content in parts.items()]
     text = json.dumps({**head, "sections": table}, allow_nan=False).encode()
     start = MAGIC + LIMITS.pack(FORMAT, len(text)) + text
     new, second = path.with_name(f".{path.name}.new"), path.with_name(f".{path.name}.link")
@@ -203,7 +216,7 @@ def write(path: Path, head: Mapping[str, Any], sections: Mapping[str, bytes], ke
         new.unlink(missing_ok=True)
         handle = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
         with os.fdopen(handle, "wb") as file:
-            for part in (start, bytes.fromhex(checksum(start)), *sections.values()):
+            for part in (start, bytes.fromhex(checksum(start)), *chain.from_iterable(parts.values())):
                 file.write(part)
             file.flush()
             os.fsync(file.fileno())
@@ -221,6 +234,7 @@ def write(path: Path, head: Mapping[str, Any], sections: Mapping[str, bytes], ke
             new.unlink(missing_ok=True)
         left = "; the last checkpoint is as it was" if path.exists() else ""
         raise ModelError(f"cannot write {path}: {error.strerror}{left}") from None
+    return len(start) + DIGEST + sum(length for _, length, _ in table)
 
 
 def _sync_folder(folder: Path) -> None:

@@ -140,25 +140,25 @@ class Part:
             text = f"the state of the chains in the checkpoint does not fit this run ({type(error).__name__})"
             raise ModelError(f"{text}; it was changed, or written by another version") from None
 
-    def look(self, state: Callable[[], Tree]) -> None:
-        """Keeps the state if it is time to do so."""
-        if self.journal.due:
+    def look(self, state: Callable[[], Tree], size: Callable[[], int]) -> None:
+        """Keeps the state if it is time to do so; `size`: about how many bytes that would be."""
+        if self.journal.due(size):
             self.keep(state)
 
     def keep(self, state: Callable[[], Tree], finished: bool = False) -> None:
         """Keeps the state now; of a part that came to its end it is written with what follows, which is not far.
         Without a file nothing is made of it."""
         if self.journal.keeps:
-            began, due = time.perf_counter(), self.journal.due
+            began = time.perf_counter()
             self.state, self.finished = state(), finished
-            if due or not finished:
+            if not finished:
                 self.journal.write(began)
 
 
 class Journal:
     """Of a run without a checkpoint."""
 
-    keeps = due = False
+    keeps = False
     notices: tuple[Notice, ...] = ()  # about the file
     record: Record  # what was decided, where that is kept
     spread: Callable[..., None] | None = None  # sends a run's chains elsewhere (`inference/remote.py`)
@@ -169,6 +169,10 @@ class Journal:
     def part(self, name: str) -> Part:
         """The next sampler's run, with what is known of it."""
         return Part(self, name)
+
+    def due(self, size: Callable[[], int]) -> bool:
+        """Whether it is time to write a state of so many bytes."""
+        return False
 
     def write(self, began: float) -> None: ...
 

@@ -406,7 +406,7 @@ def _follow(sampling: Sampling, stopping: Stopping, progress: Callable[[Progress
             stopping.restore(part.state["stopping"], not part.extended)
     if part.finished or part.shown:
         return part.shown
-    part.keep(state)  # before the first sweep
+    part.look(state, sampling.state_size)  # before the first sweep
     try:
         with part.journal.patiently():
             for step in sampling.steps():
@@ -418,7 +418,7 @@ def _follow(sampling: Sampling, stopping: Stopping, progress: Callable[[Progress
                     return True
                 if end:
                     break
-                part.look(state)
+                part.look(state, sampling.state_size)
     except KeyboardInterrupt:
         return True
     part.keep(state, finished=True)

@@ -123,6 +123,10 @@ class Sampling(Protocol):
         """Everything that the rest of the run depends on, taken between two steps."""
         ...
 
+    def state_size(self) -> int:
+        """About how many bytes the state has; nothing is copied."""
+        ...
+
     def restore(self, state: State) -> None:
         """Continues where `state` was taken, in a run of the same model, sampler and plan."""
         ...

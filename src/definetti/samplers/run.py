@@ -284,6 +284,12 @@ class Run:
             "chains": copied(self.arrays()),
         }
 
+    def state_size(self) -> int:
+        """About how many bytes the state has; nothing is copied."""
+        batches = (part for batch in self._batches for part in batch if isinstance(part, np.ndarray))
+        arrays = [*self._arrays().values(), *batches, *(means for _, means in self._tracked)]
+        return sum(array.nbytes for array in arrays)
+
     def restore(self, state: State) -> None:
         """Continues where `state` was taken, in a run of the same model, sampler and plan."""
         self._phase, self.seconds = str(state["phase"]), float(state["seconds"])

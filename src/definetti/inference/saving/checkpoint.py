@@ -18,15 +18,17 @@ from pathlib import Path
 from typing import Any
 
 from definetti import __version__, archive
-from definetti.archive import SUFFIX, Archive, Damaged, pack
+from definetti.archive import SUFFIX, Archive, Buffer, Damaged, pack
 from definetti.errors import INTERRUPTED, DefinettiError, ModelError, Notice, ParseError
 from definetti.inference.question import Options
 from definetti.inference.saving import option_encoding
 from definetti.journal import Goal, Journal, Part, Record, recording
 from definetti.model import encoding
 
-SHARE = 0.015  # of the time goes into checkpoints at most,
+SHARE = 0.01  # of the time goes into checkpoints, but for the first and the last,
 LEAST_SECONDS = 1.0  # and there is never less than this between two
+SECONDS_PER_BYTE = 4e-9  # of a write, before one was measured
+FEW_BYTES = 1 << 20  # a write of fewer says what any write takes, one of more what its bytes take
 SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM") if hasattr(signal, name))
 
 
@@ -43,8 +45,8 @@ class Checkpoint(Journal):
         self._call, self._good, self._answer, self._finished = call, good, b"", False
         self._past: list[Part] = []  # of the file that is resumed, still to come
         self._parts: list[Part] = []
-        self._packed: dict[int, bytes] = {}  # of finished parts, by number
-        self._next = 0.0
+        self._packed: dict[int, list[Buffer]] = {}  # of finished parts, by number
+        self._written, self._took, self._per_byte = 0.0, 0.0, SECONDS_PER_BYTE  # when it was, seconds of any write
         self._only_shown = False
 
     def begin(self) -> None:
@@ -75,30 +77,35 @@ class Checkpoint(Journal):
         self._parts.append(part)
         return part
 
-    @property
-    def due(self) -> bool:
-        return time.perf_counter() >= self._next
+    def due(self, size: Callable[[], int]) -> bool:
+        """By what a write of so many bytes costs: a state may have grown since the last one."""
+        waited = time.perf_counter() - self._written
+        return waited >= LEAST_SECONDS and waited * SHARE >= self._took + size() * self._per_byte
 
     def write(self, began: float) -> None:
         """Now; `began`: when the work for it began."""
         if self._only_shown:
             return
-        sections = {"call": self._call, "journal": pack({"record": self.record, "label": self.label})}
+        sections: dict[str, bytes | list[Buffer]] = {"call": self._call}
+        sections["journal"] = pack({"record": self.record, "label": self.label})
         parts = [*self._parts, *self._past]  # a file is never poorer than the one before
         sections |= {f"part {k}": self._pack(k, part) for k, part in enumerate(parts)}
         if self._answer:
             sections["answer"] = self._answer
         head = {"version": __version__, "finished": self._finished, "parts": len(parts)}
-        archive.write(self.path, head, sections, self._good)
+        size = archive.write(self.path, head, sections, self._good)
         self._good = self.written = True
-        now = time.perf_counter()
-        self._next = now + max(LEAST_SECONDS, (now - began) / SHARE)
+        self._written = time.perf_counter()
+        if size < FEW_BYTES:
+            self._took = self._written - began
+        else:
+            self._per_byte = max(self._written - began - self._took, 0.0) / size
 
-    def _pack(self, number: int, part: Part) -> bytes:
+    def _pack(self, number: int, part: Part) -> list[Buffer]:
         if number in self._packed:
             return self._packed[number]
         tree = {"name": part.name, "finished": part.finished, "goal": part.goal.tree(), "state": part.state}
-        packed = pack(tree)
+        packed = archive.buffers(tree)
         if part.finished and part in self._parts:  # one that is still to come may get another goal
             self._packed[number] = packed
         return packed

@@ -135,11 +135,16 @@ def blank(r: Sparse) -> Chain:
     )
 
 
+def room(used: int, reserve: int) -> np.ndarray:
+    """A pool for so many entries that holds at least another row."""
+    size = 5 * used + 2 * reserve
+    refuse_large(4 * size, None)
+    return np.zeros(size, np.int32)
+
+
 def with_room(chain: Chain, reserve: int) -> Chain:
     """The chain with a pool that holds at least another row."""
-    size = 5 * int(chain.blocks[0]) + 2 * reserve
-    refuse_large(4 * size, None)
-    pool = np.zeros(size, np.int32)
+    pool = room(int(chain.blocks[0]), reserve)
     pool[: chain.blocks[0]] = chain.pool[: chain.blocks[0]]
     chain.clock[ROOM] = 0
     return chain._replace(pool=pool)

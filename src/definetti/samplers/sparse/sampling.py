@@ -22,6 +22,7 @@ from definetti.samplers.sparse.engine import (
     advance,
     bits_of,
     blank,
+    room,
     true_pairs,
 )
 from definetti.samplers.sparse.starts import first_chain
@@ -159,6 +160,7 @@ class SparseSampling(Run):
         found = {"first": self._first, "true": self._true} if self._chains else {}
         for k, chain in enumerate(self._chains):
             own = {name: array for name, array in chain._asdict().items() if name != "systems"}
+            own["pool"] = chain.pool[: chain.blocks[0]]  # what follows is room
             for r, system in enumerate(chain.systems):
                 own |= prefixed(
                     str(r), {n: getattr(system, n) for n in SystemData._fields[:SHARED] if n not in SCRATCH}
@@ -171,7 +173,8 @@ class SparseSampling(Run):
         saved = state["chains"]
         self._chains = [blank(self.sparse) for _ in range(self.plan.chains)] if saved else []
         for k, chain in enumerate(self._chains):
-            self._chains[k] = chain._replace(pool=np.zeros(len(saved[f"{k}.pool"]), np.int32))
+            chain.blocks[0] = len(saved[f"{k}.pool"])
+            self._chains[k] = chain._replace(pool=room(int(chain.blocks[0]), int(self.sparse.data.reserve[0])))
         super().restore(state)
 
 
