@@ -13,12 +13,14 @@ import hashlib
 import json
 import os
 import resource
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import threading
 import time
+from inspect import CO_NEWLOCALS
 from pathlib import Path
 from random import Random
 from types import CodeType
@@ -45,7 +47,7 @@ class Hang(BaseException):
 def limit() -> None:
     """A gigabyte more than now."""
     now = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * resource.getpagesize()
-    resource.setrlimit(resource.RLIMIT_AS, (now + MEMORY, now + MEMORY))
+    resource.setrlimit(resource.RLIMIT_AS, (now + MEMORY, resource.getrlimit(resource.RLIMIT_AS)[1]))
 
     def late(*_: Any) -> None:
         raise Hang
@@ -140,13 +142,42 @@ def lines_of(code: CodeType) -> set[int]:
     return found
 
 
-def function_lines(file: Path) -> set[int]:
-    """Lines inside functions: those of the module itself run when it is imported."""
-    module = compile(file.read_text(encoding="utf-8"), str(file), "exec")
-    return set().union(*(lines_of(part) for part in module.co_consts if isinstance(part, CodeType)), set())
+def reached(reader: fuzzing.Reader) -> set[tuple[str, int]]:
+    """The lines of all functions that the reader may call, by name, in the modules that are its own. What the others in
+    these modules do (writing, other formats) is no concern of its input."""
+    found: dict[str, list[tuple[str, CodeType]]] = {}
+
+    def note(file: str, code: CodeType) -> None:
+        for part in code.co_consts:
+            if isinstance(part, CodeType):
+                if part.co_flags & CO_NEWLOCALS:
+                    found.setdefault(part.co_name, []).append((file, part))
+                else:  # a class: its methods, by their names and by its own
+                    note(file, part)
+                    methods = (m for m in part.co_consts if isinstance(m, CodeType) and m.co_flags & CO_NEWLOCALS)
+                    found.setdefault(part.co_name, []).extend((file, m) for m in methods)
+
+    for module in reader.modules:
+        file = PACKAGE / module
+        note(str(file), compile(file.read_text(encoding="utf-8"), str(file), "exec"))
+    waiting, seen, lines = list(reader.entries), set(reader.apart), set()
+    while waiting:
+        name = waiting.pop()
+        if name in seen:
+            continue
+        seen.add(name)
+        for file, code in found.get(name, ()):
+            lines |= {(file, line) for line in lines_of(code)}
+            waiting += _names(code)
+    return lines
 
 
-def coverage(name: str, seed: int, path: Path) -> float:
+def _names(code: CodeType) -> list[str]:
+    inner = [name for part in code.co_consts if isinstance(part, CodeType) for name in _names(part)]
+    return [*code.co_names, *inner]
+
+
+def coverage(name: str, seed: int, path: Path, show: bool = False) -> float:
     """The share of the reader's lines that mutated inputs reach."""
     reader, rng = fuzzing.readers()[name], Random(seed)
     files = {str(PACKAGE / module) for module in reader.modules}
@@ -165,7 +196,10 @@ def coverage(name: str, seed: int, path: Path) -> float:
             tried(reader, content, path)
         finally:
             sys.settrace(None)
-    every = {(file, line) for file in files for line in function_lines(Path(file))}
+    every = reached(reader)
+    if show:
+        for file, line in sorted(every - seen):
+            print(f"{Path(file).relative_to(PACKAGE)}:{line}", file=sys.stderr)
     return len(seen & every) / max(len(every), 1)
 
 
@@ -175,31 +209,50 @@ def main() -> int:
     parser.add_argument("--reader", action="append")
     parser.add_argument("--engine", choices=("mutation", "atheris", "both"), default="both")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--missing", action="store_true", help="lines that no input reaches, on stderr")
+    parser.add_argument("--sums", type=Path, help="a file that counts are added to, over runs")
     parser.add_argument("--guided", help=argparse.SUPPRESS)
     parser.add_argument("--counts", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None) as folder:
-        readers = fuzzing.readers()
-        if options.guided:
-            limit()
-            path = Path(folder) / f"input{readers[options.guided].suffix}"
-            guided(options.guided, options.seconds, options.seed, Path(options.counts), path)
-        names = options.reader or list(readers)
-        engines = [by_mutation, by_atheris] if options.engine == "both" else [globals()[f"by_{options.engine}"]]
-        failed = False
+    readers, folder = fuzzing.readers(), fuzzing.folder()
+    if options.guided:
         limit()
-        for name in names:
-            path = Path(folder) / f"input{readers[name].suffix}"
-            share = options.seconds / len(names) / len(engines)
-            total: dict[str, int] = {}
-            for engine in engines:
-                for key, value in engine(name, share, options.seed, path).items():
-                    total[key] = total.get(key, 0) + value
-            accepted = total["accepted"] / max(total["inputs"], 1)
-            figures = {"share_accepted": round(accepted, 3), "lines": round(coverage(name, options.seed, path), 3)}
-            print(json.dumps({"reader": name, **total, **figures}), flush=True)
+        path = folder / f"input{readers[options.guided].suffix}"
+        guided(options.guided, options.seconds, options.seed, Path(options.counts), path)
+    names = options.reader or list(readers)
+    engines = [by_mutation, by_atheris] if options.engine == "both" else [globals()[f"by_{options.engine}"]]
+    failed = False
+    limit()
+    for name in names:
+        path = folder / f"input{readers[name].suffix}"
+        share = options.seconds / len(names) / len(engines)
+        total: dict[str, int] = {}
+        for engine in engines if share else ():
+            for key, value in engine(name, share, options.seed, path).items():
+                total[key] = total.get(key, 0) + value
+        covered = coverage(name, options.seed, path, options.missing)
+        found = {"reader": name, **total, "lines": round(covered, 3), "seed": options.seed}
+        if total:
+            found["share_accepted"] = round(total["accepted"] / max(total["inputs"], 1), 3)
             failed = failed or bool(total["foreign"] or total["hangs"])
+            if options.sums:
+                with options.sums.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps(found) + "\n")
+        print(json.dumps(found), flush=True)
+    if options.sums:
+        print(json.dumps(sums(options.sums)), flush=True)
+    shutil.rmtree(folder)
     return int(failed)
+
+
+def sums(path: Path) -> dict[str, Any]:
+    """Over all runs that were noted in a file."""
+    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    total = {key: sum(row[key] for row in rows) for key in ("inputs", "accepted", "foreign", "hangs")}
+    by_reader = {row["reader"]: 0 for row in rows}
+    for row in rows:
+        by_reader[row["reader"]] += row["inputs"]
+    return {"all": total, "by_reader": by_reader}
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
-"""Hostile input for every reader: what is read, seeds to start from, mutations. `make fuzz` runs it; inputs that
-were found are in `corpus/`, which the gate replays.
+"""Hostile input for every reader: what is read, inputs that are valid but for an odd choice (`fuzz_grammar.py`), and
+mutations of these. `make fuzz` runs it; inputs that were found are in `corpus/`, which the gate replays.
 
 A reader may accept an input or raise a `DefinettiError`; anything else is a mistake of ours, and so is an input that
 takes more than five seconds or a gigabyte.
@@ -7,7 +7,9 @@ takes more than five seconds or a gigabyte.
 
 from __future__ import annotations
 
+import copy
 import tempfile
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -15,6 +17,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import fuzz_grammar
 import numpy as np
 
 import definetti as dft
@@ -22,24 +25,19 @@ from definetti import archive
 from definetti.errors import DefinettiError
 
 HERE = Path(__file__).resolve().parent
-EXAMPLES, CORPUS = HERE.parent / "examples", HERE / "corpus"
+CORPUS = HERE / "corpus"
+FAST = "/dev/shm" if Path("/dev/shm").is_dir() else None
+SAMPLED = ("readers/samples.py",)
+RULES = """0.5 Friends(x,y) ^ Smokes(x) => Smokes(y)
+Friends(x,y) => Friends(y,x).
+0.3 EXIST y (Friends(x,y) v !Smokes(Anna)) ^ x != y
+0.1 Likes(x,+f) v TRUE
+0.2 FORALL y (Smokes(y) <=> At(x,t)) v x = Bob
+"""
 
 UAI = b"MARKOV\n3\n2 2 3\n3\n2 0 1\n2 1 2\n1 2\n\n4\n 1.0 2.0\n 0.5 1\n6\n1 2 3 4 5 0\n3\n .25 1e-3 0\n"
 BAYES = b"BAYES\n2\n2 2\n2\n1 0\n2 0 1\n\n2\n 0.4 0.6\n4\n 0.1 0.9\n 0.5 0.5\n"
 FG = b"2\n\n1\n0\n2\n2\n0 0.5\n1 1.5\n\n2\n0 1\n2 3\n3\n0 1\n3 2.5\n5 1e-2\n"
-MLN = b"""// a theory
-person = {Anna, Bob}
-Smokes(person)
-Friends(person, person)
-Likes(person, food!)
-0.5 Friends(x,y) ^ Smokes(x) => Smokes(y)
--1.2 Smokes(x)
-Friends(x,y) => Friends(y,x).
-0.3 EXIST y (Friends(x,y) v !Smokes(Anna)) ^ x != y
-0.1 Likes(x,+f)
-food = {Fish, "a \\"b\\""}
-"""
-DB = b"Smokes(Anna)\n!Smokes(Bob)\n?Friends(Anna,Bob) // c\nFriends(Bob, Anna)\nLikes(Anna,Fish)\n"
 SAMPLES = b"X0,X1,X2\n0,1,2\n1,1,0\n0,0,1\n"
 LABELLED = b"chain,X2,X0,X1\n0,2,0,1\n0,1,1,0\n1,0,0,0\n1,1,1,1\n"
 GENERATORS = b"(X0 X1)\n(X0=0 X1=0)(X0=1 X1=1)\n# nothing\n()\n"
@@ -69,6 +67,8 @@ class Reader:
     seeds: tuple[bytes, ...]
     read: Callable[[Path], Any]
     modules: tuple[str, ...]
+    entries: tuple[str, ...]  # the functions that are called: lines count that these reach,
+    apart: tuple[str, ...] = ()  # but for what is none of this reader's: writing, other formats
 
 
 @cache
@@ -82,11 +82,33 @@ def pair() -> Any:
 
 
 @cache
-def theory() -> Any:
-    """The file that evidence is read for."""
-    path = Path(tempfile.mkdtemp()) / "theory.mln"
-    path.write_bytes(MLN)
-    return path
+def observed() -> Any:
+    return graph().condition({"X2": 1})
+
+
+@cache
+def numbered() -> Any:
+    """Names of variables that look like values."""
+    return dft.factor_graph({"0": 2, "1": 2, "2": 3}, [(["0", "1"], [[1, 2], [2, 1]])])
+
+
+@cache
+def folder() -> Path:
+    """Where inputs are read, with what they may include."""
+    made = Path(tempfile.mkdtemp(dir=FAST))
+    (made / "theory.mln").write_text(fuzz_grammar.DECLARED)
+    (made / "part.mln").write_text("Sleeps(person)\n0.5 Sleeps(x)\n")
+    return made
+
+
+@cache
+def logic() -> Any:
+    return dft.read(folder() / "theory.mln")
+
+
+@cache
+def atoms() -> Any:
+    return dft.markov_logic("P(t)\nR(t,t)\n1 P(x)", "P(A)", domain={"t": 1})
 
 
 def _uai(path: Path) -> Any:
@@ -110,7 +132,8 @@ def _fg(path: Path) -> Any:
 def _samples(path: Path) -> Any:
     from definetti.readers.samples import read_samples
 
-    return read_samples(path, graph())
+    number = zlib.crc32(path.read_bytes()) % 16  # mostly for the plain model
+    return read_samples(path, {0: atoms, 1: numbered, 2: observed, 3: observed}.get(number, graph)())
 
 
 def _generators(path: Path) -> Any:
@@ -124,11 +147,32 @@ def _result(path: Path) -> Any:
 
 
 def _mln(path: Path) -> Any:
-    return dft.read(path, domain={"person": 3})
+    number = zlib.crc32(path.read_bytes()) % 8
+    more: Any = {
+        0: {"weights": "alchemy"},
+        1: {"domain": {"time": 6}},
+        2: {"dialect": "tuffy"},
+        3: {"closed_world": ["At"]},
+    }
+    return dft.read(path, **more.get(number, {}))
 
 
 def _db(path: Path) -> Any:
-    return dft.read(theory(), path)
+    number = zlib.crc32(path.read_bytes()) % 4
+    return dft.read(folder() / "theory.mln", path, closed_world=["At", "Likes"] if number == 0 else [])
+
+
+def _query(path: Path) -> Any:
+    from definetti.readers.logic.queries import parse_all
+
+    found = parse_all(logic(), [path.read_bytes().decode("utf-8", "surrogateescape")])
+    return [(query.plain, query.tuples(logic())) for query in found.values()]
+
+
+def _graph_query(path: Path) -> Any:
+    from definetti.model.queries import parse_query
+
+    return parse_query(path.read_bytes().decode("utf-8", "surrogateescape"), graph())
 
 
 def _run(path: Path) -> Any:
@@ -147,31 +191,47 @@ def result() -> bytes:
 def runs() -> tuple[bytes, ...]:
     """Checkpoints of both kinds of model."""
     found = []
-    logic = dft.markov_logic(MLN.decode(), DB.decode())
-    with tempfile.TemporaryDirectory() as folder:
-        for number, model in enumerate((graph(), logic)):
-            path = Path(folder) / f"{number}.dft"
-            dft.marginals(model, sampler="gibbs", chains=2, sweeps=4, burn_in=1, seed=1, workers=1, checkpoint=path)
+    text, known = fuzz_grammar.DECLARED + RULES, "Smokes(Anna)\n!Smokes(Bob)\n?At(Anna,1)\nLikes(Anna,Fish)\n"
+    theory = dft.markov_logic(text, known, closed_world=["At"])
+    common = {"chains": 2, "sweeps": 4, "burn_in": 1, "seed": 1, "workers": 1}
+    with tempfile.TemporaryDirectory() as place:
+        path = Path(place) / "run.dft"
+        for model, group, sampler in (
+            (graph(), "auto", "gibbs"),
+            (pair(), dft.symmetries(pair()), dft.Tempering(dft.Gibbs(), levels=(0.0, 1.0))),
+            (theory, "auto", "gibbs"),
+        ):
+            dft.marginals(model, sampler=sampler, symmetries=group, checkpoint=path, **common)
             found.append(path.read_bytes())
     return tuple(found)
 
 
 def readers() -> dict[str, Reader]:
-    graph_rooms, logic_rooms = "readers/graph/", "readers/logic/"
+    graphs, logic_rooms = "readers/graph/", "readers/logic/"
+    language = tuple(logic_rooms + f"{n}.py" for n in ("meaning", "lowering", "terms", "raw", "syntax"))
+    saved = ("archive.py", "inference/saving/checkpoint.py", "inference/saving/option_encoding.py", "model/encoding.py",
+             "model/graph/encoding.py", "model/logic/encoding.py")  # fmt: skip
+    models = tuple(logic_rooms + f"{n}.py" for n in ("mln", "weights", "dialects"))
     return {
-        "uai": Reader(".uai", (UAI, BAYES), _uai, (graph_rooms + "uai.py", graph_rooms + "tokens.py")),
-        "evid": Reader(".evid", (b"2 0 1 2 0\n", b"1\n1 1 0\n", b"0\n"), _evid, (graph_rooms + "uai.py",)),
-        "fg": Reader(".fg", (FG,), _fg, (graph_rooms + "fg.py", graph_rooms + "tokens.py")),
-        "csv": Reader(".csv", (SAMPLES, LABELLED, b"0,1,2\n1,0,0\n"), _samples, ("readers/samples.py",)),
-        "generators": Reader(".txt", (GENERATORS,), _generators, ("symmetry/graph/generator_text.py",)),
-        "json": Reader(".json", (result(),), _result, ("store.py",)),
-        "result": Reader(".csv", (RESULT,), _result, ("store.py",)),
-        "mar": Reader(".MAR", (MAR, ALCHEMY), _result, ("store.py",)),
-        "dft": Reader(".dft", runs(), _run, ("archive.py", "inference/saving/checkpoint.py",
-                      "inference/saving/option_encoding.py", "model/graph/encoding.py", "model/logic/encoding.py")),
-        "mln": Reader(".mln", (MLN,), _mln, tuple(logic_rooms + n for n in ("mln.py", "meaning.py", "syntax.py"))),
-        "db": Reader(".db", (DB,), _db, (logic_rooms + "db.py",)),
-    }  # fmt: skip
+        "uai": Reader(".uai", (UAI, BAYES), _uai, (graphs + "uai.py", graphs + "tokens.py"), ("read_uai",)),
+        "evid": Reader(".evid", (b"2 0 1 2 0\n", b"1\n1 1 0\n", b"0\n"), _evid, (graphs + "uai.py",), ("read_evid",)),
+        "fg": Reader(".fg", (FG,), _fg, (graphs + "fg.py", graphs + "tokens.py"), ("read_fg",)),
+        "csv": Reader(
+            ".csv", (SAMPLES, LABELLED, b"0,1,2\n1,0,0\n"), _samples, SAMPLED, ("read_samples",), ("read_packed",)
+        ),
+        "npz": Reader(".npz", (), _samples, SAMPLED, ("read_packed",)),
+        "generators": Reader(
+            ".txt", (GENERATORS,), _generators, ("symmetry/graph/generator_text.py",), ("parse_cycles",)
+        ),
+        "json": Reader(".json", (result(),), _result, ("store.py",), ("saved", "_parsed")),
+        "result": Reader(".csv", (RESULT,), _result, ("store.py",), ("_from_csv",)),
+        "mar": Reader(".MAR", (MAR, ALCHEMY), _result, ("store.py",), ("_from_mar", "_from_alchemy")),
+        "dft": Reader(".dft", runs(), _run, saved, ("read_run", "opened", "decoded"), ("Checkpoint", "write")),
+        "mln": Reader(".mln", (), _mln, (*models, *language), ("read_mln",)),
+        "db": Reader(".db", (), _db, (logic_rooms + "db.py",), ("read_facts", "number_facts")),
+        "query": Reader(".txt", (), _query, (logic_rooms + "queries.py",), ("parse_all",)),
+        "graph-query": Reader(".txt", (), _graph_query, ("model/queries.py",), ("parse_query",)),
+    }
 
 
 def accepts(reader: Reader, content: bytes, path: Path) -> bool:
@@ -189,15 +249,22 @@ def accepts(reader: Reader, content: bytes, path: Path) -> bool:
 
 
 def mutated(name: str, reader: Reader, rng: Random) -> bytes:
-    content = rng.choice(reader.seeds)
+    """An input that is right but for odd choices, changed in a few places half of the time."""
     if name == "dft":
-        return _changed_run(content, rng)
-    for _ in range(rng.choice((0, 1, 1, 1, 2, 3, 8))):
-        content = _changed(content, reader, rng)
-    return content[:20_000]
+        return _changed_run(rng.choice(reader.seeds), rng)
+    content = made(name, reader, rng)
+    for _ in range(rng.choice((0, 0, 0, 1, 1, 2, 8))):
+        content = _changed(content, made(name, reader, rng), rng)
+    return content[:200_000]
 
 
-def _changed(content: bytes, reader: Reader, rng: Random) -> bytes:
+def made(name: str, reader: Reader, rng: Random) -> bytes:
+    if reader.seeds and rng.random() < 0.1:
+        return rng.choice(reader.seeds)
+    return fuzz_grammar.GENERATORS[name](fuzz_grammar.Choice(rng))
+
+
+def _changed(content: bytes, other: bytes, rng: Random) -> bytes:
     way, at = rng.randrange(9), rng.randrange(len(content) + 1)
     end = min(len(content), at + rng.choice((1, 1, 2, 5, 20)))
     if way == 0:
@@ -211,8 +278,7 @@ def _changed(content: bytes, reader: Reader, rng: Random) -> bytes:
     if way == 4:
         return content[:at] + bytes([rng.randrange(256)]) + content[at + 1 :]
     if way == 5:
-        other = rng.choice(reader.seeds)
-        return content[:at] + other[rng.randrange(len(other)) :]
+        return content[:at] + other[rng.randrange(len(other) + 1) :]
     words = content.split(b" ") if way == 6 else content.split(b"\n")
     k, j = rng.randrange(len(words)), rng.randrange(len(words))
     if way == 8:
@@ -225,10 +291,24 @@ def _changed(content: bytes, reader: Reader, rng: Random) -> bytes:
 def _changed_run(content: bytes, rng: Random) -> bytes:
     """A checkpoint whose checksums are right; now and then one whose bytes are changed."""
     if rng.random() < 0.1:
-        at = rng.randrange(len(content))
-        return content[:at] + bytes([rng.randrange(256)]) + content[at + rng.randrange(3) :]
-    with tempfile.TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None) as folder:
-        path = Path(folder) / "run.dft"
+        at = rng.choice((rng.randrange(40), rng.randrange(len(content))))
+        ways = [
+            b"",
+            content[at:],
+            content[:at],
+            content + b"more",
+            content[:at] + bytes([rng.randrange(256)]) + content[at + 1 :],
+        ]
+        return rng.choice(
+            [
+                *ways,
+                _headed(b"[]", 1),
+                _headed(b'{"version": 1, "sections": [[1]]}', 1),
+                _headed(b'{"version": "9"}', 9),
+            ]
+        )
+    with tempfile.TemporaryDirectory(dir=FAST) as place:
+        path = Path(place) / "run.dft"
         path.write_bytes(content)
         found = archive.read(path)
         name = rng.choice([*found.sections, "call", "call"])
@@ -244,6 +324,12 @@ def _changed_run(content: bytes, rng: Random) -> bytes:
         head = {key: value for key, value in found.head.items() if key != "sections"}
         archive.write(path, head, {**found.sections, name: part}, False)
         return path.read_bytes()
+
+
+def _headed(head: bytes, number: int) -> bytes:
+    """A file with this head and its checksum."""
+    start = archive.MAGIC + archive.LIMITS.pack(number, len(head)) + head
+    return start + bytes.fromhex(archive.checksum(start))
 
 
 ODD: list[Any] = [
@@ -285,7 +371,7 @@ def _change_tree(tree: Any, rng: Random) -> None:
         elif isinstance(tree, dict) and rng.random() < 0.1:
             del tree[key]
         else:
-            tree[key] = rng.choice(ODD)
+            tree[key] = copy.deepcopy(rng.choice(ODD))
         return
 
 

@@ -305,6 +305,8 @@ def _parsed(text: str, path: Path) -> Any:
         raise ParseError(error.msg, path=path, line=error.lineno, column=error.colno, source=source) from None
     except RecursionError:
         raise ParseError("nested too deeply", path=path) from None
+    except ValueError:  # Python's limit
+        raise ParseError("a number has thousands of digits", path=path) from None
 
 
 def saved(content: Mapping[str, Any]) -> Saved:

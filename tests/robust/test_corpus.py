@@ -8,8 +8,9 @@ from random import Random
 import fuzzing
 import pytest
 
-NAMES = ["uai", "evid", "fg", "csv", "generators", "json", "result", "mar", "dft", "mln", "db"]
-FEW = {"mln": 40, "db": 40, "dft": 60}  # these take longer
+NAMES = ["uai", "evid", "fg", "csv", "npz", "generators", "json", "result", "mar", "dft", "mln", "db", "query",
+         "graph-query"]  # fmt: skip
+FEW = {"mln": 40, "db": 40, "dft": 60, "query": 60}  # these take longer
 
 
 def test_every_reader_is_here() -> None:

@@ -13,7 +13,10 @@ from __future__ import annotations
 
 import csv
 import io
+import struct
+import tokenize
 import zipfile
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -25,6 +28,8 @@ from definetti.files import read_text, require_file
 from definetti.model.graph.factors import FREE, FactorGraph
 
 CHAIN = "chain"
+UNREADABLE = (OSError, ValueError, KeyError, EOFError, TypeError, AttributeError, SyntaxError, NotImplementedError,
+              RuntimeError, MemoryError, zipfile.BadZipFile, zlib.error, struct.error, tokenize.TokenError)  # fmt: skip
 MOST_ATOMS = 1_000_000  # of Markov logic: columns of a table
 
 
@@ -76,12 +81,15 @@ def read_packed(path: str | Path, model: FactorGraph) -> np.ndarray:
             names = [str(name) for name in archive["names"]]
             packed = archive.get("bits")
             values = archive["values"] if packed is None else np.unpackbits(packed, axis=-1)[..., : len(names)]
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+    except UNREADABLE as error:
         raise ParseError(
             f"this is no archive of draws, as `definetti sample` writes them: {error}", path=path
         ) from None
     if names != list(getattr(model, "names", ())):
         raise ParseError("the draws are of other variables than the model has", path=path)
+    if values.ndim != 3 or values.shape[2] != len(names) or values.dtype != np.uint8 or (values >= model.cards).any():
+        raise ParseError("the draws are not values of the variables, draws by chains by variables", path=path)
+    _agree(values.reshape(-1, len(names)), model, path)
     return values.transpose(1, 0, 2)
 
 

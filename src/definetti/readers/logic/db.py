@@ -222,6 +222,8 @@ def _read_domain(source: Source, first: int, words: Words) -> int:
         raise source.error(message, first, head.start(1) + 1, UnknownPlace)
     names = [unescaped(m[1][1:-1]) if m[1] else m[2] for m in _ITEM.finditer(inside)]
     if len(names) == 3 and names[1] == "..." and names[0].isdecimal() and names[2].isdecimal():
+        if max(map(len, names)) > 18:
+            raise source.error("the numbers of this range are too long", first, head.end() + 1)
         if not int(names[0]) <= int(names[2]) < int(names[0]) + MOST_CONSTANTS:
             raise source.error(f"a range may hold 1 to {MOST_CONSTANTS} constants", first, head.end() + 1)
         names = [str(k) for k in range(int(names[0]), int(names[2]) + 1)]

@@ -472,7 +472,7 @@ def _filled(
 
 def next_integers(sort: str, taken: Iterable[str], number: int) -> list[str]:
     """More constants of a sort that arithmetic computes with: the integers after the largest one, or 0, 1, …"""
-    first = 1 + max((int(name) for name in taken if name.isdecimal()), default=-1)
+    first = 1 + max((int(name) for name in taken if name.isdecimal() and len(name) < 19), default=-1)
     return [str(first + k) for k in range(max(0, number))]
 
 
