@@ -32,6 +32,7 @@ sys.path.insert(0, str(HERE.parent / "tests"))
 import fuzzing  # noqa: E402
 
 import definetti  # noqa: E402
+from definetti.files import write_atomically  # noqa: E402
 
 SLOW = 5.0  # seconds
 MEMORY = 1 << 30
@@ -120,13 +121,19 @@ def guided(name: str, seconds: float, seed: int, out: Path, path: Path) -> None:
             counts["hangs" if outcome == "hang" else "foreign"] += 1
             keep(name, content, outcome)
         if counts["inputs"] % 500 == 0:
-            out.write_text(json.dumps(counts))
+            write_atomically(out, json.dumps(counts))
+
+    def change(content: bytes, most: int, seed: int) -> bytes:
+        """Mostly an input by the grammar, so that the search does not stay in what is refused at once."""
+        rng = Random(seed)
+        return fuzzing.mutated(name, reader, rng)[:most] if rng.random() < 0.7 else atheris.Mutate(content, most)
 
     with tempfile.TemporaryDirectory() as corpus:
-        for k, content in enumerate(reader.seeds):
+        rng = Random(seed)
+        for k, content in enumerate([*reader.seeds, *(fuzzing.mutated(name, reader, rng) for _ in range(50))]):
             (Path(corpus) / str(k)).write_bytes(content)
-        limits = [f"-max_total_time={int(seconds)}", f"-seed={seed + 1}", "-max_len=4096", "-verbosity=0"]
-        atheris.Setup(["fuzz", corpus, *limits], one)
+        limits = [f"-max_total_time={int(seconds)}", f"-seed={seed + 1}", "-max_len=16384", "-verbosity=0"]
+        atheris.Setup(["fuzz", corpus, *limits], one, custom_mutator=change)
         threading.Timer(seconds + 5, lambda: os._exit(0)).start()
         atheris.Fuzz()
 

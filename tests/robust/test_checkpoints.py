@@ -23,6 +23,7 @@ import definetti as dft
 from definetti import archive, journal
 from definetti.errors import ModelError
 from definetti.estimators import ESTIMATORS
+from definetti.inference.mixture import Mixture
 from definetti.inference.saving import checkpoint
 from definetti.inference.stopping import Stopping
 from definetti.model import encoding
@@ -130,6 +131,69 @@ def test_a_second_sampler_after_the_first(tmp_path: Path, often: None) -> None:
     assert numbers(made) == numbers(whole)
     parts = checkpoint.read_run(tmp_path / "run.dft").journal._past
     assert [part.name for part in parts] == ["gibbs", "mcsat"]
+
+
+COEXISTING = """
+P(t)
+Q(t)
+0.12 P(x) <=> P(y)
+0.02 P(x)
+0.3 P(x) <=> Q(x)
+"""
+
+
+def coexisting(kind: str) -> Any:
+    """Two modes that chains do not leave, both of which count."""
+    if kind == "logic":
+        return dft.markov_logic(COEXISTING, domain={"t": 30})
+    pairs = [([i, j], [[1.3, 1.0], [1.0, 1.3]]) for i in range(26) for j in range(i)]
+    return dft.factor_graph([2] * 26, [*pairs, *(([i], [1.0, 1.01]) for i in range(26))])
+
+
+@pytest.mark.parametrize("kind", ["graph", "logic"])
+def test_a_mixture_of_modes_goes_on(kind: str, tmp_path: Path, often: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Killed in the survey, in the warm-up of a region, in the first and in the second one; every batch counts once."""
+    steps: list[str] = []
+    settings = {"chains": 8, "sweeps": 64, "seed": 3, "workers": 1}
+    whole = dft.marginals(coexisting(kind), **settings, progress=lambda r: steps.append(r.phase))
+    assert len(whole.run["regions"]) == 2 and min(region["share"] for region in whole.run["regions"]) > 0.1
+    batches, path, first = steps.count("sampling"), tmp_path / "run.dft", steps.index("sampling")
+    kills = [first + 1, 6, batches // 2 - 4, 9]
+    made = killed_and_resumed(path, kills, model=coexisting(kind), **settings)
+    assert numbers(made) == numbers(whole) and made.run["regions"] == whole.run["regions"]
+    monkeypatch.setattr(Mixture, "go_on", lambda *_: pytest.fail("a finished run is not sampled again"))
+    assert numbers(dft.resume(path)) == numbers(whole) and dft.load(path).notices == whole.notices
+
+
+def test_a_mixture_that_is_extended(tmp_path: Path, often: None) -> None:
+    """Killed on the way or not: the same; the rounds before are not repeated."""
+    answers = []
+    for kill in (False, True):
+        path = tmp_path / f"{kill}.dft"
+        dft.marginals(coexisting("logic"), chains=8, sweeps=64, seed=3, workers=1, checkpoint=path)
+        if kill:
+            with pytest.raises(Killed):
+                dft.resume(path, sweeps=128, progress=killer(40))
+        answers.append(dft.resume(path) if kill else dft.resume(path, sweeps=128))
+    assert numbers(answers[0]) == numbers(answers[1]) and answers[0].run["sweeps"] == 128
+    longer = dft.resume(path, seconds=0.2)
+    assert longer.run["sweeps"] > 128 and numbers(dft.resume(path)) == numbers(longer)
+    reached = dft.resume(path, until=0.2)
+    assert all(row.half_width <= 0.2 for row in reached.orbits)
+
+
+def test_a_mixture_that_is_interrupted(tmp_path: Path, often: None) -> None:
+    """What there is so far is an answer; the run goes on from where it was, not from the answer."""
+    path, steps = tmp_path / "run.dft", iter(range(1 << 30))
+    settings = {"chains": 8, "sweeps": 64, "seed": 3, "workers": 1}
+
+    def interrupts(report: Any) -> None:
+        if report.phase == "sampling" and next(steps) == 20:
+            signal.raise_signal(signal.SIGTERM)
+
+    stopped = dft.marginals(coexisting("logic"), **settings, checkpoint=path, progress=interrupts)
+    assert stopped.interrupted and stopped.run["sweeps"] < 64
+    assert numbers(dft.resume(path)) == numbers(dft.marginals(coexisting("logic"), **settings))
 
 
 def test_exact_answers(tmp_path: Path) -> None:

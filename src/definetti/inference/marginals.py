@@ -259,7 +259,6 @@ def _answered(
         from definetti.inference.mixture import Goal, Mixture
 
         part = journal.part("mixture")
-        plan = plan if part.goal.sweeps is None else replace(plan, sweeps=part.goal.sweeps)
         start = began if seconds is given else time.perf_counter()
         made = Mixture(ready.question, explored, plan, how, report)
         head = {"sampler": kernel.name, "estimator": how, "scan": kernel.scan, "symmetries": ready.symmetries}
@@ -271,10 +270,8 @@ def _answered(
             run = {**told, **own, "seconds": {"symmetries": prepared, "compile": 0.0, **own["seconds"]}}
             return ready.question.present(estimated, how, run, seen, INTERRUPTED.is_set())
 
-        limit = MOST_SECONDS if until is not None and seconds is None else seconds
-        deadline = math.inf if limit is None else start + limit
-        result, said = Goal(plan.sweeps or SWEEPS, until, deadline).pursue(made, present)
-        part.keep(dict, finished=not INTERRUPTED.is_set())  # the same seed gives the same mixture once more
+        goal = Goal.of(made, part, plan.sweeps or SWEEPS, seconds, until, start)
+        result, said = goal.follow(made, part, present)
         return ready.in_names_of_source(replace(result, notices=(*result.notices, *said), trace=made.trace))
 
     with reports(progress) as report:

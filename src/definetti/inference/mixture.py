@@ -2,14 +2,16 @@
 
 A run of known length is one round. One that waits for its error, or for the clock, makes rounds of twice the length;
 it ends early where the weights of the regions alone leave a larger error, which more sweeps do not change.
+Between two batches its state can be kept, and a run that is put back there goes on bit by bit.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,14 +20,16 @@ from definetti import show
 from definetti.errors import INTERRUPTED, Notice
 from definetti.inference.assemble import Estimated, Regions
 from definetti.inference.modes import Exploration
+from definetti.inference.stopping import MARGIN, MOST_SECONDS
 from definetti.inference.trace import mixed_trace
+from definetti.journal import Part
 from definetti.model.marginals import Marginals
 from definetti.modes.mixture import FEWEST_CHAINS, THIN, WARM_UP, Stay, arrive, mixed, stay, unmet_share
 from definetti.modes.weighing import inside_of
-from definetti.samplers.draws import BATCHES
+from definetti.samplers.draws import BATCHES, Batch
 from definetti.samplers.protocol import Plan, Progress
 
-MARGIN = 0.9  # the half-width must be below this share of the one asked for (`stopping.py`)
+COUNTERS = ("done", "rounds", "burn_in", "place", "length")  # of a run, kept by checkpoints
 
 
 @dataclass(eq=False)
@@ -43,6 +47,11 @@ class Mixture:
     burn_in: int = 0
     stays: dict[int, Stay] = field(default_factory=dict)
     leaks: dict[int, bool] = field(default_factory=dict)
+    place: int = 0  # regions that the round under way is done with
+    length: int = 0  # sweeps of the round under way; 0 between two
+    before: float = math.inf  # the half-width one round ago
+    under_way: tuple[bool, int, Stay] | None = None  # in the next region: warming up, batches done, what there is
+    look: Callable[[], None] = lambda: None  # asked between two batches: whether to keep the state
 
     def __post_init__(self) -> None:
         found = self.explored.weighing
@@ -53,15 +62,17 @@ class Mixture:
 
     def go_on(self, sweeps: int, deadline: float = math.inf) -> None:
         """A round of so many sweeps in every region; each region has its part of the time, one batch at least."""
-        count = min(BATCHES, sweeps)
-        lengths = np.diff(np.arange(count + 1) * sweeps // count).tolist()
-        total = self.done + sweeps * len(self.found.kept)
-        for place, m in enumerate(self.found.kept):
+        self.length = self.length or sweeps
+        count = min(BATCHES, self.length)
+        lengths = np.diff(np.arange(count + 1) * self.length // count).tolist()
+        total = self.done + self.length * (len(self.found.kept) - self.place)
+        for place, m in list(enumerate(self.found.kept))[self.place :]:
             now = time.perf_counter()
             self._stay(m, lengths, total, now + (deadline - now) / (len(self.found.kept) - place))
             if INTERRUPTED.is_set() and not self.stays[m].batches:
                 raise KeyboardInterrupt
-        self.rounds += 1
+            self.place = place + 1
+        self.rounds, self.place, self.length = self.rounds + 1, 0, 0
 
     def _stay(self, m: int, lengths: Sequence[int], total: int, until: float) -> None:
         region, inside, key = self.found.regions[m], inside_of(self.found, m), (self.plan.seed, 73, m, self.rounds)
@@ -74,22 +85,71 @@ class Mixture:
                 self.progress(Progress("sampling", min(self.done, total), total, rate, None, seconds))
             return not INTERRUPTED.is_set() and time.perf_counter() < until
 
-        before = self.stays.get(m)
-        leaks = self.leaks.setdefault(m, region.lasting < 1.0)
+        def note(batches: int, there: Stay, warming: bool = False) -> None:
+            self.under_way = (warming, batches, there)
+            self.look()
+
+        there, first = self.stays.get(m), 0
+        self.leaks.setdefault(m, region.lasting < 1.0)
+        warming, saved = there is None, self.under_way
+        if saved is not None:
+            warming, first, there = saved
         while True:
-            if before is None:
+            leaks = self.leaks[m]
+            if warming:
                 warm = [max(lengths[0], 10)] * WARM_UP
                 self.burn_in = sum(warm)
-                start = arrive(self.walkers, region.pool, self.chains, key)
-                before = stay(self.walkers, start, inside, warm, leaks, (*key, 1), follow, True)
-            made = stay(self.walkers, before, inside, lengths, leaks, (*key, 2), follow)
+                there = arrive(self.walkers, region.pool, self.chains, key) if there is None else there
+                noted = partial(note, warming=True)
+                there, first = stay(self.walkers, there, inside, warm, leaks, (*key, 1), follow, True, first, noted), 0
+            assert there is not None
+            made = stay(self.walkers, there, inside, lengths, leaks, (*key, 2), follow, False, first, note)
             if leaks or not made.left:
                 break
-            leaks, before = (
-                True,
-                None,
-            )  # whole batches and conditionals look outside
-        self.stays[m], self.leaks[m] = made, leaks
+            self.leaks[m], warming, there, first = True, True, None, 0  # whole batches and conditionals look outside
+        self.stays[m], self.under_way = made, None
+
+    @property
+    def kept(self) -> int:
+        """Kept sweeps of each chain, in the rounds that are complete."""
+        return min((sum(batch.length for batch in own.batches) for own in self.stays.values()), default=0)
+
+    # --- saving ------------------------------------------------------------------------------------------------------
+
+    def state(self) -> dict[str, Any]:
+        """Everything that the rest of the run depends on."""
+        saved = None
+        if self.under_way is not None:
+            warming, batches, there = self.under_way
+            saved = {"warming": warming, "batches": batches, "stay": _tree(there)}
+        return {
+            **{name: getattr(self, name) for name in COUNTERS},
+            "before": None if math.isinf(self.before) else self.before,
+            "used": time.perf_counter() - self.began,
+            "stays": {str(m): _tree(there) for m, there in self.stays.items()},
+            "leaks": {str(m): leaks for m, leaks in self.leaks.items()},
+            "under_way": saved,
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Continues where `state` was taken, with the same question and regions."""
+        for name in COUNTERS:
+            setattr(self, name, int(state[name]))
+        self.before = math.inf if state["before"] is None else float(state["before"])
+        self.began = time.perf_counter() - float(state["used"])
+        self.stays = {int(m): _stay_of(tree) for m, tree in state["stays"].items()}
+        self.leaks = {int(m): bool(leaks) for m, leaks in state["leaks"].items()}
+        known = set(self.found.kept)
+        if not (self.stays.keys() | self.leaks.keys()) <= known or not 0 <= self.place <= len(known):
+            raise ValueError
+        if (saved := state["under_way"]) is not None:
+            self.under_way = (bool(saved["warming"]), int(saved["batches"]), _stay_of(saved["stay"]))
+
+    def state_size(self) -> int:
+        """About how many bytes the state has."""
+        stays = [*self.stays.values(), *([] if self.under_way is None else [self.under_way[2]])]
+        batches = [part for there in stays for batch in there.batches for part in batch if part is not None]
+        return sum(np.asarray(part).nbytes for part in batches) + sum(_bytes(there.states) for there in stays)
 
     def result(self) -> tuple[Estimated, dict[str, Any]]:
         parts, runs = [], []
@@ -127,28 +187,79 @@ class Goal:
     sweeps: int  # of the first round
     until: float | None
     deadline: float
+    total: int = 0  # kept sweeps at least, of a run that is extended
+
+    @staticmethod
+    def of(mixture: Mixture, part: Part, sweeps: int, seconds: float | None, until: float | None, start: float) -> Goal:
+        """What was asked for, or what a run that is resumed goes on for; it is put where its part says."""
+        total, now = 0, time.perf_counter()
+        with part.fitting():
+            if part.state is not None:
+                mixture.restore(part.state)
+                start = mixture.began
+        if part.goal:
+            total, seconds, until, start = part.goal.sweeps or 0, part.goal.seconds, part.goal.until, now
+        limit = MOST_SECONDS if until is not None and seconds is None else seconds
+        return Goal(sweeps, until, math.inf if limit is None else start + limit, total)
+
+    def follow(self, mixture: Mixture, part: Part, answer: Callable[[], Marginals]) -> tuple[Marginals, list[Notice]]:
+        """The answer, kept on the way; that of a run which is finished, or only shown, from what there is."""
+        if part.finished or part.shown:
+            if len(mixture.stays) < len(mixture.found.kept):
+                raise KeyboardInterrupt  # not every region was reached
+            return answer(), [Notice(**said) for said in (part.state or {}).get("said", ())]
+
+        def look() -> None:
+            if INTERRUPTED.is_set():
+                mixture.look = lambda: None  # what follows is for the answer alone
+                part.keep(mixture.state)
+            else:
+                part.look(mixture.state, mixture.state_size)
+
+        mixture.look = look
+        with part.journal.patiently():
+            found, said = self.pursue(mixture, answer)
+            interrupted = INTERRUPTED.is_set()  # it is cleared behind
+        if not interrupted:
+            part.keep(lambda: mixture.state() | {"said": [asdict(notice) for notice in said]}, finished=True)
+        return found, said
 
     def pursue(self, mixture: Mixture, answer: Callable[[], Marginals]) -> tuple[Marginals, list[Notice]]:
         """The last answer, and what to say if it is not what was asked for."""
-        mixture.go_on(self.sweeps, self.deadline)
-        found, sweeps, before = answer(), self.sweeps, math.inf
+        if mixture.rounds == 0 or mixture.length:
+            mixture.go_on(self.sweeps, self.deadline)
+        if mixture.kept < self.total and not INTERRUPTED.is_set():
+            mixture.go_on(self.total - mixture.kept, self.deadline)
+        found = answer()
         while not INTERRUPTED.is_set() and (self.until is not None or self.deadline < math.inf):
             half = widest(found)
             if self.until is not None and half <= MARGIN * self.until:
                 return found, []
             if time.perf_counter() >= self.deadline:
                 break
-            if self.until is not None and half > 0.97 * before:
+            if self.until is not None and half > 0.97 * mixture.before:
                 text = f"the weights of the modes leave a half-width of {half:.3g}, {self.until:g} was asked for"
                 return found, [Notice("time-limit", f"{text}: more sweeps do not change that")]
-            before = half
-            mixture.go_on(sweeps, self.deadline)
-            sweeps, found = 2 * sweeps, answer()
+            mixture.before = half
+            mixture.go_on(self.sweeps << max(mixture.rounds - 1, 0), self.deadline)
+            found = answer()
         if self.until is None or widest(found) <= self.until:
             return found, []
         took = show.seconds(time.perf_counter() - mixture.began)
         text = f"stopped after {took}: the largest half-width is {widest(found):.3g}, {self.until:g} was asked for"
         return found, [Notice("time-limit", f"{text}; give --seconds to allow more time")]
+
+
+def _tree(there: Stay) -> dict[str, Any]:
+    return {**vars(there), "batches": [batch._asdict() for batch in there.batches]}
+
+
+def _stay_of(tree: Mapping[str, Any]) -> Stay:
+    return Stay(tree["states"], tree["present"], tuple(Batch(**b) for b in tree["batches"]), int(tree["left"]))
+
+
+def _bytes(states: Any) -> int:
+    return states.nbytes if isinstance(states, np.ndarray) else sum(map(_bytes, states))
 
 
 def widest(found: Marginals) -> float:

@@ -43,15 +43,17 @@ def arrive(walkers: Walkers, pool: States, chains: int, key: Key) -> Stay:
 
 def stay(
     walkers: Walkers, before: Stay, inside: Inside, lengths: Sequence[int], leaks: bool, key: Key,
-    follow: Callable[[int], bool], warm: bool = False,
+    follow: Callable[[int], bool], warm: bool = False, first: int = 0,
+    note: Callable[[int, Stay], None] | None = None,
 ) -> Stay:  # fmt: skip
     """Batches of chains that are confined to a region: a block that ends outside is rejected, and the state before it
     counts again; those of a `warm` stretch are dropped. A batch is one block, all sweeps of which count, where chains
     do not leave; where they do (`leaks`), blocks are short and their ends alone count: what lies inside a block is not
-    distributed as the region is. `follow` hears of sweeps done, and says whether to go on."""
+    distributed as the region is. `follow` hears of sweeps done, and says whether to go on;
+    `note` hears of batches done and of what there is. `first`: so many batches were done `before`."""
     states, present, out, left = before.states, before.present, list(before.batches), before.left
     chains = walkers.count(states)
-    for b, length in enumerate(lengths):
+    for b, length in enumerate(lengths[first:], first):
         blocks: list[Batch] = []
         for k in range(-(-length // THIN) if leaks else 1):
             made = walkers.advance(states, THIN if leaks else length, (*key, b, k) if leaks else (*key, b))
@@ -70,7 +72,10 @@ def stay(
             out.append(_together(blocks))
         if len(out) >= 2 * BATCHES:
             out = merge_pairs(out)
-        if not follow(length):
+        going = follow(length)
+        if note is not None:
+            note(b + 1, Stay(states, present, tuple(out), left))
+        if not going:
             break
     return Stay(states, present, tuple(out), left)
 

@@ -195,7 +195,8 @@ class FactorGraph(Shown):
             return labels.index(text)
         if not isinstance(given, str):
             text = str(_integer(given, f"a value of {name} is"))
-        if text.isdecimal() and len(text) < 19 and int(text) < card and not any(re.fullmatch("-?[0-9]+", label) for label in labels):
+        counted = text.isdecimal() and len(text) < 19 and int(text) < card
+        if counted and not any(re.fullmatch("-?[0-9]+", label) for label in labels):
             return int(text)
         known = ", ".join(labels) if labels else f"0 to {card - 1}"
         raise UnknownName(f"{name} has no value {text[:40]!r}; its values are {known}")

@@ -14,10 +14,12 @@ from os import PathLike
 import numpy as np
 
 from definetti.errors import TooLarge
+from definetti.memory import available_memory
 from definetti.model.graph.factors import FactorGraph
 from definetti.readers.graph.tokens import MOST_INT32, Tokens, tokenise
 
-MOST_ENTRIES = 2**27  # of all tables, zeros included: 1 GiB
+FEW_ENTRIES = 2**20
+MOST_ENTRIES = 2**24  # of all tables, zeros included: 128 MiB, some five times while they are read
 
 
 @dataclass
@@ -91,9 +93,10 @@ def _block(tokens: Tokens, place: int, k: int, blocks: Blocks, cards: dict[int, 
         raise tokens.expected(len(tokens), f"{entries} pairs of place and value in factor {k}")
     if entries == 0:
         raise tokens.error(count_at, f"the table of factor {k} is all zeros, so no state is possible")
-    if blocks.table_bounds[-1] + size > MOST_ENTRIES:
+    most = MOST_ENTRIES if blocks.table_bounds[-1] + size < FEW_ENTRIES else min(MOST_ENTRIES, available_memory() // 32)
+    if blocks.table_bounds[-1] + size > most:
         what, cure = f"{tokens.path} up to factor {k}, with zeros,", "split factors over many variables"
-        raise TooLarge(what, blocks.table_bounds[-1] + size, MOST_ENTRIES, cure, unit="table entries")
+        raise TooLarge(what, blocks.table_bounds[-1] + size, most, cure, unit="table entries")
     end = count_at + 1 + 2 * entries
     blocks.scopes.append(scope)
     blocks.shapes.append(shape)
