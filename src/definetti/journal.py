@@ -161,6 +161,7 @@ class Journal:
     keeps = False
     notices: tuple[Notice, ...] = ()  # about the file
     record: Record  # what was decided, where that is kept
+    remembered: Any = None  # results of the survey of modes (`inference/saving/remembered.py`)
     spread: Callable[..., None] | None = None  # sends a run's chains elsewhere (`inference/remote.py`)
 
     def begin(self) -> None:

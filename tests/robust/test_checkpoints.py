@@ -24,10 +24,12 @@ from definetti import archive, journal
 from definetti.errors import ModelError
 from definetti.estimators import ESTIMATORS
 from definetti.inference.mixture import Mixture
-from definetti.inference.saving import checkpoint
+from definetti.inference.saving import checkpoint, remembered
 from definetti.inference.stopping import Stopping
 from definetti.model import encoding
 from definetti.model.marginals import Marginals
+from definetti.modes.graph.walkers import GraphWalkers
+from definetti.modes.logic.walkers import LogicWalkers
 from definetti.samplers import run as loop
 
 HARD = """
@@ -163,6 +165,27 @@ def test_a_mixture_of_modes_goes_on(kind: str, tmp_path: Path, often: None, monk
     assert numbers(made) == numbers(whole) and made.run["regions"] == whole.run["regions"]
     monkeypatch.setattr(Mixture, "go_on", lambda *_: pytest.fail("a finished run is not sampled again"))
     assert numbers(dft.resume(path)) == numbers(whole) and dft.load(path).notices == whole.notices
+
+
+def test_the_survey_of_modes_is_not_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What took long enough is kept, and used by the run that goes on."""
+    monkeypatch.setattr(remembered, "SHORT", 0.0)
+    monkeypatch.setattr(checkpoint.Checkpoint, "due", lambda self, size: size() >= 0)
+    settings = {"chains": 8, "sweeps": 64, "seed": 3, "workers": 1}
+    for kind in ("graph", "logic"):
+        model, path = coexisting(kind), tmp_path / f"{kind}.dft"
+        with monkeypatch.context() as survey:
+            survey.setattr(Mixture, "go_on", lambda *_: (_ for _ in ()).throw(Killed))
+            with pytest.raises(Killed):
+                dft.marginals(model, checkpoint=path, **settings)
+        calls = checkpoint.read_run(path).journal.remembered.calls
+        assert {tree["result"] for tree in calls.values() if isinstance(tree, dict)} == {"Walk", "Paths"}
+        with monkeypatch.context() as again:
+            for name in ("walk", "paths", "starts"):
+                walkers = GraphWalkers if kind == "graph" else LogicWalkers
+                again.setattr(walkers, name, lambda *_, **__: pytest.fail("computed again"))
+            made = dft.resume(path)
+        assert numbers(made) == numbers(dft.marginals(model, **settings))
 
 
 def test_a_mixture_that_is_extended(tmp_path: Path, often: None) -> None:

@@ -231,7 +231,7 @@ def _answered(
         def survey(question: Any) -> Exploration | Notice | None:
             return explore(question, kernel, ready.chains * SWEEPS, plan, wanted is None)
 
-        explored, unseen = in_time(survey, ready.question, report, start, seconds)
+        explored, unseen = in_time(survey, ready.question, report, start, seconds, journal.remembered)
         if explored is not None and explored.weighed:
             return mix(kernel, plan, how, explored, seconds), math.inf if seconds is None else 0.0
         if wanted is None:  # a sampler that was named has its own starts: the survey only warns

@@ -35,6 +35,7 @@ class Timed:
         self._walkers, self.deadline, self._clock = walkers, deadline, clock
         self._sweeps, self._seconds = 0, 0.0  # of single chains, so far
         self._verdicts = Verdicts("survey of modes")  # a run that is resumed gives up where it did before
+        self.remembered: Any = None  # what was computed before
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._walkers, name)
@@ -56,6 +57,8 @@ class Timed:
         return self._timed(work, self._walkers.paths, states, product, levels, *rest)
 
     def _timed(self, sweeps: int, work: Callable[..., Any], *arguments: Any, **more: Any) -> Any:
+        if self.remembered is not None:
+            work, arguments = self.remembered.call, (work, *arguments)
         if self.deadline is None:
             return work(*arguments, **more)
         began = self._clock()
@@ -71,8 +74,9 @@ class Timed:
 class Surveyed:
     """A question whose walkers are timed, and that says what is under way."""
 
-    def __init__(self, question: Any, report: Report, began: float, seconds: float | None) -> None:
+    def __init__(self, question: Any, report: Report, began: float, seconds: float | None, remembered: Any) -> None:
         self._question, self._report, self._began, self._limit = question, report, began, seconds
+        self._remembered = remembered
         self.walking: Timed | None = None
 
     def walkers(self, kernel: Sampler) -> Any:
@@ -84,6 +88,7 @@ class Surveyed:
         now = time.perf_counter()
         deadline = None if self._limit is None else now + SHARE * (self._limit - (now - self._began))
         self.walking = Timed(made, deadline)
+        self.walking.remembered = self._remembered
         return self.walking
 
     def _say(self, phase: str) -> None:
@@ -92,14 +97,16 @@ class Surveyed:
 
 
 def in_time(
-    explore: Callable[[Any], Any], question: Any, report: Report, began: float, seconds: float | None
-) -> tuple[Any, list[Notice]]:
-    """What the survey found, and what there is to say if there was none."""
-    surveyed = Surveyed(question, report, began, seconds)
+    explore: Callable[[Any], Any], question: Any, report: Report, began: float, seconds: float | None,
+    remembered: Any = None,
+) -> tuple[Any, list[Notice]]:  # fmt: skip
+    """What the survey found, and what there is to say if there was none; `remembered`: what a run that is resumed has
+    computed before."""
+    surveyed = Surveyed(question, report, began, seconds, remembered)
     try:
         found = explore(surveyed)
     except OutOfTime:
         return None, [LEFT_OUT]
     if surveyed.walking is not None:
-        surveyed.walking.deadline = None  # what comes after has its own limits
+        surveyed.walking.deadline = surveyed.walking.remembered = None  # what comes after has its own limits
     return (None, [found]) if isinstance(found, Notice) else (found, [])

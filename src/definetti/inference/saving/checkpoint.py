@@ -22,6 +22,7 @@ from definetti.archive import SUFFIX, Archive, Buffer, Damaged, pack
 from definetti.errors import INTERRUPTED, DefinettiError, ModelError, Notice, ParseError
 from definetti.inference.question import Options
 from definetti.inference.saving import option_encoding
+from definetti.inference.saving.remembered import Remembered
 from definetti.journal import Goal, Journal, Part, Record, recording
 from definetti.model import encoding
 
@@ -48,6 +49,11 @@ class Checkpoint(Journal):
         self._packed: dict[int, list[Buffer]] = {}  # of finished parts, by number
         self._written, self._took, self._per_byte = 0.0, 0.0, SECONDS_PER_BYTE  # when it was, seconds of any write
         self._only_shown = False
+        self.remembered = Remembered(self._surveyed)
+
+    def _surveyed(self, size: int) -> None:
+        if self.due(lambda: size):
+            self.write(time.perf_counter())
 
     def begin(self) -> None:
         if not self._past:
@@ -88,6 +94,8 @@ class Checkpoint(Journal):
             return
         sections: dict[str, bytes | list[Buffer]] = {"call": self._call}
         sections["journal"] = pack({"record": self.record, "label": self.label})
+        if self.remembered.calls:
+            sections["survey"] = archive.buffers(self.remembered.calls)
         parts = [*self._parts, *self._past]  # a file is never poorer than the one before
         sections |= {f"part {k}": self._pack(k, part) for k, part in enumerate(parts)}
         if self._answer:
@@ -242,6 +250,7 @@ def read_run(path: str | PathLike[str]) -> Kept:
         options = option_encoding.decoded(call["options"], model)
         journal = Checkpoint(Path(path), found.sections["call"], dict(state["label"]), good=not notices)
         journal.record, journal.notices = dict(state["record"]), (*notices, *_of_another_version(found))
+        journal.remembered.calls = dict(found.tree("survey")) if "survey" in found.sections else {}
         for k in range(int(found.head["parts"])):
             part = found.tree(f"part {k}")
             kept = Part(journal, str(part["name"]), part["state"], bool(part["finished"]), Goal(**part["goal"]))
