@@ -77,7 +77,7 @@ def read_packed(path: str | Path, model: FactorGraph) -> np.ndarray:
     """uint8[chains, draws, variables] from an archive that `definetti sample` wrote."""
     require_file(path)
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        with Path(path).open("rb") as file, np.load(file, allow_pickle=False) as archive:
             names = [str(name) for name in archive["names"]]
             packed = archive.get("bits")
             values = archive["values"] if packed is None else np.unpackbits(packed, axis=-1)[..., : len(names)]
