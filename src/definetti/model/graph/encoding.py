@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from definetti.model.graph.factors import FREE, LARGEST_LOG, MOST_LITERALS, FactorGraph, frozen
+from definetti.model.checked_input import LARGEST_LOG
+from definetti.model.graph.factors import FREE, MOST_LITERALS, FactorGraph, frozen
 
 ARRAYS = {
     "cards": np.int32,

@@ -7,7 +7,6 @@ Equal tables are stored once. Literals are the (variable, value) pairs, numbered
 from __future__ import annotations
 
 import math
-import operator
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -19,10 +18,10 @@ import numpy.typing as npt
 
 from definetti.errors import ModelError, TooLarge, UnknownName, suggestion
 from definetti.integer_rows import distinct
+from definetti.model.checked_input import integer, log_table, numbers, position
 from definetti.show import Shown
 
 FREE = -1  # in `evidence`: the variable is not observed
-LARGEST_LOG = 1e100  # of a weight: sums of them must stay finite
 MOST_LITERALS = 2**28  # of a model: every step from here on makes arrays of them
 CHUNK = 2**22  # numbers gathered at once by `log_density`
 
@@ -194,7 +193,7 @@ class FactorGraph(Shown):
         if text in labels:
             return labels.index(text)
         if not isinstance(given, str):
-            text = str(_integer(given, f"a value of {name} is"))
+            text = str(integer(given, f"a value of {name} is"))
         counted = text.isdecimal() and len(text) < 19 and int(text) < card
         if counted and not any(re.fullmatch("-?[0-9]+", label) for label in labels):
             return int(text)
@@ -338,7 +337,7 @@ class FactorGraph(Shown):
         """
         found: dict[int, int] = {}
         for key, value in evidence.items():
-            i = self.index(key) if isinstance(key, str) else _integer(key, "evidence names a variable by")
+            i = self.index(key) if isinstance(key, str) else integer(key, "evidence names a variable by")
             if not 0 <= i < self.n:
                 raise UnknownName(f"evidence names variable {i}, but the model has {self.n} variables")
             found[i] = self.value(i, value)
@@ -357,14 +356,6 @@ class FactorGraph(Shown):
         observed = self.n - len(self.free)
         more = f", {observed} observed" if observed else ""
         return f"FactorGraph({self.n} variables{more}, {self.factor_count} factors, {len(self.table_start) - 1} tables)"
-
-
-def _integer(number: object, what: str) -> int:
-    """A whole number of any type; 0.7 is not one."""
-    try:
-        return operator.index(number)  # type: ignore[arg-type]
-    except TypeError:
-        raise ModelError(f"{what} {number!r}; a name or a whole number is needed") from None
 
 
 def factor_graph(
@@ -406,7 +397,7 @@ def factor_graph(
     """
     if isinstance(cards, Mapping):
         names, cards = list(cards), list(cards.values())
-    counts = [_integer(card, "the number of values of a variable is") for card in cards]
+    counts = [integer(card, "the number of values of a variable is") for card in cards]
     if any(not 1 <= card < 2**31 for card in counts):
         raise ModelError(f"a variable has {next(c for c in counts if not 1 <= c < 2**31)} values; it needs 1 or more")
     cards_array = np.array(counts, dtype=np.int32)
@@ -420,16 +411,16 @@ def factor_graph(
     starts, scopes, table_of, tables = [0], [], [], []
     known: dict[tuple[object, ...], int] = {}  # tables that were checked: models of many factors have few
     for k, (scope, table) in enumerate(factors):
-        variables = [_position(v, index, k) for v in scope]
+        variables = [position(v, index, k) for v in scope]
         if len(set(variables)) != len(variables):
             raise ModelError(f"factor {k} names a variable twice: {variables}")
         scopes.extend(variables)
         starts.append(len(scopes))
-        shape, values = tuple([counts[v] for v in variables]), _numbers(table, k)
+        shape, values = tuple([counts[v] for v in variables]), numbers(table, k)
         key = (shape, values.shape, values.tobytes())
         if key not in known:
             known[key] = len(tables)
-            tables.append(_log_table(values, shape, log, k))
+            tables.append(log_table(values, shape, log, k))
         table_of.append(known[key])
     return FactorGraph.from_arrays(
         cards_array,
@@ -439,40 +430,3 @@ def factor_graph(
         tables,
         names=names,
     )
-
-
-def _position(variable: int | str, index: Mapping[str, int], factor: int) -> int:
-    if type(variable) is int and 0 <= variable < len(index):  # most are
-        return variable
-    if isinstance(variable, str):
-        if variable not in index:
-            raise UnknownName(f"factor {factor} is over {variable!r}, which is no variable")
-        return index[variable]
-    number = _integer(variable, f"factor {factor} is over the variable")
-    if not 0 <= number < len(index):
-        raise UnknownName(f"factor {factor} is over variable {number}, but there are {len(index)}")
-    return number
-
-
-def _numbers(table: object, factor: int) -> np.ndarray:
-    try:
-        return np.asarray(table, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ModelError(f"the table of factor {factor} is not an array of numbers") from None
-
-
-def _log_table(table: np.ndarray, want: tuple[int, ...], log: bool, factor: int) -> np.ndarray:
-    """The checked log table in the shape that is wanted."""
-    if table.size != int(np.prod(want, dtype=np.int64)) or (table.ndim != 1 and table.shape != want):
-        raise ModelError(f"factor {factor} needs a table of shape {want}, got {table.shape}")
-    table = table.reshape(want)
-    if np.isnan(table).any() or (table == np.inf).any():
-        raise ModelError(f"factor {factor} has a NaN or infinite entry")
-    if log:
-        if (np.abs(table, where=np.isfinite(table), out=np.zeros(want)) > LARGEST_LOG).any():
-            raise ModelError(f"factor {factor} has a logarithm beyond ±{LARGEST_LOG:g}; write -inf if it is impossible")
-        return table
-    if (table < 0).any():
-        raise ModelError(f"factor {factor} has the negative entry {table.min()}")
-    with np.errstate(divide="ignore"):
-        return np.log(table)

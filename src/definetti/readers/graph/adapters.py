@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from definetti.errors import ModelError
-from definetti.model.graph.factors import LARGEST_LOG, FactorGraph, factor_graph
+from definetti.model.checked_input import LARGEST_LOG
+from definetti.model.graph.factors import FactorGraph, factor_graph
 
 SPINS = ("-1", "1")  # the values 0 and 1 of a spin
 ACCEPTED = (

@@ -20,6 +20,7 @@ from lark import Token
 
 from definetti.errors import ModelError, ParseError, UnknownName, suggestion
 from definetti.files import read_text
+from definetti.model.checked_input import LARGEST_LOG
 from definetti.model.logic.change import MOST_CONSTANTS, check_closed_blocks, check_size, new_constants, read_only
 from definetti.model.logic.formulas import free_variables, with_body
 from definetti.model.logic.normal_forms import split_weights
@@ -29,7 +30,7 @@ from definetti.readers.logic.db import Facts, mapping_source, number_facts, read
 from definetti.readers.logic.lowering import guarded, lower_all, lower_guards
 from definetti.readers.logic.meaning import Annotated, Language, annotate
 from definetti.readers.logic.raw import Directive, FormulaLine, FunctionLine, Include, Misplaced, Raw, SortLine, Source
-from definetti.readers.logic.syntax import LARGEST_LOG, constant_name, parse
+from definetti.readers.logic.syntax import constant_name, parse
 from definetti.readers.logic.terms import Relations, variables_of
 
 PathText = str | PathLike[str]

@@ -15,7 +15,7 @@ from lark import Lark, Token, Transformer, UnexpectedCharacters, UnexpectedEOF, 
 from lark.exceptions import UnexpectedToken
 
 from definetti.errors import ParseError
-from definetti.model.graph.factors import LARGEST_LOG
+from definetti.model.checked_input import LARGEST_LOG
 from definetti.model.logic.text import unescaped
 from definetti.model.queries import foreign_sign
 from definetti.readers.logic.dialects import refused

@@ -1,0 +1,57 @@
+"""Numbers, scopes and tables as users hand them over, checked."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping
+
+import numpy as np
+
+from definetti.errors import ModelError, UnknownName
+
+LARGEST_LOG = 1e100  # of a weight: sums of them must stay finite
+
+
+def integer(number: object, what: str) -> int:
+    """A whole number of any type; 0.7 is not one."""
+    try:
+        return operator.index(number)  # type: ignore[arg-type]
+    except TypeError:
+        raise ModelError(f"{what} {number!r}; a name or a whole number is needed") from None
+
+
+def position(variable: int | str, index: Mapping[str, int], factor: int) -> int:
+    if type(variable) is int and 0 <= variable < len(index):  # most are
+        return variable
+    if isinstance(variable, str):
+        if variable not in index:
+            raise UnknownName(f"factor {factor} is over {variable!r}, which is no variable")
+        return index[variable]
+    number = integer(variable, f"factor {factor} is over the variable")
+    if not 0 <= number < len(index):
+        raise UnknownName(f"factor {factor} is over variable {number}, but there are {len(index)}")
+    return number
+
+
+def numbers(table: object, factor: int) -> np.ndarray:
+    try:
+        return np.asarray(table, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ModelError(f"the table of factor {factor} is not an array of numbers") from None
+
+
+def log_table(table: np.ndarray, want: tuple[int, ...], log: bool, factor: int) -> np.ndarray:
+    """The checked log table in the shape that is wanted."""
+    if table.size != int(np.prod(want, dtype=np.int64)) or (table.ndim != 1 and table.shape != want):
+        raise ModelError(f"factor {factor} needs a table of shape {want}, got {table.shape}")
+    table = table.reshape(want)
+    if np.isnan(table).any() or (table == np.inf).any():
+        raise ModelError(f"factor {factor} has a NaN or infinite entry")
+    if log:
+        if (np.abs(table, where=np.isfinite(table), out=np.zeros(want)) > LARGEST_LOG).any():
+            raise ModelError(f"factor {factor} has a logarithm beyond ±{LARGEST_LOG:g}; write -inf if it is impossible")
+        return table
+    if (table < 0).any():
+        raise ModelError(f"factor {factor} has the negative entry {table.min()}")
+    with np.errstate(divide="ignore"):
+        return np.log(table)
