@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from itertools import islice
 
 import numpy as np
 
+from definetti import show
 from definetti.errors import ModelError, UnknownName
 
 LARGEST_LOG = 1e100  # of a weight: sums of them must stay finite
@@ -55,3 +57,12 @@ def log_table(table: np.ndarray, want: tuple[int, ...], log: bool, factor: int) 
         raise ModelError(f"factor {factor} has the negative entry {table.min()}")
     with np.errstate(divide="ignore"):
         return np.log(table)
+
+
+def cancelling(names: Iterable[str], largest: float, lost: float) -> ModelError:
+    """The error for log weights so large that those beside them are lost where they cancel."""
+    over = ", ".join(islice(names, 8))
+    return ModelError(
+        f"log weights of up to {show.number(largest)} on ({over}) cancel, and doubles of that size leave an error of "
+        f"{show.number(lost, 2)} where 1e-9 is needed; make penalties smaller (100 forbids as well), or use -inf"
+    )

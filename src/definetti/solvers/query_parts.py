@@ -16,8 +16,8 @@ import numpy as np
 
 from definetti.errors import ModelError, TooLarge
 from definetti.model.logic.atom_literals import atom_literal, layout
-from definetti.model.logic.formulas import atoms, equalities
-from definetti.model.logic.ground import LARGEST_TABLE, evaluate
+from definetti.model.logic.formulas import atoms, equalities, evaluate
+from definetti.model.logic.ground import LARGEST_TABLE
 from definetti.model.logic.normal_forms import written_out
 from definetti.model.logic.theory import Atom, Formula, MarkovLogic, Variable
 from definetti.model.marginals import Count, Estimate, Marginals

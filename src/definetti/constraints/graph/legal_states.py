@@ -23,8 +23,9 @@ from definetti.constraints.sat import SHRINK_SECONDS, SOME_CONFLICTS, decide, ne
 from definetti.errors import Unsatisfiable
 from definetti.integer_rows import distinct
 from definetti.journal import Deadline
+from definetti.model.checked_input import cancelling
 from definetti.model.graph.factors import FREE, FactorGraph, frozen
-from definetti.model.graph.simplify import LARGE, PRECISION, cancelling
+from definetti.model.graph.simplify import LARGE, PRECISION
 
 MOST_SPENT = 100_000  # conflicts: of a search for a legal state, of all questions about values together
 SEARCHING = 2.0  # seconds spent on finding values that no legal state has
@@ -328,7 +329,7 @@ def refuse_cancelling(model: FactorGraph) -> None:
     if len(factors) and _solvable(model) and not _solvable(_hardened(model, factors)):
         k = int(factors[lost.argmax()])
         largest = float(reach[model.table_of[k]])
-        raise cancelling(model, model.variables(k).tolist(), largest, float(lost.max()))
+        raise cancelling((model.names[i] for i in model.variables(k)), largest, float(lost.max()))
 
 
 def _lost_by_penalties(model: FactorGraph, factors: np.ndarray, depth: np.ndarray) -> np.ndarray:

@@ -15,8 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from definetti.model.logic.formulas import atoms, equalities, quantified
-from definetti.model.logic.ground import evaluate
+from definetti.model.logic.formulas import atoms, equalities, evaluate, quantified
 from definetti.model.logic.theory import Atom, Constant, Formula, MarkovLogic, WeightedFormula
 
 MOST_ATOMS = 8  #: of a formula whose truth table is looked at

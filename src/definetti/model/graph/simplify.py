@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from definetti import show
-from definetti.errors import ModelError, Unsatisfiable
+from definetti.errors import Unsatisfiable
 from definetti.integer_rows import first_and_number, packed
+from definetti.model.checked_input import cancelling
 from definetti.model.graph.factors import FREE, FactorGraph, SameShape, frozen
 
 MOVED = 1e-8  # by how much grouping may change the factors of one variable together: more is no rounding
@@ -182,16 +182,8 @@ def _refuse_cancelling(
     lost = np.where(near & (near.sum(axis=1, keepdims=True) > 1), np.spacing(deepest) * terms, 0.0).max(axis=1)
     if (lost > PRECISION).any():
         r = int(lost.argmax())
-        raise cancelling(model, scope[r], float(np.where(near[r], deepest[r], 0.0).max()), float(lost[r]))
-
-
-def cancelling(model: FactorGraph, scope: Iterable[int], largest: float, lost: float) -> ModelError:
-    """The error for log weights so large that those beside them are lost where they cancel."""
-    over = ", ".join(model.names[i] for i in list(scope)[:8])
-    return ModelError(
-        f"log weights of up to {show.number(largest)} on ({over}) cancel, and doubles of that size leave an error of "
-        f"{show.number(lost, 2)} where 1e-9 is needed; make penalties smaller (100 forbids as well), or use -inf"
-    )
+        over = (model.names[i] for i in scope[r])
+        raise cancelling(over, float(np.where(near[r], deepest[r], 0.0).max()), float(lost[r]))
 
 
 # --- rules 3 to 6 --------------------------------------------------------------------------------------------

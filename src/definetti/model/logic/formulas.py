@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from itertools import product
 
+import numpy as np
+
 from definetti.model.logic.theory import (
     And,
     Atom,
@@ -195,3 +197,24 @@ def with_body(formula: WeightedFormula, body: Formula, weight: object = ...) -> 
         source=formula.source,
         line=formula.line,
     )
+
+
+def evaluate(formula: Formula, truth: Mapping[Formula, np.ndarray | bool]) -> np.ndarray | np.bool_ | bool:
+    """The truth of a formula without quantifiers in all states at once, given that of its atoms and equalities."""
+    match formula:
+        case Truth(value):
+            return np.bool_(value)
+        case Atom() | Equal():
+            return truth[formula]
+        case Not(part):
+            return np.logical_not(evaluate(part, truth))
+        case Implies(left, right):
+            return np.logical_or(np.logical_not(evaluate(left, truth)), evaluate(right, truth))
+        case Iff(left, right):
+            return np.equal(evaluate(left, truth), evaluate(right, truth))
+    combine = np.logical_and if isinstance(formula, And) else np.logical_or
+    assert isinstance(formula, And | Or), "quantifiers are written out before"
+    total: np.ndarray | np.bool_ | bool = np.bool_(isinstance(formula, And))
+    for part in formula.parts:
+        total = combine(total, evaluate(part, truth))
+    return total

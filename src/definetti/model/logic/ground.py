@@ -16,25 +16,11 @@ from definetti.errors import ModelError, TooLarge, Unsatisfiable
 from definetti.model.graph.factors import FREE, FactorGraph
 from definetti.model.logic.atom_literals import Box, atom_literal, layout, value_names, variable_names
 from definetti.model.logic.evidence import UNKNOWN
-from definetti.model.logic.formulas import atoms, equalities
+from definetti.model.logic.formulas import atoms, equalities, evaluate
 from definetti.model.logic.joins import groundings, join, remaining, selection
 from definetti.model.logic.normal_forms import hard_parts, sizes_of, written_out, written_size
 from definetti.model.logic.text import atom_text, format_formula
-from definetti.model.logic.theory import (
-    And,
-    Atom,
-    Constant,
-    Equal,
-    Formula,
-    Iff,
-    Implies,
-    MarkovLogic,
-    Not,
-    Or,
-    Term,
-    Truth,
-    WeightedFormula,
-)
+from definetti.model.logic.theory import Atom, Constant, Equal, Formula, MarkovLogic, Term, WeightedFormula
 
 LARGEST_TABLE = 1 << 20  # entries
 LIMIT = 5_000_000  # variables, and factors
@@ -385,27 +371,6 @@ def _add_pattern(
     if pattern.weight is None and not table:
         raise Unsatisfiable(_always_false(model, template.formula))
     return -1, kept, (pattern.weight or 0.0) * float(table)
-
-
-def evaluate(formula: Formula, truth: Mapping[Formula, np.ndarray | bool]) -> np.ndarray | np.bool_ | bool:
-    """The truth of a formula without quantifiers in all states at once, given that of its atoms and equalities."""
-    match formula:
-        case Truth(value):
-            return np.bool_(value)
-        case Atom() | Equal():
-            return truth[formula]
-        case Not(part):
-            return np.logical_not(evaluate(part, truth))
-        case Implies(left, right):
-            return np.logical_or(np.logical_not(evaluate(left, truth)), evaluate(right, truth))
-        case Iff(left, right):
-            return np.equal(evaluate(left, truth), evaluate(right, truth))
-    combine = np.logical_and if isinstance(formula, And) else np.logical_or
-    assert isinstance(formula, And | Or), "quantifiers are written out before"
-    total: np.ndarray | np.bool_ | bool = np.bool_(isinstance(formula, And))
-    for part in formula.parts:
-        total = combine(total, evaluate(part, truth))
-    return total
 
 
 # --- evidence ---------------------------------------------------------------------------------------------------------

@@ -10,53 +10,28 @@ import math
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from os import PathLike
-from pathlib import Path, PurePosixPath, PureWindowsPath
+from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
-from lark import Token
 
 from definetti.errors import ModelError, ParseError, UnknownName, suggestion
-from definetti.files import read_text
 from definetti.model.checked_input import LARGEST_LOG
-from definetti.model.logic.change import MOST_CONSTANTS, check_closed_blocks, check_size, new_constants, read_only
+from definetti.model.logic.change import check_closed_blocks, check_size, new_constants, read_only
 from definetti.model.logic.formulas import free_variables, with_body
 from definetti.model.logic.normal_forms import split_weights
 from definetti.model.logic.theory import Evidence, Formula, MarkovLogic, Not, Predicate, Sort, WeightedFormula
 from definetti.readers.logic import dialects
+from definetti.readers.logic.collecting import Draft, PathText, collect, plain, predicate_of, read_source
 from definetti.readers.logic.db import Facts, mapping_source, number_facts, read_facts
 from definetti.readers.logic.lowering import guarded, lower_all, lower_guards
 from definetti.readers.logic.meaning import Annotated, Language, annotate
-from definetti.readers.logic.raw import Directive, FormulaLine, FunctionLine, Include, Misplaced, Raw, SortLine, Source
-from definetti.readers.logic.syntax import constant_name, parse
+from definetti.readers.logic.raw import FormulaLine, Source
 from definetti.readers.logic.terms import Relations, variables_of
 
-PathText = str | PathLike[str]
 EvidenceText = PathText | Iterable[PathText] | Mapping[str, bool | None] | Source
-
-
-@dataclass
-class Draft:
-    """A model while it is read."""
-
-    lists: dict[str, list[str]] = field(default_factory=dict)  # of sorts that are given by a list
-    predicates: dict[str, Predicate] = field(default_factory=dict)
-    places: dict[str, tuple[Source, Token]] = field(default_factory=dict)  # of declarations
-    lines: list[tuple[Source, FormulaLine]] = field(default_factory=list)
-    dialect: str = "alchemy"
-    closed: set[str] = field(default_factory=set)  # declared with *, as Tuffy does
-    marked: bool = False  # `?` marks the variables
-
-    def declare(self, name: str, what: str, source: Source, token: Token) -> None:
-        key = f"{what} {name}"
-        if key in self.places:
-            before, place = self.places[key]
-            hint = "; a formula needs a weight in front or a period at its end" if what == "predicate" else ""
-            message = f"{what} {name} is already declared in {before.path}, line {place.line}{hint}"
-            raise source.error_at(message, token)
-        self.places[key] = (source, token)
 
 
 @dataclass(frozen=True)
@@ -100,7 +75,7 @@ def read_mln_text(text: str, evidence: EvidenceText | None = None, **options: An
 
 def _read(source: Source, path: Path | None, evidence: EvidenceText | None, how: Reading) -> MarkovLogic:
     draft = Draft(dialect=dialects.recognised(source.text) if how.dialect == "auto" else how.dialect)
-    _collect(source, path, draft, ())
+    collect(source, path, draft, ())
     _declare_closed(draft, how.dialect)
     if not draft.predicates and not draft.lines:
         raise ParseError("no predicate is declared; a model has at least one, as in Smokes(person)", path=source.path)
@@ -208,11 +183,6 @@ def _written_out(formula: WeightedFormula) -> set[str]:
     return {sort for name, sort in formula.sorts.items() if name not in formula.free or name in formula.plus}
 
 
-def read_source(path: PathText) -> Source:
-    """A text file, with errors that name it."""
-    return Source(Path(path), read_text(path))
-
-
 def _evidence_sources(evidence: EvidenceText | None) -> list[Source]:
     if evidence is None:
         return []
@@ -235,32 +205,21 @@ def _declare_closed(draft: Draft, dialect: str) -> None:
         bare = raw.kind == "atom" and line.weight is None and line.period is None and not raw.grouped
         star = raw.starred if bare else None
         capital = bare and star is None and bool(raw.parts) and used[str(raw.token)] > 1  # RockIt's sorts
-        if not (star or capital) or str(raw.token) in draft.predicates or not _plain(raw, capitals=True):
+        if not (star or capital) or str(raw.token) in draft.predicates or not plain(raw, capitals=True):
             rest.append((source, line))
             continue
         if star is None:
             draft.declare(str(raw.token), "predicate", source, raw.token)
-            draft.predicates[str(raw.token)] = _predicate(raw)
+            draft.predicates[str(raw.token)] = predicate_of(raw)
             continue
         if dialect in ("alchemy", "pracmln"):
             message = f"{raw.token} is not declared; *{raw.token}(…) as a declaration is Tuffy's: --dialect tuffy"
             raise source.error_at(message, star)
         draft.declare(str(raw.token), "predicate", source, raw.token)
-        draft.predicates[str(raw.token)] = _predicate(raw)
+        draft.predicates[str(raw.token)] = predicate_of(raw)
         draft.closed.add(str(raw.token))
         draft.dialect = "tuffy"
     draft.lines = rest
-
-
-def _plain(raw: Raw, capitals: bool = False) -> bool:
-    """Whether an atom could be a declaration: words with a small first letter, or with any."""
-    return not any(
-        (term.constant and not (capitals and term.token.type == "NAME"))
-        or term.plus
-        or term.function
-        or term.token.type == "QUERY_NAME"
-        for term in raw.parts
-    )
 
 
 def _atoms(raw: Any) -> Iterable[Raw]:
@@ -269,11 +228,6 @@ def _atoms(raw: Any) -> Iterable[Raw]:
     elif raw.kind in ("and", "or", "not", "implies", "iff", "exist", "forall"):
         for part in raw.parts:
             yield from _atoms(part)
-
-
-def _predicate(raw: Raw) -> Predicate:
-    exclusive = tuple(place for place, term in enumerate(raw.parts) if term.bang is not None)
-    return Predicate(str(raw.token), tuple(term.text for term in raw.parts), exclusive)
 
 
 def _worlds(
@@ -291,127 +245,6 @@ def _worlds(
 
 
 # --- files and declarations -------------------------------------------------------------------------------------------
-
-
-def _collect(source: Source, path: Path | None, draft: Draft, chain: tuple[Path, ...]) -> None:
-    """All statements of a file and of the files it includes. The first of `chain` is the model's own file."""
-    here = path.resolve() if path else None
-    chain = (*chain, here) if here else chain
-    for statement in parse(source, "file", draft.dialect):
-        if isinstance(statement, Include):
-            target = _included(source, statement, chain)
-            _collect(read_source(target), target, draft, chain)
-        elif isinstance(statement, SortLine):
-            name = str(statement.token)
-            draft.declare(name, "sort", source, statement.token)
-            draft.lists[name] = _listed(source, statement)
-        elif isinstance(statement, FunctionLine):
-            _collect_function(source, statement, draft)
-        elif isinstance(statement, Directive):
-            _check_directive(source, statement)
-        else:
-            _collect_line(source, statement, draft)
-    draft.marked = draft.marked or (draft.dialect == "pracmln" and bool(re.search(r"[(,+\s]\?[A-Za-z]", source.text)))
-
-
-def _collect_function(source: Source, line: FunctionLine, draft: Draft) -> None:
-    """`person Mother(person)`: a predicate with the value as its last argument."""
-    name = str(line.token)
-    if str(line.sort).lower() in ("inf", "infinity", "nan"):
-        message = "a weight is a finite number: write a hard formula, with a period at its end"
-        raise source.error_at(message, line.token)
-    draft.declare(name, "predicate", source, line.token)
-    sorts = (*map(str, line.arguments), str(line.sort))
-    draft.predicates[name] = Predicate(name, sorts, (len(sorts) - 1,), function=True)
-
-
-def _check_directive(source: Source, directive: Directive) -> None:
-    """pracmln's directives: those that only learning reads are skipped."""
-    word = re.match(r"#(\w+)", str(directive.token))
-    name = word[1] if word else ""
-    if name not in dialects.DIRECTIVES:
-        raise source.error_at(f'unknown directive #{name}; #include "file" is one', directive.token)
-    if (message := dialects.DIRECTIVES[name]) is not None:
-        raise source.error_at(message, directive.token)
-
-
-def _included(source: Source, include: Include, chain: tuple[Path, ...]) -> Path:
-    """The file to include: inside the model's folder, links followed, and not one that is being read."""
-    name = include.name
-    if not chain:
-        raise source.error_at("a model given as text cannot include files", include.token)
-    odd = ".." in re.split(r"[/\\]", name) or "\0" in name or "\\" in name
-    if odd or not name or PurePosixPath(name).is_absolute() or PureWindowsPath(name).drive:
-        message = f"{name!r} leaves the model's folder; only files inside it can be included"
-        raise source.error_at(message, include.token)
-    root = chain[0].parent
-    try:
-        target = (chain[-1].parent / name).resolve()
-    except (OSError, RuntimeError, ValueError):
-        raise source.error_at(f"{name!r} cannot be followed", include.token) from None
-    if not target.is_relative_to(root):
-        raise source.error_at(f"{name!r} is a link out of the model's folder", include.token)
-    if target in chain:
-        raise source.error_at(f"{name!r} includes itself", include.token)
-    if not target.is_file():
-        raise source.error_at(f"there is no file {name!r} in the model's folder", include.token)
-    return target
-
-
-def _listed(source: Source, line: SortLine) -> list[str]:
-    """The constants of a list, or of a range {1,...,20}."""
-    if any(item.type == "ELLIPSIS" for item in line.items):
-        return _range(source, line.items)
-    names: list[str] = []
-    seen: set[str] = set()
-    for item in line.items:
-        try:
-            name = constant_name(item)
-        except Misplaced as error:
-            raise source.error_at(error.message, error.token) from None
-        if name in seen:
-            raise source.error_at(f"{name} is listed twice", item)
-        seen.add(name)
-        names.append(name)
-    if not names:
-        raise source.error_at(f"sort {line.token} has no constants; name some, or leave the line out", line.token)
-    return names
-
-
-def _range(source: Source, items: Sequence[Token]) -> list[str]:
-    shape = [item.type for item in items]
-    if shape != ["NUMBER", "ELLIPSIS", "NUMBER"] or not all(str(item).isdecimal() for item in (items[0], items[2])):
-        raise source.error_at("a range has the form {1,...,20}", next(i for i in items if i.type == "ELLIPSIS"))
-    if max(len(items[0]), len(items[2])) > 18:
-        raise source.error_at("the numbers of this range are too long", items[0])
-    first, last = int(items[0]), int(items[2])
-    if last < first:
-        raise source.error_at(f"the range ends at {last}, before it starts at {first}", items[2])
-    if last - first >= MOST_CONSTANTS:
-        raise source.error_at(f"a range may hold {MOST_CONSTANTS} constants", items[2])
-    return [str(number) for number in range(first, last + 1)]
-
-
-def _collect_line(source: Source, line: FormulaLine, draft: Draft) -> None:
-    formula = line.formula
-    if line.weight is not None and line.period is not None:
-        message = "a weight and a period together: take the weight away for a hard formula, the period for a soft one"
-        raise source.error_at(message, line.period)
-    name = str(formula.token)
-    unmarked = formula.kind == "atom" and not formula.grouped and formula.starred is None and _plain(formula)
-    if line.weight is not None or line.period is not None or not unmarked or _is_formula(formula, draft):
-        if line.weight is None and line.period is None and unmarked and any(term.bang for term in formula.parts):
-            draft.declare(name, "predicate", source, formula.token)
-        draft.lines.append((source, line))
-        return
-    draft.declare(name, "predicate", source, formula.token)
-    draft.predicates[name] = _predicate(formula)
-
-
-def _is_formula(atom: Raw, draft: Draft) -> bool:
-    """Whether an atom without a weight is a formula: its predicate is declared, and these are not its sorts."""
-    declared = draft.predicates.get(str(atom.token))
-    return declared is not None and tuple(term.text for term in atom.parts) != declared.sorts
 
 
 # --- constants --------------------------------------------------------------------------------------------------------

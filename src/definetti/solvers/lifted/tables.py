@@ -18,8 +18,7 @@ import numpy as np
 
 from definetti.errors import TooLarge
 from definetti.model.logic.evidence import UNKNOWN
-from definetti.model.logic.formulas import atoms, equalities
-from definetti.model.logic.ground import evaluate
+from definetti.model.logic.formulas import atoms, equalities, evaluate
 from definetti.model.logic.theory import Atom, Constant, Equal, Formula, Term
 from definetti.solvers.lifted.classes import ABSENT, Known
 from definetti.solvers.lifted.theory import Rule, Theory
