@@ -18,7 +18,8 @@ import numpy as np
 import definetti as dft
 from definetti.inference.graph.question import GraphQuestion, ask
 from definetti.inference.logic.question import LogicQuestion, logic_question, tied_orbits
-from definetti.inference.marginals import available_cores, resolve
+from definetti.inference.marginals import resolve
+from definetti.memory import available_cores
 from definetti.model.graph.factors import FREE
 from definetti.model.logic.text import find_atom
 from definetti.samplers.draws import Draws

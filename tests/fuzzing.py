@@ -223,9 +223,9 @@ def readers() -> dict[str, Reader]:
         "generators": Reader(
             ".txt", (GENERATORS,), _generators, ("symmetry/graph/generator_text.py",), ("parse_cycles",)
         ),
-        "json": Reader(".json", (result(),), _result, ("store.py",), ("saved", "_parsed")),
-        "result": Reader(".csv", (RESULT,), _result, ("store.py",), ("_from_csv",)),
-        "mar": Reader(".MAR", (MAR, ALCHEMY), _result, ("store.py",), ("_from_mar", "_from_alchemy")),
+        "json": Reader(".json", (result(),), _result, ("store/loading.py",), ("saved", "_parsed")),
+        "result": Reader(".csv", (RESULT,), _result, ("store/loading.py",), ("_from_csv",)),
+        "mar": Reader(".MAR", (MAR, ALCHEMY), _result, ("store/loading.py",), ("_from_mar", "_from_alchemy")),
         "dft": Reader(".dft", runs(), _run, saved, ("read_run", "opened", "decoded"), ("Checkpoint", "write")),
         "mln": Reader(".mln", (), _mln, (*models, *language), ("read_mln",)),
         "db": Reader(".db", (), _db, (logic_rooms + "db.py",), ("read_facts", "number_facts")),

@@ -25,8 +25,8 @@ _HOMES = {
     "exact": "definetti.solvers.exact",
     "count_distribution": "definetti.solvers.lifted.cardinality",
     "quotient": "definetti.lumping.quotient",
-    "save": "definetti.store",
-    "load": "definetti.store",
+    "save": "definetti.store.writing",
+    "load": "definetti.store.loading",
     "report": "definetti.pages.report",
     "from_arviz": "definetti.inference.draws.arviz_exchange",
     "ground": "definetti.model.logic.ground",
@@ -96,8 +96,8 @@ if TYPE_CHECKING:
     from definetti.samplers.tempering import Tempering as Tempering
     from definetti.solvers.exact import exact as exact
     from definetti.solvers.lifted.cardinality import count_distribution as count_distribution
-    from definetti.store import load as load
-    from definetti.store import save as save
+    from definetti.store.loading import load as load
+    from definetti.store.writing import save as save
     from definetti.symmetry.find import symmetries as symmetries
     from definetti.symmetry.graph.group import GraphSymmetries as GraphSymmetries
     from definetti.symmetry.logic.renaming import RenamingSymmetries as RenamingSymmetries

@@ -1,5 +1,5 @@
 """Leaf: how much memory this process can still take, including the limits of its control group (containers), of its
-address space (`ulimit -v`) and of the user (`--max-memory`), and the most that it has taken."""
+address space (`ulimit -v`) and of the user (`--max-memory`), the most that it has taken, and its cores."""
 
 from __future__ import annotations
 
@@ -108,3 +108,11 @@ def _statistic(file: Path, name: str) -> int:
         return next((int(row[1]) for row in rows if row[0] == name), 0)
     except (OSError, ValueError, IndexError):
         return 0
+
+
+def available_cores() -> int:
+    """Cores this process may use."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not on every system
+        return os.cpu_count() or 1

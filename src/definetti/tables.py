@@ -6,7 +6,7 @@ from typing import Any
 
 from definetti.errors import ModelError
 from definetti.model.marginals import FIELDS, Marginals
-from definetti.store import table_columns
+from definetti.store.writing import table_columns
 
 
 def to_pandas(marginals: Marginals) -> Any:

@@ -123,7 +123,8 @@ def test_few_degrees_of_freedom_make_a_difference_less_unlikely() -> None:
 
 def test_a_verdict_on_two_saved_runs_knows_their_degrees_of_freedom(tmp_path) -> None:
     import definetti as dft
-    from definetti.store import load, save
+    from definetti.store.loading import load
+    from definetti.store.writing import save
 
     model = factor_graph({"a": 2, "b": 2}, [(("a", "b"), [[3.0, 1.0], [1.0, 2.0]])])
     paths = []
@@ -140,7 +141,8 @@ def test_averages_over_saved_orbits_are_over_variables(tmp_path: Path) -> None:
     """A .json has one row per orbit: an orbit of 3 weighs three times one of 1, whichever file has it, and a variable
     that was asked for by name is not counted twice."""
     import definetti as dft
-    from definetti.store import load, save
+    from definetti.store.loading import load
+    from definetti.store.writing import save
 
     weights, other = [[3.0, 1.0], [1.0, 2.0]], [[2.0, 1.0], [1.0, 2.0]]
     names = {"hub": 2, "a": 2, "b": 2, "c": 2}

@@ -14,7 +14,7 @@ import definetti as dft
 from definetti.cli.interval_plot import draw
 from definetti.cli.main import run
 from definetti.pages.charts import _intervals
-from definetti.store import load_document
+from definetti.store.loading import load_document
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SCHEMA = json.loads((Path(__file__).parents[2] / "docs" / "result.schema.json").read_text())

@@ -19,7 +19,7 @@ from definetti.errors import FAILURES, Notice
 from definetti.inference.trace import MOST
 from definetti.model.verdict import WORDS, verdict
 from definetti.pages.fragments import text
-from definetti.store import document
+from definetti.store.writing import document
 from definetti.symmetry.picture import group_answers, picture
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

@@ -17,7 +17,8 @@ from definetti.errors import DefinettiError, ModelError, Notice, ParseError
 from definetti.model.graph.factors import factor_graph
 from definetti.model.marginals import Estimate, Marginals
 from definetti.solvers.exact import exact
-from definetti.store import load, save
+from definetti.store.loading import load
+from definetti.store.writing import save
 
 
 @pytest.fixture

@@ -101,7 +101,7 @@ def answer(
             say_answer(result, footer, plot)
     finally:  # a broken terminal does not cost the file
         if output is not None:
-            from definetti.store import save
+            from definetti.store.writing import save
 
             save(result, output)
     if result.interrupted:

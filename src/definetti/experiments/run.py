@@ -18,6 +18,7 @@ from typing import Any
 from definetti import __version__
 from definetti.experiments.figure import FULL, QUICK, Effort, Measured, Verdict
 from definetti.files import write_atomically
+from definetti.memory import available_cores
 
 FIGURES = (
     "fig1",
@@ -65,7 +66,6 @@ def run_figures(names: Sequence[str], out: Path, quick: bool, say: Say, workers:
 
     Figures are measured side by side, as many as there are cores, each in a process of its own; times are CPU seconds.
     """
-    from definetti.inference.marginals import available_cores  # loads numpy: not for --help
 
     effort = QUICK if quick else FULL
     out.mkdir(parents=True, exist_ok=True)

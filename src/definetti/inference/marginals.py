@@ -4,8 +4,6 @@ drew."""
 from __future__ import annotations
 
 import math
-import operator
-import os
 import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -14,8 +12,6 @@ from dataclasses import dataclass, replace
 from importlib import import_module
 from os import PathLike
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from definetti import show
 from definetti.errors import INTERRUPTED, ModelError, Notice
@@ -27,6 +23,8 @@ from definetti.inference.question import Options, Question, Ready, Request, is_s
 from definetti.inference.stopping import MOST_SECONDS, Stopping
 from definetti.inference.survey_time import in_time
 from definetti.journal import Journal, Part
+from definetti.memory import available_cores
+from definetti.model.checked_input import check_length, whole
 from definetti.model.marginals import Marginals
 from definetti.readers.world import language, with_world
 from definetti.samplers.draws import Draws
@@ -41,7 +39,6 @@ if TYPE_CHECKING:
 
 SWEEPS = 2000
 KINDS = ("graph", "logic")
-REAL = (int, float, np.number)
 
 
 def marginals(
@@ -422,28 +419,6 @@ def _follow(sampling: Sampling, stopping: Stopping, progress: Callable[[Progress
     return False
 
 
-def whole(value: Any, name: str, least: int = 1) -> int | None:
-    """A count, of whatever integer type; 1.5 sweeps of warm-up would never end."""
-    if value is None:
-        return None
-    try:
-        number = operator.index(value)
-    except TypeError:
-        number = least - 1
-    if number < least:
-        raise ModelError(f"{name} is a whole number from {least} on, got {value!r}")
-    return number
-
-
-def check_length(sweeps: int | None, seconds: Any, until: Any) -> None:
-    if sweeps is not None and (seconds is not None or until is not None):
-        raise ModelError("sweeps excludes seconds and until: give one (seconds beside until is the most it may take)")
-    if seconds is not None and not (isinstance(seconds, REAL) and seconds > 0):
-        raise ModelError(f"seconds must be a positive number, got {seconds!r}")
-    if until is not None and not (isinstance(until, REAL) and 0 < until < 1):
-        raise ModelError(f"until is a half-width between 0 and 1, got {until!r}")
-
-
 def _plan(
     chains: int, sweeps: int | None, seconds: float | None, until: float | None, burn_in: int | None, seed: int,
     workers: int,
@@ -464,11 +439,3 @@ def _warm_seconds(seconds: float | None, until: float | None, burn_in: int | Non
     """A warm-up that nobody asked for takes a quarter of the time at most."""
     most = MOST_SECONDS if until is not None and seconds is None else seconds
     return math.inf if most is None or burn_in is not None else most / 4
-
-
-def available_cores() -> int:
-    """Cores this process may use."""
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:  # not on every system
-        return os.cpu_count() or 1

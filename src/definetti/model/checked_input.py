@@ -1,16 +1,18 @@
-"""Numbers, scopes and tables as users hand them over, checked."""
+"""Numbers, scopes and tables as users hand them over, checked; the errors that say what is wrong with them."""
 
 from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Mapping
 from itertools import islice
+from typing import Any
 
 import numpy as np
 
 from definetti import show
 from definetti.errors import ModelError, UnknownName
 
+REAL = (int, float, np.number)
 LARGEST_LOG = 1e100  # of a weight: sums of them must stay finite
 
 
@@ -66,3 +68,25 @@ def cancelling(names: Iterable[str], largest: float, lost: float) -> ModelError:
         f"log weights of up to {show.number(largest)} on ({over}) cancel, and doubles of that size leave an error of "
         f"{show.number(lost, 2)} where 1e-9 is needed; make penalties smaller (100 forbids as well), or use -inf"
     )
+
+
+def whole(value: Any, name: str, least: int = 1) -> int | None:
+    """A count, of whatever integer type; 1.5 sweeps of warm-up would never end."""
+    if value is None:
+        return None
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = least - 1
+    if number < least:
+        raise ModelError(f"{name} is a whole number from {least} on, got {value!r}")
+    return number
+
+
+def check_length(sweeps: int | None, seconds: Any, until: Any) -> None:
+    if sweeps is not None and (seconds is not None or until is not None):
+        raise ModelError("sweeps excludes seconds and until: give one (seconds beside until is the most it may take)")
+    if seconds is not None and not (isinstance(seconds, REAL) and seconds > 0):
+        raise ModelError(f"seconds must be a positive number, got {seconds!r}")
+    if until is not None and not (isinstance(until, REAL) and 0 < until < 1):
+        raise ModelError(f"until is a half-width between 0 and 1, got {until!r}")

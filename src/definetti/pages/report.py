@@ -31,7 +31,8 @@ from definetti.pages.sections import (
     symmetry_section,
     verdict_section,
 )
-from definetti.store import document, load_document, saved
+from definetti.store.loading import load_document, saved
+from definetti.store.writing import document
 
 POLICY = (
     "default-src 'none'; base-uri 'none'; form-action 'none'; img-src data:; script-src {script}; style-src {style}"

@@ -33,7 +33,7 @@ def command(first: Path, second: Path, as_json: bool, quiet: bool) -> int:
       definetti compare run.json truth.json
     """
     from definetti.model.compare import compare
-    from definetti.store import load
+    from definetti.store.loading import load
 
     one, two = load(first), load(second)
     comparison = compare(one, two)

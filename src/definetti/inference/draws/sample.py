@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from definetti.errors import ModelError, TooLarge
-from definetti.inference.marginals import available_cores, check, whole
-from definetti.memory import available_memory
+from definetti.inference.marginals import check
+from definetti.memory import available_cores, available_memory
+from definetti.model.checked_input import whole
 from definetti.readers.world import with_world
 from definetti.samplers.protocol import Plan
 from definetti.samplers.registry import named

@@ -11,10 +11,11 @@ from typing import Any
 
 from definetti import archive, show
 from definetti.errors import ModelError
-from definetti.inference.marginals import answered, check_length, whole
+from definetti.inference.marginals import answered
 from definetti.inference.progress import check_progress
 from definetti.inference.saving.checkpoint import Kept, read_run
 from definetti.journal import Goal, recording
+from definetti.model.checked_input import check_length, whole
 from definetti.model.marginals import Marginals
 from definetti.samplers.protocol import Progress
 
