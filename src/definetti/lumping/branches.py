@@ -22,7 +22,6 @@ from numba.core.dispatcher import Dispatcher
 from definetti.model.graph.factors import FactorGraph
 from definetti.samplers.graph import block_gibbs, fields, swendsen_wang, tables
 from definetti.samplers.graph.lanes import slots_of
-from definetti.samplers.kernels import rng
 from definetti.samplers.kernels.graph import fields as field_kernels
 from definetti.samplers.kernels.graph import tables as table_kernels
 from definetti.symmetry.graph.group import none
@@ -43,22 +42,32 @@ PLAIN_NJIT = "def njit(**options):\n    return lambda function: function"
 
 
 def uncompiled(module: ModuleType, *changes: tuple[str, str]) -> ModuleType:
-    """A fresh copy of a module as plain Python, with `changes` (old text, new text) made to its source."""
-    assert module.__file__ is not None
-    text = Path(module.__file__).read_text(encoding="utf-8").replace(NJIT, PLAIN_NJIT)
+    """A fresh copy of a kernel as plain Python, with `changes` (old text, new text) made to its source, or to that of
+    the kernels that it imports."""
+    text = _source(module)
+    elsewhere = [change for change in changes if change[0] not in text]
     for old, new in changes:
-        assert text.count(old) >= 1, f"the source of {module.__name__} no longer contains {old!r}"
         text = text.replace(old, new)
     copy = ModuleType(f"{module.__name__}_uncompiled")
     copy.__dict__["__file__"] = module.__file__
     sys.modules[copy.__name__] = copy  # dataclasses look there for their module
-    exec(compile(text, module.__file__, "exec"), copy.__dict__)
-    for name, value in list(copy.__dict__.items()):  # what kernels share is imported compiled
-        if isinstance(value, Dispatcher):
-            setattr(copy, name, getattr(uncompiled(rng), value.__name__))
+    exec(compile(text, str(module.__file__), "exec"), copy.__dict__)
+    shared = {name: value.py_func for name, value in copy.__dict__.items() if isinstance(value, Dispatcher)}
+    others = {function.__module__: sys.modules[function.__module__] for function in shared.values()}
+    for old, _ in elsewhere:
+        places = [other for other in others.values() if old in _source(other)]
+        assert places, f"the source of {module.__name__} no longer contains {old!r}"
+    copies = {n: uncompiled(m, *(c for c in elsewhere if c[0] in _source(m))) for n, m in others.items()}
+    for name, function in shared.items():  # what kernels share is imported compiled
+        setattr(copy, name, getattr(copies[function.__module__], function.__name__))
     for name in LOOPS & copy.__dict__.keys():  # integers overflow on purpose
         setattr(copy, name, np.errstate(over="ignore")(getattr(copy, name)))
     return copy
+
+
+def _source(module: ModuleType) -> str:
+    assert module.__file__ is not None
+    return Path(module.__file__).read_text(encoding="utf-8").replace(NJIT, PLAIN_NJIT)
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,8 @@ from __future__ import annotations
 import numpy as np
 
 from definetti.samplers.kernels.compiling import njit
+from definetti.samplers.kernels.graph.components import index_factors, open_value, pick, satisfied
+from definetti.samplers.kernels.graph.sample_sat import sample_sat
 from definetti.samplers.kernels.rng import UNIT, mixed, uniform
 
 U = np.uint64
@@ -36,12 +38,6 @@ inlined = njit(inline="always", error_model="numpy", _nrt=False)
 def level(key, item, weight):
     """A draw from (0, weight] keyed by the sample (in `key`) and the factor: the same whenever it is asked for."""
     return float((mixed(key + U(item) * GOLDEN) >> U(11)) + U(1)) * UNIT * weight
-
-
-@helper
-def pick(streams, count):
-    """A whole number below `count`."""
-    return int(uniform(streams) * count)
 
 
 @helper
@@ -198,27 +194,6 @@ def gather(g, s, first, key):
     return size, factors
 
 
-@inlined
-def satisfied(g, s, a):
-    """Whether the next state satisfies a component's a-th factor."""
-    r = s.active[a]
-    shape = g.records[r + 1]
-    e = g.shapes[shape + 1]
-    for j in range(g.shapes[shape]):
-        e += g.shapes[shape + 2 + j] * s.y[g.records[r + 2 + j]]
-    return g.weights[e] >= s.levels[a]
-
-
-@inlined
-def open_value(g, s, v, number):
-    """The open value of a variable with this number among its open ones."""
-    a = g.literal[v]
-    while s.open[a] == 0 or number > 0:
-        number -= s.open[a]
-        a += 1
-    return a - g.literal[v]
-
-
 @helper
 def solve_exactly(g, s, size, factors, assignments):
     """One of the solutions of a small component, each with the same chance."""
@@ -246,27 +221,6 @@ def solve_exactly(g, s, size, factors, assignments):
         v = s.members[j]
         s.y[v] = open_value(g, s, v, code % s.left[v])
         code //= s.left[v]
-
-
-@inlined
-def index_factors(g, s, size, factors):
-    """Which factors touch each variable of a component: counted, summed up, then filled in."""
-    for j in range(size + 1):
-        s.starts[j] = 0
-    for a in range(factors):
-        r = s.active[a]
-        for k in range(r + 2, r + 2 + g.shapes[g.records[r + 1]]):
-            if s.left[g.records[k]] > 1:
-                s.starts[s.place[g.records[k]]] += 1
-    for j in range(size):
-        s.starts[j + 1] += s.starts[j]
-    for a in range(factors):
-        r = s.active[a]
-        for k in range(r + 2, r + 2 + g.shapes[g.records[r + 1]]):
-            if s.left[g.records[k]] > 1:
-                j = s.place[g.records[k]]
-                s.starts[j] -= 1
-                s.touching[s.starts[j]] = a
 
 
 @helper
@@ -390,94 +344,6 @@ def solve_by_counting(g, s, size, factors):
         e = branch(s.streams, s.counts, s.to, s.edges[node], s.edges[node + 1])
         s.y[s.members[j]], node = s.value[e], s.to[e]
     return True
-
-
-@inlined
-def another(g, s, v):
-    """An open value of a variable other than the one it has, each with the same chance."""
-    number, own = pick(s.streams, np.int64(s.left[v]) - 1), 0
-    for a in range(g.literal[v], g.literal[v] + s.y[v]):
-        own += s.open[a]
-    return open_value(g, s, v, number + (number >= own))
-
-
-@helper
-def worse(g, s, v, value):
-    """By how much the number of violated factors grows if a variable takes this value."""
-    j, kept, change = s.place[v], s.y[v], 0
-    for k in range(s.starts[j], s.starts[j + 1]):
-        change += satisfied(g, s, s.touching[k])
-    s.y[v] = value
-    for k in range(s.starts[j], s.starts[j + 1]):
-        change -= satisfied(g, s, s.touching[k])
-    s.y[v] = kept
-    return change
-
-
-@helper
-def put(g, s, v, value, count):
-    """Gives a variable a value and keeps the list of violated factors; returns its length."""
-    j, s.y[v] = s.place[v], value
-    for k in range(s.starts[j], s.starts[j + 1]):
-        a = s.touching[k]
-        at, legal = s.bad[1, a], satisfied(g, s, a)
-        if legal and at >= 0:
-            count -= 1
-            s.bad[0, at] = s.bad[0, count]
-            s.bad[1, s.bad[0, at]] = at
-            s.bad[1, a] = -1
-        elif not legal and at < 0:
-            s.bad[0, count], s.bad[1, a] = a, count
-            count += 1
-    return count
-
-
-@inlined
-def walk_step(g, s, count):
-    """A WalkSAT move at a random violated factor: any or the best change of a variable, ties broken at random."""
-    r = s.active[s.bad[0, pick(s.streams, np.int64(count))]]
-    chosen, taken, best, ties, noise = 0, 0, 1 << 30, 0, uniform(s.streams) < 0.5
-    for k in range(r + 2, r + 2 + g.shapes[g.records[r + 1]]):
-        v = np.int64(g.records[k])
-        for value in range(g.literal[v + 1] - g.literal[v] if s.left[v] > 1 else 0):
-            if value != s.y[v] and s.open[g.literal[v] + value] != 0:
-                cost = 0 if noise else worse(g, s, v, np.int64(value))
-                ties = ties + 1 if cost == best else 1 if cost < best else ties
-                if cost < best or (cost == best and pick(s.streams, np.int64(ties)) == 0):
-                    chosen, taken, best = v, value, cost
-    return put(g, s, np.int64(chosen), np.int64(taken), np.int64(count))
-
-
-@helper
-def sample_sat(g, s, size, factors, temperature):
-    """SampleSAT (Wei, Erenrich, Selman) from a random assignment, then a walk among solutions; says if it found one."""
-    index_factors(g, s, size, factors)
-    count = 0
-    for j in range(size):
-        v = s.members[j]
-        s.y[v] = open_value(g, s, v, pick(s.streams, np.int64(s.left[v])))
-    for a in range(factors):
-        s.bad[1, a] = -1
-        if not satisfied(g, s, a):
-            s.bad[0, count], s.bad[1, a] = a, count
-            count += 1
-    for _ in range(2000 + 100 * size):
-        if count == 0:
-            break
-        if uniform(s.streams) < 0.5:
-            v = s.members[pick(s.streams, size)]
-            value = np.int64(another(g, s, v))
-            change = worse(g, s, v, value)
-            if change <= 0 or uniform(s.streams) < np.exp(-change / temperature):
-                count = put(g, s, v, value, np.int64(count))
-        else:
-            count = walk_step(g, s, count)
-    for _ in range(10 * size if count == 0 else 0):  # leaves the uniform distribution over solutions as it is
-        v = s.members[pick(s.streams, size)]
-        value = np.int64(another(g, s, v))
-        if worse(g, s, v, value) == 0:
-            s.y[v] = value
-    return count == 0
 
 
 @inlined
