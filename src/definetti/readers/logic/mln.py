@@ -28,7 +28,7 @@ from definetti.readers.logic.collecting import Draft, PathText, collect, plain, 
 from definetti.readers.logic.db import Facts, mapping_source, number_facts, read_facts
 from definetti.readers.logic.lowering import guarded, lower_all, lower_guards
 from definetti.readers.logic.meaning import Annotated, Language, annotate
-from definetti.readers.logic.raw import FormulaLine, Source
+from definetti.readers.logic.raw import FormulaLine, Raw, Source
 from definetti.readers.logic.terms import Relations, variables_of
 
 EvidenceText = PathText | Iterable[PathText] | Mapping[str, bool | None] | Source
