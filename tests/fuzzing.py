@@ -211,7 +211,7 @@ def readers() -> dict[str, Reader]:
     language = tuple(logic_rooms + f"{n}.py" for n in ("meaning", "lowering", "terms", "raw", "syntax"))
     saved = ("archive.py", "inference/saving/checkpoint.py", "inference/saving/option_encoding.py", "model/encoding.py",
              "model/graph/encoding.py", "model/logic/encoding.py")  # fmt: skip
-    models = tuple(logic_rooms + f"{n}.py" for n in ("mln", "weights", "dialects"))
+    models = tuple(logic_rooms + f"{n}.py" for n in ("mln", "collecting", "weights", "dialects"))
     return {
         "uai": Reader(".uai", (UAI, BAYES), _uai, (graphs + "uai.py", graphs + "tokens.py"), ("read_uai",)),
         "evid": Reader(".evid", (b"2 0 1 2 0\n", b"1\n1 1 0\n", b"0\n"), _evid, (graphs + "uai.py",), ("read_evid",)),
