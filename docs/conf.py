@@ -14,7 +14,7 @@ version = release = definetti.__version__
 project_copyright = author
 
 extensions = ["myst_parser", "generate", "run", "mathml", "links"]
-exclude_patterns = ["_ext", "README.md"]
+exclude_patterns = ["_ext"]
 nitpicky = True
 smartquotes = False  # options have two hyphens
 
