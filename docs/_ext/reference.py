@@ -61,7 +61,8 @@ def _entry(name: str, value: Any) -> str:
     if inspect.isfunction(value):
         lines.append(f"```python\n{_signature(f'dft.{name}', value)}\n```")
     lines += list(_docstring(inspect.getdoc(value) or ""))
-    if inspect.isclass(value) and not issubclass(value, Exception):
+    noun = inspect.isclass(value) and not issubclass(value, Exception) and not hasattr(value, "kinds")
+    if noun:  # a sampler's methods are for the run alone
         lines += list(_members(value))
     return "\n\n".join(lines)
 
@@ -79,7 +80,7 @@ def _signature(name: str, function: Any) -> str:
 
 def _plain(annotated: str) -> str:
     """Without the quotation marks of a postponed annotation; those of a default stay."""
-    return re.sub(r"^(\w+: |)'(.*?)'(?= =|$)", r"\1\2", annotated)
+    return re.sub(r"^(\**\w+: |)'(.*?)'(?= =|$)", r"\1\2", annotated)
 
 
 def _members(value: type) -> Iterator[str]:
@@ -91,7 +92,7 @@ def _members(value: type) -> Iterator[str]:
             continue
         called = inspect.isfunction(member) or isinstance(member, classmethod | staticmethod)
         shown = f".{_signature(name, getattr(value, name))}" if called else f".{name}"
-        rows.append([f"`{' '.join(shown.split())}`", _cell(text.split("\n\n")[0])])
+        rows.append([f"`{_flat(' '.join(shown.split()))}`", _cell(text.split("\n\n")[0])])
     if rows:
         yield _table(["member", "meaning"], rows)
 
