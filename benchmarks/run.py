@@ -19,8 +19,8 @@ from typing import Any
 
 from measuring import HERE, Row
 
-FAMILIES = ("grid", "tables", "loading", "symmetries", "reading", "relational", "lifted", "hard", "errors", "intervals",
-            "sparse", "traps", "peers")  # fmt: skip
+FAMILIES = ("grid", "tables", "loading", "symmetries", "reading", "evidence", "relational", "lifted", "hard", "errors",
+            "intervals", "sparse", "traps", "peers")  # fmt: skip
 
 
 def main() -> int:

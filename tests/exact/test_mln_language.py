@@ -425,3 +425,28 @@ def test_grounding_by_joins_is_grounding(formula: str) -> None:
     assert one.log_z == pytest.approx(other.log_z, abs=1e-12)
     for atom in ("P(A)", "P(C)", "R(C,A)"):
         assert one[atom].probability == pytest.approx(other[atom].probability, abs=1e-12)
+
+
+def test_lines_of_one_form_are_read_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All at once or one by one, in whatever order: the same facts, and errors at the same line."""
+    from definetti.readers.logic import db
+
+    lines = [
+        f"{sign}F(P{a},P{b})" for sign in ("", "!") for a in range(9) for b in range(9) if (a + b) % 2 == len(sign)
+    ]
+    lines[20:20] = ["F( P3 ,P40) // far", "S(P3)", "", "/* F(P1,P1)", "F(P2,P2) */", '!F("odd one",P1)', "?F(P0,P50)"]
+    text = "F(p,p)\nS(p)\n0.5 F(x,y) ^ S(x)\n"
+    found = []
+    for step in (2000, 3, 1):
+        monkeypatch.setattr(db, "LINES_AT_ONCE", step)
+        db._form.cache_clear()
+        found.append(dft.markov_logic(text, "\n".join(lines)))
+        with pytest.raises(ParseError, match="2 arguments") as caught:
+            dft.markov_logic(text, "\n".join([*lines, "F(P1)"]))
+        assert caught.value.line == len(lines) + 1
+    for other in found[1:]:
+        assert other.sorts == found[0].sorts
+        for name, known in found[0].evidence.items():
+            assert np.array_equal(known.tuples, other.evidence[name].tuples)
+            assert np.array_equal(known.values, other.evidence[name].values)
+    db._form.cache_clear()

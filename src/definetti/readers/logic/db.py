@@ -9,31 +9,24 @@ mistakes) goes through a slower reader that knows columns. Constants stay names 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
-
-import numpy as np
 
 from definetti.errors import ParseError, suggestion
 from definetti.model.logic.change import (
     FALSE,
     MOST_CONSTANTS,
-    SPOKEN,
     TRUE,
     UNKNOWN,
-    Contradiction,
-    NoValue,
-    complete_blocks,
-    distinct_rows,
-    read_only,
 )
-from definetti.model.logic.text import atom_name, block_name, unescaped
-from definetti.model.logic.theory import Evidence, Predicate, Sort
+from definetti.model.logic.text import unescaped
+from definetti.model.logic.theory import Predicate
 from definetti.readers.logic.meaning import UnknownPlace
 from definetti.readers.logic.raw import Source
 
+LINES_AT_ONCE, FEW_LINES = 2000, 16  # of one form that are read together; fewer are not worth it
 SIGN = {"": TRUE, "!": FALSE, "?": UNKNOWN}
 
 _BARE = r"(?:[A-Za-z_][\w']*(?:-[\w']+)*|-?[0-9]+(?:\.[0-9]+)?)"
@@ -99,20 +92,6 @@ class Facts:
             names[row * arity : (row + 1) * arity] = constants
         return names
 
-    def function_values(self, sorts: Mapping[str, Sort]) -> int:
-        """Of a function: at how many arguments it is known. Two values at one are an error that names both lines."""
-        rows = _numbered(self, sorts)
-        order = np.lexsort(rows.T[::-1])
-        order = order[np.array(self.signs)[order] == TRUE]
-        same = (rows[order[1:], :-1] == rows[order[:-1], :-1]).all(axis=1)
-        clash = np.flatnonzero(same & (rows[order[1:], -1] != rows[order[:-1], -1]))
-        if len(clash):
-            first, second = sorted(int(order[clash[0] + k]) for k in (0, 1))
-            source, line = self.place(first)
-            name = atom_name(self.predicate.name, _names(self.predicate, rows[second], sorts)[:-1])
-            raise self.error(f"contradicting evidence: {name} has another value in {source.path}, line {line}", second)
-        return len(order) - int(same.sum())
-
 
 @dataclass(frozen=True)
 class GroundAtom:
@@ -163,7 +142,7 @@ def _suspects(words: Words) -> re.Pattern[str]:
 def _read_file(source: Source, words: Words, facts: dict[str, Facts]) -> None:
     predicates = words.predicates
     commas = {name: len(predicate.sorts) - 1 for name, predicate in predicates.items()}
-    plain, lines, number = _PLAIN_LINE.fullmatch, source.lines, 0
+    plain, lines, number, look = _PLAIN_LINE.fullmatch, source.lines, 0, 0
     suspect = None if words.any_case else _suspects(words)
     if suspect is not None and not suspect.search(source.text):
         suspect = None
@@ -180,6 +159,10 @@ def _read_file(source: Source, words: Words, facts: dict[str, Facts]) -> None:
                 known.args.append(args)
                 known.signs.append(SIGN[sign])
                 known.lines.append(number)
+                if suspect is None and number >= look:  # more lines of the same form, all at once
+                    taken = _same_form(lines, number, sign, known)
+                    look = number + taken + (1 if taken >= FEW_LINES else FEW_LINES)
+                    number += taken
                 continue
         elif '"' in line and (match := _QUOTED_LINE.fullmatch(line)) and match[2] in predicates:
             names = [word[1:-1] if word[0] == '"' else word for word in _CONSTANT.findall(match[3])]
@@ -197,6 +180,29 @@ def _read_file(source: Source, words: Words, facts: dict[str, Facts]) -> None:
         atom = read_atom(source, number, line)
         if atom is not None:
             _add(source, number, atom, words, facts)
+
+
+@cache
+def _form(head: str, commas: int) -> re.Pattern[str]:
+    """Lines `head` constants `)` without spaces, at most LINES_AT_ONCE of them."""
+    args = _BARE + f"(?:,{_BARE}){{{commas}}}"
+    return re.compile(rf"(?>(?:{re.escape(head)}{args}\)\n){{0,{LINES_AT_ONCE}}})", re.ASCII)
+
+
+def _same_form(lines: list[str], number: int, sign: str, known: Facts) -> int:
+    """Adds the lines from here on that are like the last one, with its sign and predicate; how many."""
+    head = f"{sign}{known.predicate.name}("
+    if not lines[number : number + 1] or not lines[number].startswith(head):
+        return 0
+    text = "\n".join(lines[number : number + LINES_AT_ONCE]) + "\n"
+    found = _form(head, len(known.predicate.sorts) - 1).match(text)
+    if found is None or not found.end():
+        return 0
+    args = text[len(head) : found.end() - 2].split(f")\n{head}")
+    known.args += args
+    known.signs += [SIGN[sign]] * len(args)
+    known.lines += range(number + 1, number + 1 + len(args))
+    return len(args)
 
 
 def _read_domain(source: Source, first: int, words: Words) -> int:
@@ -374,79 +380,3 @@ def mapping_source(evidence: Mapping[str, bool | None]) -> Source:
             raise place.error(f"the evidence on {atom} is {value!r}; it must be True, False or None", 1, 1)
         lines.append(("?" if value is None else "" if value else "!") + str(atom))
     return Source("<evidence>", "\n".join(lines))
-
-
-# --- with numbers for constants ---------------------------------------------------------------------------------------
-
-
-def number_facts(
-    facts: Mapping[str, Facts], sorts: Mapping[str, Sort], closed: frozenset[str]
-) -> tuple[dict[str, Evidence], dict[str, np.ndarray]]:
-    """The evidence of each predicate, and the rows left open (`?`) in closed predicates."""
-    evidence: dict[str, Evidence] = {}
-    unknown: dict[str, np.ndarray] = {}
-    for name, known in facts.items():
-        rows = _numbered(known, sorts)
-        tuples, values = _distinct(known, rows, sorts)
-        open_rows = values == UNKNOWN
-        if name in closed and open_rows.any():
-            unknown[name] = read_only(tuples[open_rows], np.int32)
-        tuples, values = tuples[~open_rows], values[~open_rows]
-        if known.predicate.exclusive:
-            tuples, values = _completed(known, rows, tuples, values, sorts, closed=name in closed)
-        if len(values):
-            evidence[name] = Evidence(read_only(tuples, np.int32), read_only(values, np.int8))
-    return evidence, unknown
-
-
-def _numbered(known: Facts, sorts: Mapping[str, Sort]) -> np.ndarray:
-    """int32[rows, arity]: constants by their number in the sort of their place."""
-    names, arity, rows = known.names, len(known.predicate.sorts), len(known.args)
-    out = np.empty((rows, arity), dtype=np.int32)
-    for place, sort_name in enumerate(known.predicate.sorts):
-        sort, index = sorts[sort_name], sorts[sort_name].numbers
-        column = names[place::arity]
-        try:
-            out[:, place] = np.fromiter(map(index.__getitem__, column), np.int32, rows)
-        except KeyError:
-            row = next(i for i, constant in enumerate(column) if constant not in index)
-            message = f"sort {sort.name} has no constant {column[row]!r}{suggestion(column[row], index)}"
-            raise known.error(message, row, place, UnknownPlace) from None
-    return out
-
-
-def _distinct(known: Facts, tuples: np.ndarray, sorts: Mapping[str, Sort]) -> tuple[np.ndarray, np.ndarray]:
-    """Rows sorted and once each; an atom with two different values is an error that names both lines."""
-    values = np.array(known.signs, dtype=np.int8)
-    try:
-        keep = distinct_rows(tuples, values, _shape(known.predicate, sorts))
-    except Contradiction as clash:
-        source, line = known.place(clash.first)
-        name = atom_name(known.predicate.name, _names(known.predicate, tuples[clash.first], sorts))
-        message = (
-            f"contradicting evidence: {name} is {SPOKEN[int(values[clash.second])]} here "
-            f"and {SPOKEN[int(values[clash.first])]} in {source.path}, line {line}"
-        )
-        raise known.error(message, clash.second) from None
-    return tuples[keep], values[keep]
-
-
-def _completed(
-    known: Facts, all_rows: np.ndarray, tuples: np.ndarray, values: np.ndarray, sorts: Mapping[str, Sort], closed: bool
-) -> tuple[np.ndarray, np.ndarray]:
-    """With what the `!` blocks imply; a block without a value, or with two, is an error at its last line."""
-    predicate = known.predicate
-    try:
-        return complete_blocks(predicate, _shape(predicate, sorts), tuples, values, closed)
-    except NoValue as clash:
-        name = block_name(predicate, _names(predicate, clash.rows[0], sorts))
-        last = max(int(np.flatnonzero((all_rows == row).all(axis=1))[0]) for row in clash.rows)
-        raise known.error(f"contradicting evidence: in {name} {clash.why}, exactly one must be", last) from None
-
-
-def _shape(predicate: Predicate, sorts: Mapping[str, Sort]) -> tuple[int, ...]:
-    return tuple(sorts[sort].size for sort in predicate.sorts)
-
-
-def _names(predicate: Predicate, row: Sequence[int] | np.ndarray, sorts: Mapping[str, Sort]) -> list[str]:
-    return [sorts[sort].constants[i] for sort, i in zip(predicate.sorts, row, strict=True)]

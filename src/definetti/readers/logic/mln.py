@@ -25,7 +25,8 @@ from definetti.model.logic.normal_forms import split_weights
 from definetti.model.logic.theory import Evidence, Formula, MarkovLogic, Not, Predicate, Sort, WeightedFormula
 from definetti.readers.logic import dialects
 from definetti.readers.logic.collecting import Draft, PathText, collect, plain, predicate_of, read_source
-from definetti.readers.logic.db import Facts, mapping_source, number_facts, read_facts
+from definetti.readers.logic.db import Facts, mapping_source, read_facts
+from definetti.readers.logic.fact_numbers import function_values, number_facts
 from definetti.readers.logic.lowering import guarded, lower_all, lower_guards
 from definetti.readers.logic.meaning import Annotated, Language, annotate
 from definetti.readers.logic.raw import FormulaLine, Raw, Source
@@ -169,7 +170,7 @@ def _functions(
             continue
         places = math.prod(sorts[sort].size for sort in predicate.sorts[:-1])
         known = facts.get(predicate.name)
-        if known is not None and known.function_values(sorts) == places:
+        if known is not None and function_values(known, sorts) == places:
             out[predicate.name] = replace(predicate, exclusive=())
             known.predicate = out[predicate.name]
             closed |= {predicate.name}
