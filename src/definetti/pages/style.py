@@ -32,6 +32,15 @@ def configured(chart: Any) -> Any:
     )  # fmt: skip
 
 
+def estimates(rows: list[dict[str, Any]], x: Any, color: Any, y: str = "p", title: str = "probability") -> Any:
+    """A layer of dots with intervals, from `low` to `high` of each row; `x` and `color` are Altair's encodings."""
+    import altair as alt
+
+    base = alt.Chart(alt.Data(values=rows)).encode(x=x, color=color)
+    bars = base.mark_rule(strokeWidth=2, opacity=0.6).encode(y=alt.Y("low:Q", title=title), y2="high:Q")
+    return bars + base.mark_point(filled=True, size=46, opacity=1).encode(y=alt.Y(f"{y}:Q", title=title))
+
+
 def save_chart(chart: Any, path: Path) -> None:
     """Writes .svg, .png, or an .html page that works without a network."""
     try:
