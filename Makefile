@@ -55,7 +55,7 @@ docs: $(VENV)/docs.stamp
 
 # SHOTS=folder keeps the screenshots. Without a browser the tests are skipped, and say so.
 check-site: $(VENV)/site.stamp browser docs
-	DEFINETTI_INSTALLED=1 DEFINETTI_SCREENSHOTS=$(SHOTS) $(BIN)/python -P -m pytest -q -rs -m browser tests/browser
+	DEFINETTI_INSTALLED=1 DEFINETTI_SCREENSHOTS=$(SHOTS) $(BIN)/python -P -m pytest -q -rs -m "browser or site" tests/browser tests/robust/test_gallery.py
 	$(BIN)/definetti experiment all -o build/experiments --quick
 
 # Debian's Chromium, where it is missing and may be installed.

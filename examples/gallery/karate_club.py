@@ -43,12 +43,13 @@ nodes = [{"x": float(at[i][0]), "y": float(at[i][1]), "p": float(side[i]), "name
           "took": "Mr. Hi" if took[i] else "the officer"} for i in club]  # fmt: skip
 edges = [{"x": at[i][0], "y": at[i][1], "x2": at[j][0], "y2": at[j][1]} for i, j in club.edges]
 x, y = alt.X("x:Q", axis=None), alt.Y("y:Q", axis=None)
-heat = alt.Color("p:Q", scale=alt.Scale(scheme="cividis", domain=[0, 1]), title="P(Mr. Hi)")
+heat = alt.Color("p:Q", scale=alt.Scale(scheme="cividis", domain=[0.2, 0.8], clamp=True), title="P(Mr. Hi)")
 shape = alt.Shape("took:N", title="took the side of", scale=alt.Scale(range=["circle", "square"]))
 net = alt.Chart(alt.Data(values=edges)).mark_rule(color=LINES, opacity=0.4).encode(x=x, y=y, x2="x2:Q", y2="y2:Q")
 dots = alt.Chart(alt.Data(values=nodes)).mark_point(filled=True, size=260, opacity=1, stroke=INK, strokeWidth=0.7)
 mse = alt.Chart(alt.Data(values=[{"estimator": k, "mse": float(v)} for k, v in errors.items()]))
-axis = alt.X("mse:Q", scale=alt.Scale(type="log"), title="mean squared error", axis=alt.Axis(format="~e", tickCount=4))
+ticks = alt.Axis(format="~e", values=[1e-6, 1e-5, 1e-4, 1e-3])
+axis = alt.X("mse:Q", scale=alt.Scale(type="log"), title="mean squared error", axis=ticks)
 mse = mse.mark_point(filled=True, size=110, color=PALETTE[3]).encode(axis, alt.Y("estimator:N", sort=None, title=None))
 left = (net + dots.encode(x=x, y=y, color=heat, shape=shape)).properties(width=380, height=300, title="Sides")
 right = mse.properties(width=230, height=90, title="Error of a run")

@@ -2,9 +2,9 @@
 
 You have a sampler of your own, here a Gibbs sampler in a few lines of NumPy, for magnets on a grid in a field. Its
 draws can be given to definetti together with the model. Averaged over the eight symmetries of the square they have
-smaller errors; and as draws of this model must agree with its full conditionals, a sampler with a bug is found out.
-The bug planted here is a popular one: all magnets are updated at once, each looking at the old values of its
-neighbours.
+smaller errors. And as draws of a model must agree with its full conditionals, a sampler with a bug is found out,
+without knowing the right answer. The bug planted here is a popular one: the grid wraps around, so that magnets on the
+border have neighbours on the other side.
 """
 
 import sys
@@ -22,27 +22,27 @@ SIDE, COUPLING, FIELD = 6, 0.3, 0.2
 grid = nx.convert_node_labels_to_integers(nx.grid_2d_graph(SIDE, SIDE))
 nx.set_node_attributes(grid, FIELD, "field")
 model = dft.read(grid, coupling=COUPLING)
-linked = nx.to_numpy_array(grid)
+right, wrong = (nx.to_numpy_array(nx.grid_2d_graph(SIDE, SIDE, periodic=wraps)) for wraps in (False, True))
 
 
-def gibbs(at_once: bool, seed: int) -> np.ndarray:
+def gibbs(linked: np.ndarray, seed: int) -> np.ndarray:
     """Draws as an array chains × sweeps × magnets of 0 and 1."""
     rng = np.random.default_rng(seed)
     spins, draws = rng.choice([-1.0, 1.0], (chains, SIDE**2)), np.empty((chains, sweeps, SIDE**2), np.uint8)
     for t in range(-100, sweeps):
-        for sites in [np.arange(SIDE**2)] if at_once else np.arange(SIDE**2)[:, None]:
-            field = FIELD + COUPLING * spins @ linked[:, sites]
-            spins[:, sites] = np.where(rng.random(field.shape) < 1 / (1 + np.exp(-2 * field)), 1, -1)
+        for site in range(SIDE**2):
+            field = FIELD + COUPLING * spins @ linked[site]
+            spins[:, site] = np.where(rng.random(field.shape) < 1 / (1 + np.exp(-2 * field)), 1, -1)
         if t >= 0:
             draws[:, t] = spins > 0
     return draws
 
 
-truth, good = dft.exact(model), gibbs(False, 7)
+truth, good = dft.exact(model), gibbs(right, 7)
 answers = {
     "right, as it is": dft.marginals(good, model=model, symmetries="none", estimator="standard"),
     "right, over orbits": dft.marginals(good, model=model),
-    "wrong, over orbits": dft.marginals(gibbs(True, 7), model=model),
+    "wrong, over orbits": dft.marginals(gibbs(wrong, 7), model=model),
 }
 x, panels, widths, scores = alt.X("site:Q", title="magnet"), [], [], []
 for (name, p), hue in zip(answers.items(), (PALETTE[1], PALETTE[0], PALETTE[3]), strict=True):

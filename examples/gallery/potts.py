@@ -31,12 +31,8 @@ masts = dft.read(problem, beta=1.5).condition({f"{x},{y}": channel for (x, y), c
 group = dft.symmetries(masts)
 p = dft.marginals(masts, symmetries=group, sampler="gibbs", sweeps=1_000 if small else 4_000, seed=7)
 print(f"{masts.n} masts, {group.order} symmetries, {len(group.orbits)} orbits; {'trusted' if p.trusted else p.notices}")
-print(
-    "beside the licence for channel 0:",
-    [round(q, 3) for q in p["0,1"].probability],
-    "±",
-    f"{max(p['0,1'].half_width):.3f}",
-)
+shares = ", ".join(f"{q:.3f} ± {half:.3f}" for q, half in zip(p["0,1"].probability, p["0,1"].half_width, strict=True))
+print("channels 0, 1, 2 beside the licence for channel 0:", shares)
 assert p.trusted and p["0,1"].probability[0] < 0.2  # a neighbour avoids the channel
 assert p["0,1"].probability == p["1,0"].probability  # the reflection makes them one orbit
 if small:
@@ -47,13 +43,10 @@ for channel in range(3):
     cells = [{"x": x, "y": y, "p": float(p[f"{x},{y}"].array[channel])} for x, y in places]
     x, y = alt.X("x:O", axis=None), alt.Y("y:O", axis=None)
     heat = alt.Scale(scheme="cividis", domain=[0, 0.7], clamp=True)
-    drawn = alt.Chart(alt.Data(values=cells)).mark_rect().encode(
-        x=x, y=y, color=alt.Color("p:Q", scale=heat, legend=alt.Legend(title="probability", format=".1f"))
-    )  # fmt: skip
-    known = [{"x": a, "y": b, "c": str(c)} for (a, b), c in LICENCES.items()]
-    rings = (
-        alt.Chart(alt.Data(values=known)).mark_point(filled=True, size=190, color="white", stroke=INK).encode(x=x, y=y)
-    )
-    names = alt.Chart(alt.Data(values=known)).mark_text(color=INK, fontWeight="bold").encode(x=x, y=y, text="c:N")
-    panels.append((drawn + rings + names).properties(width=200, height=200, title=f"channel {channel}"))
+    hue = alt.Color("p:Q", scale=heat, legend=alt.Legend(title="probability", format=".1f"))
+    drawn = alt.Chart(alt.Data(values=cells)).mark_rect().encode(x=x, y=y, color=hue)
+    licences = alt.Chart(alt.Data(values=[{"x": a, "y": b, "c": str(c)} for (a, b), c in LICENCES.items()]))
+    drawn += licences.mark_point(filled=True, opacity=1, size=190, color="white", stroke=INK).encode(x=x, y=y)
+    drawn += licences.mark_text(color=INK, fontWeight="bold").encode(x=x, y=y, text="c:N")
+    panels.append(drawn.properties(width=200, height=200, title=f"channel {channel}"))
 save_chart(configured(alt.hconcat(*panels, spacing=16)), Path("potts.svg"))

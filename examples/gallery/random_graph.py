@@ -38,7 +38,7 @@ Edge(x,y) => Edge(y,x).
 {EDGE} Edge(x,y)
 {TRIANGLE} Edge(x,y) ^ Edge(y,z) ^ Edge(x,z)
 """
-panels, x = [], alt.X("edges:Q", title="friendships")
+panels, x = [], alt.X("edges:Q", title="friendships", scale=alt.Scale(nice=False, padding=8))
 for nodes in (6, 14 if small else 30):
     club, pairs = dft.markov_logic(RULES, domain={"node": nodes}), nodes * (nodes - 1) // 2
     p = dft.marginals(club, ["#Edge"], sampler="gibbs", sweeps=2_000 if small else 20_000, seed=7)
