@@ -3,8 +3,8 @@
 Eight of twelve pumps must run. In a year a pump fails with probability 0.05; if the basement is flooded (probability
 0.02), with probability 0.6. Taken as independent, twelve pumps hardly ever fail together. Conditional queries show
 what is wrong with that: each pump known to have failed makes a flood more probable, and so the failure of the next
-one. All pumps are alike, so that lifted counting is exact; Gibbs sampling has to wait for a flood, and its error bars
-grow with each rarer condition.
+one. All pumps are alike, so that lifted counting is exact. Gibbs sampling answers the same queries, but it has to
+wait for floods, which shows in its error bars.
 """
 
 import sys
