@@ -26,7 +26,7 @@ Smokes(person)
 """
 small = "--small" in sys.argv
 #: people: (chains, sweeps that are dropped, sweeps that are kept)
-runs = {1_000: (8, 20, 40), 10_000: (4, 20, 20), 100_000: (4, 15, 10), 1_000_000: (2, 10, 10)}
+runs = {1_000: (8, 20, 40), 10_000: (4, 20, 20), 100_000: (4, 15, 10), 1_000_000: (2, 5, 5)}
 runs = {1_000: (8, 20, 40), 10_000: (4, 15, 10), 100_000: (2, 3, 3)} if small else runs
 
 rows, titles = [], ("friends of a person", "smokers of a hundred people", "CPU seconds of a sweep")
