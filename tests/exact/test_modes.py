@@ -13,11 +13,10 @@ from small_models import mean_field
 import definetti as dft
 from definetti.diagnose import Diagnosis
 from definetti.estimators.values import Estimates
-from definetti.inference.graph.prepare import prepare
+from definetti.inference.graph.prepare import given_fields, prepare
 from definetti.inference.graph.question import ask
 from definetti.inference.logic.question import logic_question
 from definetti.model.graph.factors import FactorGraph, factor_graph
-from definetti.model.graph.fields import given_fields
 from definetti.modes.annealing import bennett, both_ways, log_weights
 from definetti.modes.brackets import bracket
 from definetti.modes.graph.walkers import GraphWalkers

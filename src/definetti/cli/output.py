@@ -65,7 +65,7 @@ def complete(
     result: Marginals, path: Path, model: Any, read_seconds: float | None, command: str | None = None
 ) -> Marginals:
     """Add to the run what only the command line knows; a key that does not apply to this run is null."""
-    from definetti.readers.world import language
+    from definetti.readers.reading import language
 
     run: dict[str, Any] = dict.fromkeys(RUN) | language(model) | dict(result.run)
     run["model"] = str(path)

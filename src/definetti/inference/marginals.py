@@ -26,7 +26,7 @@ from definetti.journal import Journal, Part
 from definetti.memory import available_cores
 from definetti.model.checked_input import check_length, whole
 from definetti.model.marginals import Marginals
-from definetti.readers.world import language, with_world
+from definetti.readers.reading import language, with_world
 from definetti.samplers.draws import Draws
 from definetti.samplers.protocol import Plan, Progress, Sampler, Sampling
 from definetti.samplers.registry import named

@@ -17,7 +17,6 @@ import numpy as np
 from definetti import show
 from definetti.errors import Notice
 from definetti.modes.looking import SHORTEST, Budget, Looked, look, unmet
-from definetti.modes.mixture import unmet_share
 from definetti.modes.walkers import NOT_WEIGHED, States, Walkers
 from definetti.samplers.protocol import Plan, Sampler
 from definetti.samplers.registry import is_independent
@@ -70,6 +69,8 @@ class Exploration:
 
         dropped = 0.0
         if self.weighing is not None:
+            from definetti.modes.mixture import unmet_share  # a run without weights does not load it
+
             dropped = self.weighing.left_out + unmet_share(self.weighing.life, [(0, sweeps)])
         return with_more(unmet(self.walkers, self.looked, sweeps), count) + dropped
 

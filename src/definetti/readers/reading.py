@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
 from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
-from definetti.errors import ModelError, ParseError
+from definetti.errors import ModelError, Notice, ParseError
 from definetti.files import require_file
 from definetti.model.graph.factors import FactorGraph
 from definetti.readers.graph.uai import read_evid
@@ -27,6 +27,7 @@ Evidence = (
 
 FACTOR_GRAPHS = {".uai": "read_uai", ".fg": "read_fg"}  # suffix → function of the module of that name
 SUFFIXES = (*FACTOR_GRAPHS, ".mln")
+WORLDS = ("open", "alchemy")
 
 
 def read(
@@ -220,3 +221,27 @@ def _refuse_logic(logic: Mapping[str, Any], why: str) -> None:
 
 def _and(names: Iterable[str]) -> str:
     return " and ".join(names)
+
+
+def with_world(model: Any, queries: Sequence[object], world: str) -> tuple[Any, tuple[Notice, ...]]:
+    """The model that is asked about, with weights and with Alchemy's closed world if asked for; what to say of it."""
+    if world not in WORLDS:
+        raise ModelError(f"world is 'open' or 'alchemy', not {world!r}")
+    if model.kind != "logic":
+        if world != "open":
+            raise ModelError("world='alchemy' is for Markov logic; a factor graph has no closed predicates")
+        return model, ()
+    model.require_weights()
+    if world == "open":
+        return model, ()
+    from definetti.readers.logic.queries import alchemy_world
+
+    return alchemy_world(model, [query for query in queries if isinstance(query, str)])
+
+
+def language(model: Any) -> dict[str, str]:
+    """What is taken for false without being said, and the dialect that was read: for the record of a run."""
+    if model.kind != "logic":
+        return {"world": "open"}
+    closed = sorted(model.closed - model.computed)
+    return {"world": f"closed: {','.join(closed)}" if closed else "open", "dialect": model.dialect}

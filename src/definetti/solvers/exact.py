@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 from definetti.errors import ModelError
 from definetti.model.marginals import Marginals
 from definetti.model.queries import Query
-from definetti.readers.world import language, with_world
+from definetti.readers.reading import language, with_world
 
 if TYPE_CHECKING:
     from definetti.model.graph.factors import FactorGraph

@@ -15,7 +15,7 @@ from definetti.errors import ModelError, TooLarge
 from definetti.inference.marginals import check
 from definetti.memory import available_cores, available_memory
 from definetti.model.checked_input import whole
-from definetti.readers.world import with_world
+from definetti.readers.reading import with_world
 from definetti.samplers.protocol import Plan
 from definetti.samplers.registry import named
 from definetti.show import Shown

@@ -23,8 +23,8 @@ from definetti.constraints.graph.contract import Contracted, contract, forbid_li
 from definetti.errors import ModelError, Notice, Unsatisfiable
 from definetti.inference.graph.question import ask
 from definetti.inference.question import UNDECIDED, UNREACHED, Ready, Request
-from definetti.model.graph.factors import FactorGraph
-from definetti.model.graph.fields import given_fields
+from definetti.integer_rows import first_and_number
+from definetti.model.graph.factors import FREE, FactorGraph
 from definetti.samplers.gibbs import Gibbs
 from definetti.samplers.protocol import GraphSampler
 from definetti.symmetry.find import is_group
@@ -120,3 +120,27 @@ def choose(core: FactorGraph, scan: str) -> tuple[GraphSampler, list[Notice]]:
 
         return Tempering(Gibbs(scan)), []
     return Gibbs(scan), [UNDECIDED]
+
+
+def given_fields(model: FactorGraph) -> np.ndarray:
+    """float64[literals]: the sum of the log weights of factors over one free variable, evidence put in.
+
+    As the graph was given: `simplify` moves more into unary factors."""
+    out = np.zeros(int(model.literal_start[-1]))
+    for alike in model.by_shape:
+        scopes = alike.scopes
+        seen = model.evidence[scopes]
+        alone = (seen == FREE).sum(axis=1) == 1
+        if not alone.any():
+            continue
+        first, which = first_and_number(alike.tables)
+        tables = model.entries(alike.take(first))
+        for axis in range(alike.arity):
+            rows = np.flatnonzero(alone & (seen[:, axis] == FREE))
+            if not len(rows):
+                continue
+            others = [k for k in range(alike.arity) if k != axis]
+            card = tables.shape[axis + 1]
+            slices = np.moveaxis(tables, axis + 1, -1)[(which[rows], *(seen[rows, k] for k in others))]
+            np.add.at(out, model.literal_start[scopes[rows, axis]][:, None] + np.arange(card), slices)
+    return out

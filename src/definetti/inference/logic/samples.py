@@ -15,7 +15,7 @@ from definetti.inference.logic.question import LogicQuestion, logic_question
 from definetti.inference.marginals import resolve
 from definetti.model.logic.theory import MarkovLogic
 from definetti.model.marginals import Marginals
-from definetti.readers.world import language
+from definetti.readers.reading import language
 from definetti.samplers.draws import BATCHES, Batch, Draws, draws_of, tally
 from definetti.samplers.logic.queries import Asked, satisfied
 
