@@ -37,7 +37,7 @@ from definetti.files import write_atomically  # noqa: E402
 SLOW = 5.0  # seconds
 MEMORY = 1 << 30
 GUIDED = ("readers", "store", "generator_text", "archive", "encoding")  # whose branches atheris sees
-TRACED = 1500  # inputs whose lines are counted
+TRACED = 3000  # inputs whose lines are counted
 PACKAGE = Path(definetti.__file__).resolve().parent
 
 

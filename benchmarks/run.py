@@ -20,7 +20,7 @@ from typing import Any
 from measuring import HERE, Row
 
 FAMILIES = ("grid", "tables", "loading", "symmetries", "reading", "evidence", "relational", "lifted", "hard", "errors",
-            "intervals", "sparse", "traps", "peers")  # fmt: skip
+            "intervals", "sparse", "traps", "long_runs", "peers")  # fmt: skip
 
 
 def main() -> int:

@@ -135,7 +135,7 @@ class Stopping:
         if goes_on:
             self.began = time.perf_counter() - float(state["used"])
         else:
-            self.reached, self._next = False, 0.0
+            self.reached, self._next, self._set_up = False, 0.0, 0.0  # the time allowed is counted from now on
 
     def step(self, sampling: Sampling, report: Progress) -> bool:
         if self._set_up is None:
