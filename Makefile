@@ -85,8 +85,9 @@ fuzz: $(VENV)/dev.stamp
 	$(INSTALL) atheris
 	$(BIN)/python -P benchmarks/fuzz.py --seconds $(or $(FUZZ),600)
 
-# It needs the wheel and nothing else.
+# It needs the wheel, and Dask for workers that die.
 soak: $(VENV)/demo.stamp
+	$(INSTALL) distributed
 	$(BIN)/python -P benchmarks/soak.py --minutes $(or $(SOAK),60)
 
 clean:

@@ -1,16 +1,20 @@
-"""Long runs under attack: SIGKILL at random moments, full disks; every answer must be the one of an undisturbed run.
+"""Long runs under attack: SIGKILL at random moments, full disks, Dask workers that die; every answer must be the one of
+an undisturbed run.
 
     python benchmarks/soak.py --minutes 60        or --kills 100
 
 A kill hits a run in a process of its own, anywhere from its set-up to its last checkpoint; the run is resumed, perhaps
-killed again, and its answer is compared bit by bit. Processes are forked, so that kernels are compiled once.
+killed again, and its answer is compared bit by bit. Processes are forked, so that kernels are compiled once. Without
+Dask (the extra `dask`) its workers are left out, and `workers_killed` is null.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
 import os
+import random
 import resource
 import signal
 import sys
@@ -23,15 +27,23 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
-from every_sampler import GRAPHS, LOGIC, theory
+from dask_processes import Cluster
+from every_sampler import GRAPHS, LOGIC, coexisting, theory
 
 import definetti as dft
 from definetti.errors import DefinettiError
+from definetti.inference.remote import executor_at
 from definetti.inference.saving import checkpoint
 from definetti.samplers import run as loop
 
 SWEEPS = 150
 SMALL_DISK = 1 << 12  # bytes
+EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
+
+
+def spread_run() -> tuple[Any, dict[str, Any]]:
+    """What is spread over workers."""
+    return dft.read(EXAMPLES / "grid.uai"), {"sampler": "gibbs", "sweeps": 3000, "chains": 256, "seed": 7, "workers": 2}
 
 
 def cases(folder: Path) -> dict[str, tuple[Any, dict[str, Any]]]:
@@ -42,6 +54,8 @@ def cases(folder: Path) -> dict[str, tuple[Any, dict[str, Any]]]:
         found[f"graph {name}"] = (model, {**common, "sampler": sampler, "chains": chains})
     for name, (sampler, *_) in LOGIC.items():
         found[f"logic {name}"] = (logic, {**common, "sampler": sampler, "chains": 4})
+    for kind in ("graph", "logic"):
+        found[f"{kind} mixture of modes"] = (coexisting(kind), {**common, "chains": 8})
     return found
 
 
@@ -87,6 +101,8 @@ class Soak:
         self.cases, self.truth, self.took = cases(folder), {}, {}
         self.kills = self.identical = self.different = self.full = self.foreign = 0
         self.wrong_updates = 0
+        self.cluster = Cluster(folder, 2) if importlib.util.find_spec("distributed") is not None else None
+        self.workers_killed = 0
 
     def undisturbed(self, name: str) -> None:
         model, asked = self.cases[name]
@@ -137,9 +153,37 @@ class Soak:
         if not same:
             print(f"DIFFERENT: {name}", flush=True)
 
+    def attack_workers(self) -> None:
+        """One run on two Dask workers, of which one is killed on the way; another takes its place."""
+        if self.cluster is None:
+            return
+        model, asked = spread_run()
+        if "workers" not in self.truth:
+            self.cases["workers"] = (model, asked)
+            self.undisturbed("workers")
+        answer, address = self.folder / "answer", self.cluster.address
+
+        def work() -> None:
+            with executor_at(address) as executor:
+                answer.write_text(numbers(dft.marginals(model, executor=executor, **asked)), encoding="utf-8")
+
+        answer.write_text("")
+        process = forked(work)
+        time.sleep(self.rng.uniform(0.2, 2.0 + 1.5 * self.took["workers"]))
+        self.cluster.kill_one(random.Random(int(self.rng.integers(1 << 30))))
+        self.workers_killed += 1
+        _, status = os.waitpid(process, 0)
+        self.foreign += status != 0
+        same = answer.read_text(encoding="utf-8") == numbers(self.truth["workers"])
+        self.identical += same
+        self.different += not same
+        if not same:
+            print("DIFFERENT: workers", flush=True)
+
     def figures(self) -> dict[str, Any]:
         return {
             "kills": self.kills,
+            "workers_killed": None if self.cluster is None else self.workers_killed,
             "full_disks": self.full,
             "results_identical": self.identical,
             "results_different": self.different,
@@ -162,11 +206,15 @@ def main() -> int:
         names = list(soak.cases)
         for k in range(1 << 30):
             soak.attack(names[k % len(names)])
+            if k % 8 == 7 and options.kills is None:
+                soak.attack_workers()
             before = resident() if k == len(names) else before
             if options.kills is not None and soak.kills >= options.kills:
                 break
             if minutes is not None and time.monotonic() - began > 60 * minutes:
                 break
+        if soak.cluster is not None:
+            soak.cluster.close()
         growth = None if before is None else resident() / before - 1
         print(json.dumps({**soak.figures(), "memory_growth": growth, "seed": options.seed}))
     return 1 if soak.different or soak.foreign or soak.wrong_updates else 0

@@ -62,3 +62,19 @@ LOGIC: dict[str, tuple[Any, str]] = {
     "tempering": (named("tempering", "symmetric"), ""),
     "tempering-random": (dft.Tempering(dft.Gibbs("random"), levels=(0.0, 0.5, 1.0)), ""),
 }
+
+COEXISTING = """
+P(t)
+Q(t)
+0.12 P(x) <=> P(y)
+0.02 P(x)
+0.3 P(x) <=> Q(x)
+"""
+
+
+def coexisting(kind: str) -> Any:
+    """Two modes that chains do not leave, both of which count."""
+    if kind == "logic":
+        return dft.markov_logic(COEXISTING, domain={"t": 30})
+    pairs = [([i, j], [[1.3, 1.0], [1.0, 1.3]]) for i in range(26) for j in range(i)]
+    return dft.factor_graph([2] * 26, [*pairs, *(([i], [1.0, 1.01]) for i in range(26))])

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from every_sampler import GRAPHS, LOGIC, theory
+from every_sampler import GRAPHS, LOGIC, coexisting, theory
 from saved_runs import Killed, killer, numbers
 
 import definetti as dft
@@ -133,23 +133,6 @@ def test_a_second_sampler_after_the_first(tmp_path: Path, often: None) -> None:
     assert numbers(made) == numbers(whole)
     parts = checkpoint.read_run(tmp_path / "run.dft").journal._past
     assert [part.name for part in parts] == ["gibbs", "mcsat"]
-
-
-COEXISTING = """
-P(t)
-Q(t)
-0.12 P(x) <=> P(y)
-0.02 P(x)
-0.3 P(x) <=> Q(x)
-"""
-
-
-def coexisting(kind: str) -> Any:
-    """Two modes that chains do not leave, both of which count."""
-    if kind == "logic":
-        return dft.markov_logic(COEXISTING, domain={"t": 30})
-    pairs = [([i, j], [[1.3, 1.0], [1.0, 1.3]]) for i in range(26) for j in range(i)]
-    return dft.factor_graph([2] * 26, [*pairs, *(([i], [1.0, 1.01]) for i in range(26))])
 
 
 @pytest.mark.parametrize("kind", ["graph", "logic"])

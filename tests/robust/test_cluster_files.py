@@ -91,7 +91,7 @@ def test_the_batch_script_runs(tmp_path: Path) -> None:
         environment = {**os.environ, **known, "SLURM_SUBMIT_DIR": str(tmp_path)}
         subprocess.run(["bash", "run.sbatch"], cwd=tmp_path, env=environment, check=False, timeout=300)
         answers.append((tmp_path / "run.json").read_text())
-        (tmp_path / "scheduler-1.json").unlink()
+        (tmp_path / "scheduler-1.json").unlink(missing_ok=True)
     assert dft.load(tmp_path / "run.dft")
     first, second = (json.loads(text) for text in answers)
     assert first["orbits"] == second["orbits"] and first["run"]["sweeps"] == 300
