@@ -199,22 +199,25 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     checkpoint.LEAST_SECONDS, checkpoint.SHARE, loop.CHUNK_SECONDS = 0.0, 0.5, 1e-4
+    sys.dont_write_bytecode = True  # Python leaves cut-off files of its own on a full disk
     minutes = 60.0 if options.minutes is None and options.kills is None else options.minutes
     began, before = time.monotonic(), None
     with tempfile.TemporaryDirectory() as folder:
         soak = Soak(Path(folder), options.seed)
         names = list(soak.cases)
-        for k in range(1 << 30):
-            soak.attack(names[k % len(names)])
-            if k % 8 == 7 and options.kills is None:
-                soak.attack_workers()
-            before = resident() if k == len(names) else before
-            if options.kills is not None and soak.kills >= options.kills:
-                break
-            if minutes is not None and time.monotonic() - began > 60 * minutes:
-                break
-        if soak.cluster is not None:
-            soak.cluster.close()
+        try:
+            for k in range(1 << 30):
+                soak.attack(names[k % len(names)])
+                if k % 8 == 7 and options.kills is None:
+                    soak.attack_workers()
+                before = resident() if k == len(names) else before
+                if options.kills is not None and soak.kills >= options.kills:
+                    break
+                if minutes is not None and time.monotonic() - began > 60 * minutes:
+                    break
+        finally:
+            if soak.cluster is not None:
+                soak.cluster.close()
         growth = None if before is None else resident() / before - 1
         print(json.dumps({**soak.figures(), "memory_growth": growth, "seed": options.seed}))
     return 1 if soak.different or soak.foreign or soak.wrong_updates else 0
