@@ -217,3 +217,14 @@ def test_chains_that_stay_apart_do_not_reach_the_goal() -> None:
     stopping = Stopping(Apart(), "orbit", 1.0, 0.1, watched=False)
     stopping.finish(Run(110).draws())
     assert not stopping.reached and "R-hat is inf" in stopping.notices()[0].message
+
+
+def test_a_run_that_is_extended_has_its_time_from_now_on() -> None:
+    """Setting up took longer than is allowed now; that was before."""
+    before = Stopping(Course(0.5), "orbit", 1.0, None, watched=False, began=time.perf_counter() - 7.0)
+    follow(before, Run(), 1)
+    assert before.used_up and "one batch was sampled" in before.notices()[0].message
+    after = Stopping(Course(0.5), "orbit", 3.0, None, watched=False)
+    after.restore(before.state(), goes_on=False)
+    follow(after, Run(), 3, 1.0)
+    assert not after.used_up and not after.notices()
