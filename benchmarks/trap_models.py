@@ -14,6 +14,7 @@ from itertools import combinations
 from math import exp, log
 from typing import Any
 
+import class_traps
 import gated_traps
 import numpy as np
 import site_traps
@@ -803,6 +804,7 @@ FAMILIES: dict[str, Callable[[Rng], Iterator[Trap]]] = {
     "satisfiability": satisfiability_family,
     **site_traps.FAMILIES,
     **gated_traps.FAMILIES,
+    **class_traps.FAMILIES,
     "reported": reported_family,
 }
 

@@ -14,6 +14,7 @@ BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 sys.path.append(str(BENCHMARKS))
 
 import calm_models  # noqa: E402
+import class_traps  # noqa: E402
 import gated_traps  # noqa: E402
 import numpy as np  # noqa: E402
 import site_traps  # noqa: E402
@@ -69,6 +70,11 @@ SMALL = [
     gated_traps.components(np.array([0.2, 0.5, 0.3]), np.array([[0.1, 0.9, 0.4]] * 2 + [[0.7, 0.2, 0.5]]), "three"),
     gated_traps.machine(2, 4, np.array([[0.5, -0.4, 0.3, 0.9], [0.2, 0.8, -0.6, 0.1]]), np.arange(6) / 9, "machine"),
     gated_traps.tree(2, 2, (0.7, 1.1), (0.1, -0.2, 0.15)),
+    class_traps.observed_groups((2, 3), 0.4, (-1.0, 0.3)),
+    class_traps.two_sorts(3, 4, 0.7, -0.5, -1.0, 0.2),
+    class_traps.triples(2, 1.5, -1.0, -0.4),
+    class_traps.all_or_none(3, 0.4, -0.3),
+    class_traps.random_fields(3, 4, 0.6, np.arange(12.0).reshape(4, 3) / 20 - 0.3),
     gated_traps.soft_parity(5, 2.0, np.array([0.3, -0.5, 0.2, 0.9, -1.0])),
 ]
 
