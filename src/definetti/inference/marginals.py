@@ -265,7 +265,7 @@ def _answered(
         def present() -> Marginals:
             estimated, own = made.result()
             run = {**told, **own, "seconds": {"symmetries": prepared, "compile": 0.0, **own["seconds"]}}
-            return ready.question.present(estimated, how, run, seen, INTERRUPTED.is_set())
+            return ready.question.present(estimated, how, run, [*seen, *made.doubts], INTERRUPTED.is_set())
 
         goal = Goal.of(made, part, plan.sweeps or SWEEPS, seconds, until, start)
         result, said = goal.follow(made, part, present)

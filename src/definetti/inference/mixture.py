@@ -30,6 +30,7 @@ from definetti.samplers.draws import BATCHES, Batch
 from definetti.samplers.protocol import Plan, Progress
 
 COUNTERS = ("done", "rounds", "burn_in", "place", "length")  # of a run, kept by checkpoints
+MOST_UNMET = 0.05  # share of regions that chains leave soon: as an error more would say nothing
 
 
 @dataclass(eq=False)
@@ -58,6 +59,7 @@ class Mixture:
         assert found is not None
         self.found, self.walkers = found, self.explored.walkers
         self.trace: Any = None  # of the last result
+        self.doubts: list[Notice] = []  # about it
         self.chains = max(FEWEST_CHAINS, -(-self.plan.chains // len(found.kept)))
 
     def go_on(self, sweeps: int, deadline: float = math.inf) -> None:
@@ -162,7 +164,10 @@ class Mixture:
         weights = [self.found.regions[m] for m in self.found.kept]
         shares = np.array([w.share for w in weights])
         errors = np.array([0.0 if w.annealed is None else w.annealed.error for w in weights])
-        left_out = min(1.0, self.found.left_out + unmet_share(self.found.life, runs))
+        unmet = unmet_share(self.found.life, runs)
+        left_out = min(1.0, self.found.left_out + unmet)
+        text = "chains leave some regions soon, and go there too often to be left out of the mixture"
+        self.doubts = [Notice("divided", f"{text}: up to {unmet:.2g} of the weight")] if unmet > MOST_UNMET else []
         estimates, diagnosis = mixed(parts, shares, errors, left_out)
         heaviest = parts[int(shares.argmax())][2]
         traces = [self.question.traced(draws, own, diagnosis) for own, _, draws in parts]
