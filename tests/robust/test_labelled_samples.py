@@ -155,6 +155,22 @@ def test_mappings_structured_and_masked_arrays() -> None:
         as_array({"A": STATES[:, :, 0], "B": STATES[:, :2, 1], "C": STATES[:, :, 2]}, MODEL)
 
 
+def test_mappings_of_labelled_arrays() -> None:
+    """A DataArray says which of its axes are the chains, a Series which row is which draw."""
+    square = np.concatenate([STATES, STATES[:1]])  # three chains of three draws: shapes say nothing
+    each = {
+        name: Array(square[:, :, i] if i else square[:, :, i].T, ("chain", "draw") if i else ("draw", "chain"))
+        for i, name in enumerate("ABC")
+    }
+    assert as_array(each, MODEL).tolist() == square.tolist()
+    pandas = pytest.importorskip("pandas")
+    columns = {name: pandas.Series(STATES[0, :, i]) for i, name in enumerate("ABC")}
+    assert as_array(columns, MODEL).tolist() == [STATES[0].tolist()]
+    shuffled = columns | {"B": columns["B"].iloc[[2, 0, 1]]}
+    with pytest.raises(ModelError, match="rows of 'B' have other labels than those of 'A'"):
+        as_array(shuffled, MODEL)
+
+
 def test_headers_that_are_numbers(tmp_path: Path) -> None:
     model = replace(MODEL, names=("2", "0", "1"))
     path = tmp_path / "draws.csv"

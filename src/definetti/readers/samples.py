@@ -281,9 +281,19 @@ def from_labels(source: Any, model: FactorGraph) -> np.ndarray | None:
     if hasattr(source, "columns") and hasattr(source, "to_numpy"):
         return _from_table(source, model)
     if isinstance(source, Mapping):
-        return _from_names({str(name): array for name, array in source.items()}, model)
+        return _from_names({str(name): array for name, array in _aligned(source).items()}, model)
     names = getattr(getattr(source, "dtype", None), "names", None)
     return _from_names({name: source[name] for name in names}, model) if names else None
+
+
+def _aligned(arrays: Mapping[Any, Any]) -> Mapping[Any, Any]:
+    """Arrays with labels of their own stand in one order: chain before draw, and rows that have the same labels."""
+    labels = {name: getattr(array, "index", None) for name, array in arrays.items() if hasattr(array, "to_numpy")}
+    first = next(iter(labels), None)
+    for name, index in labels.items():
+        if index is not None and list(index) != list(labels[first]):
+            raise ModelError(f"the rows of {name!r} have other labels than those of {first!r}; put them in one order")
+    return {name: _in_order(array)[0] if hasattr(array, "dims") else array for name, array in arrays.items()}
 
 
 def _from_table(table: Any, model: FactorGraph) -> np.ndarray | None:
