@@ -54,9 +54,10 @@ def read_text(path: str | PathLike[str]) -> str:
 def _nearest(path: Path) -> str:
     """The file of this folder whose name is closest."""
     try:
-        names = sorted(entry.name for entry in path.parent.iterdir() if entry.suffix == path.suffix)
+        every = sorted(entry.name for entry in path.parent.iterdir())
     except OSError:
         return ""
+    names = [name for name in every if Path(name).suffix == path.suffix] or every
     return suggestion(path.name, names, "")
 
 

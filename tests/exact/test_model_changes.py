@@ -163,5 +163,6 @@ def test_values_named_by_numbers() -> None:
     for wrong in (0, "0", 4):
         with pytest.raises(UnknownName, match="its values are 1, 2, 3"):
             model.condition({"X0": wrong})
+    assert model.condition({"X0": True}).evidence.tolist() == [0]  # a column of bools
     yes = replace(dft.factor_graph([2], []), value_names={0: ("True", "False")})
     assert yes.condition({"X0": True}).evidence.tolist() == [0] and yes.condition({0: 1}).evidence.tolist() == [1]

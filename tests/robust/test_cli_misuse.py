@@ -173,6 +173,7 @@ def test_help_is_quick(cpu_limit) -> None:
 def test_the_nearest_name_is_suggested(capfd: pytest.CaptureFixture[str]) -> None:
     assert "did you mean marginals?" in refused(["marginal", GRID], capfd)
     assert "there is no such file; did you mean grid.uai?" in refused(["info", GRID.replace("grid", "gird")], capfd)
+    assert "did you mean grid.uai" in refused(["info", GRID.replace("uai", "uia")], capfd)
     assert "did you mean X0?" in refused(["exact", GRID, "--query", "x0"], capfd)
     assert "a conjunction is written ^" in refused(["exact", GRID, "--query", "X0 & X1"], capfd)
 

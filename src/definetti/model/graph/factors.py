@@ -190,10 +190,10 @@ class FactorGraph(Shown):
         """
         labels, card, name = self.value_names.get(variable, ()), int(self.cards[variable]), self.names[variable]
         text = str(given)
+        if text not in labels and not isinstance(given, str):  # True is the value that is named 1
+            text = str(integer(given, f"a value of {name} is"))
         if text in labels:
             return labels.index(text)
-        if not isinstance(given, str):
-            text = str(integer(given, f"a value of {name} is"))
         counted = text.isdecimal() and len(text) < 19 and int(text) < card
         if counted and not any(re.fullmatch("-?[0-9]+", label) for label in labels):
             return int(text)

@@ -67,6 +67,7 @@ def lowered(function: Callable[..., Any]) -> Any:
         kinds = tuple(a if isinstance(a, types.Array) else INT for a in arguments)
 
         def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            optimise_once(context.active_code_library)
             parts: list[Any] = []
             for kind, value in zip(kinds, values, strict=True):
                 parts += array_parts(context, builder, kind, value) if isinstance(kind, types.Array) else [value]
@@ -78,6 +79,19 @@ def lowered(function: Callable[..., Any]) -> Any:
     made = intrinsic(typing)
     made.lowered = source
     return made
+
+
+def optimise_once(library: Any) -> None:
+    """Numba optimises each function, then the module cheaply, then the module whole; the last is enough here."""
+
+    def lay_out(module: Any) -> None:
+        module.data_layout = library._codegen._data_layout
+
+    def whole() -> None:
+        passes, builder = library._codegen._module_pass_manager(slp_vectorize=False)
+        passes.run(library._final_module, builder)
+
+    library._optimize_functions, library._optimize_final_module = lay_out, whole
 
 
 def array_parts(context: Any, builder: Any, kind: Any, value: Any) -> list[Any]:
