@@ -127,6 +127,6 @@ $(VENV)/site.stamp: $(VENV)/dev.stamp
 	$(PYTHON) -m venv .venv-bench
 	.venv-bench/bin/python -m pip --disable-pip-version-check install --quiet --no-deps --force-reinstall dist/*.whl
 	.venv-bench/bin/python -m pip --disable-pip-version-check install --quiet -c constraints.txt dist/*.whl
-	for peer in "dwave-samplers dimod" "thrml jax"; do .venv-bench/bin/python -m pip --disable-pip-version-check \
+	for peer in "dwave-samplers dimod" "thrml jax" peapods numpyro pgmpy pyagrum pyERGM; do .venv-bench/bin/python -m pip --disable-pip-version-check \
 		install --quiet -c constraints.txt -c constraints-bench.txt $$peer || echo "not installed: $$peer" >&2; done
 	@touch $@

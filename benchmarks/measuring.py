@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,7 @@ class Row:
     target: float | None = None
     at_least: bool = True  # otherwise the target is a limit from above
     note: str = ""
+    more: Mapping[str, Any] = field(default_factory=dict)  # for tables of other shapes
 
     @property
     def passed(self) -> bool | None:
@@ -44,7 +45,7 @@ class Row:
     def as_json(self) -> dict[str, Any]:
         return {
             "name": self.name, "value": self.value, "unit": self.unit, "target": self.wanted or None,
-            "passed": self.passed, "note": self.note,
+            "passed": self.passed, "note": self.note, **({"more": dict(self.more)} if self.more else {}),
         }  # fmt: skip
 
 

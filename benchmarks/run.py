@@ -21,6 +21,8 @@ from measuring import HERE, Row
 
 FAMILIES = ("grid", "tables", "loading", "symmetries", "reading", "evidence", "relational", "lifted", "hard", "errors",
             "intervals", "sparse", "traps", "long_runs", "peers")  # fmt: skip
+VERSIONS = ("definetti", "numpy", "numba", "igraph", "dwave-samplers", "thrml", "jax", "peapods", "numpyro", "pgmpy",
+            "pyagrum", "pyERGM")  # fmt: skip
 
 
 def main() -> int:
@@ -42,6 +44,10 @@ def main() -> int:
     output = options.output or HERE / "results" / f"{datetime.datetime.now():%Y-%m-%d-%H%M%S}.json"
     output.parent.mkdir(parents=True, exist_ok=True)
     output.write_text(json.dumps({"machine": _machine(), "rows": [row.as_json() for row in rows]}, indent=1) + "\n")
+    if options.markdown:
+        from peers.table import markdown
+
+        options.markdown.write_text(markdown(rows, _machine()), encoding="utf-8")
     missed = [row.name for row in rows if row.passed is False]
     print(f"\n{output} written; {len(missed)} of {sum(row.passed is not None for row in rows)} targets missed")
     for name in missed:
@@ -59,7 +65,7 @@ def _machine() -> dict[str, Any]:
     from importlib.metadata import PackageNotFoundError, version
 
     versions = {}
-    for name in ("definetti", "numpy", "numba", "igraph", "dwave-samplers", "thrml", "jax"):
+    for name in VERSIONS:
         try:
             versions[name] = version(name)
         except PackageNotFoundError:
@@ -86,6 +92,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--only", action="append", choices=FAMILIES, help="this family alone (may be given again)")
     parser.add_argument("--against", metavar="COMMIT", help="compare with the sources of a commit instead")
     parser.add_argument("--output", type=Path, help="where to write the JSON")
+    parser.add_argument("--markdown", type=Path, help="where to write the table of the family peers as Markdown")
     return parser.parse_args()
 
 
