@@ -41,7 +41,7 @@ PEERS: dict[str, tuple[str, str | None]] = {
     "pyERGM": ("pyergm_graph", "pyERGM"),
     "loopy belief propagation": ("belief_propagation", None),
 }
-LIMIT, QUICK_LIMIT = 10.0, 2.0  # CPU seconds of sampling
+LIMIT, QUICK_LIMIT = 6.0, 2.0  # CPU seconds of sampling
 
 
 def rows(quick: bool, only: tuple[str, ...] = tuple(TASKS)) -> list[Row]:
@@ -56,6 +56,7 @@ def rows(quick: bool, only: tuple[str, ...] = tuple(TASKS)) -> list[Row]:
                 found = measured(task, path, peer, limit)
                 ours = found.get("seconds") if peer == OURS else ours
                 out.append(_row(task, peer, found, ours))
+                print(f"{out[-1].name}: {json.dumps(found)}", file=sys.stderr, flush=True)
     return out
 
 

@@ -12,6 +12,7 @@ from peers.problem import Problem
 
 SLOW = "each update evaluates the whole log density: as slow as on the grid"
 CANNOT = {
+    "fields": SLOW,
     "potts": SLOW,
     "tables": SLOW,
     "smokers": SLOW,

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import definetti as dft
-from definetti.experiments import claims, curves, models, truths
+from definetti.experiments import claims, curves, domain_sizes, models, truths
 from definetti.experiments.figure import QUICK, Measured
 from definetti.experiments.run import FIGURES, figure_file, is_finished, run_figures
-from definetti.experiments.targets import divergence, target_of
+from definetti.experiments.targets import Target, divergence, target_of
 
 rng = np.random.default_rng(3)
 
@@ -81,6 +81,38 @@ def test_a_gain_is_held_against_variables_by_orbits(orbit: list[float], held: bo
     assert claims.gain_by_symmetry("x", measured).held is held
     worse = Measured(rows(curves.STANDARD, [1e-1, 1e-2]) + rows(curves.ORBIT, [1e-3, 2e-2]), facts)
     assert not claims.never_worse("x", worse, [(curves.STANDARD, curves.ORBIT)]).held
+
+
+def test_short_runs_are_allowed_a_factor_that_is_said() -> None:
+    some = rows(curves.STANDARD, [1e-1, 1e-2]) + rows(curves.AUTO, [1e-5, 5e-6])  # 2,000 times at equal time
+    long, short = (claims.gain_by_default("x", Measured(some, {"short": short}), 5000) for short in (False, True))
+    assert not long.held and "factor" not in long.expected
+    assert (
+        short.held and "within a factor 3" in short.expected and "2,000 times smaller (2,000 at equal" in short.measured
+    )
+
+
+def test_shares_of_predicates_weigh_orbits_by_their_members() -> None:
+    truth = np.array([0.2, 0.1, 0.01, 0.4])
+    names = ("smokes(A)", "cancer(A)", "friends(A,B)", "friends(A,A)")
+    goal = Target(np.repeat(np.arange(4), [10, 10, 90, 10]), truth, truth / 100, names)
+    assert domain_sizes.shares(goal, truth) == pytest.approx([0.1, 0.049, 0.2])  # by name
+    assert domain_sizes.share_error(goal) == pytest.approx(0.01)
+    assert domain_sizes.is_close(goal, truth * 1.009) and not domain_sizes.is_close(goal, truth * 1.011)
+    assert domain_sizes.is_close(goal, truth * [1, 1, 1.05, 1])  # 90 of 100 friends have a fifth of the share
+
+
+@pytest.mark.parametrize(("power", "error", "censored", "held"), [
+    (1.5, 0.001, False, True), (2.5, 0.001, False, False), (1.5, 0.005, False, False), (1.5, 0.001, True, False),
+])  # fmt: skip
+def test_growth_of_crowds(power: float, error: float, censored: bool, held: bool) -> None:
+    made = [
+        {"curve": curves.CROWD_CLOSE, "people": n, "run": 0, "seconds": 1e-3 * n**power, "samples": n, "sweeps": 1,
+         "censored": censored and n == 1000, "truth_error": error}
+        for n in (10, 100, 1000)
+    ]  # fmt: skip
+    verdict = domain_sizes.growth_of_crowds("fig3c", Measured(made))
+    assert verdict.held is held and (censored or f"n^{power:.2f}" in verdict.measured)
 
 
 def test_every_figure_has_its_parts() -> None:

@@ -61,13 +61,17 @@ def gain_by_symmetry(figure: str, measured: Measured, better: str = ORBIT, worse
 
 
 def gain_by_default(figure: str, measured: Measured, least: float, curve: str = AUTO) -> Verdict:
-    found = gain(measured.rows, curve, STANDARD)
+    """With the fact `short` the runs are too short for what is asked, and a factor is allowed."""
+    found, slack = gain(measured.rows, curve, STANDARD), SLACK if measured.facts.get("short") else 1.0
+    one, other = (last(measured.rows, name) for name in (curve, STANDARD))
+    per_update = other["value"] * other["updates"] / (one["value"] * one["updates"])
     return Verdict(
         figure,
         "definetti's defaults (`auto`) against the paper's protocol with the standard estimator, at equal CPU time",
-        f"KL divergence at least {number(least)} times smaller",
-        f"{number(found)} times smaller",
-        found >= least,
+        f"KL divergence at least {number(least)} times smaller"
+        + (f" (short runs: within a factor {slack:g})" if slack > 1 else ""),
+        f"{number(found)} times smaller ({number(per_update)} at equal numbers of updates)",
+        found >= least / slack,
     )
 
 

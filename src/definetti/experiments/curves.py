@@ -21,7 +21,7 @@ STANDARD, ORBIT = "Gibbs, standard", "Gibbs, orbit"
 MCSAT_STANDARD, MCSAT_ORBIT = "MC-SAT, standard", "MC-SAT, orbit"
 AUTO = "definetti, auto"
 EXACT_ONE, EXACT_ALL = "exact, one marginal", "exact, all marginals"
-SPARSE_AUTO = "definetti, auto, prior log(n/10)"
+CROWD, CROWD_CLOSE = "auto, prior log(n/10)", "auto, prior log(n/10), shares within 1 %"
 PER_DECADE = 4  # points of a curve
 
 

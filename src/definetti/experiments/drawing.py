@@ -19,7 +19,8 @@ LOOKS: dict[str, tuple[str, list[int]]] = {
     curves.MCSAT_STANDARD: (PALETTE[3], DASHED),
     curves.MCSAT_ORBIT: (PALETTE[0], DASHED),
     curves.AUTO: (PALETTE[2], SOLID),
-    curves.SPARSE_AUTO: (PALETTE[2], DOTTED),
+    curves.CROWD: (PALETTE[2], DOTTED),
+    curves.CROWD_CLOSE: (PALETTE[4], DASHED),
     curves.EXACT_ONE: (PALETTE[5], DASHED),
     curves.EXACT_ALL: (PALETTE[1], SOLID),
 }
@@ -104,7 +105,7 @@ def _axis(alt: Any, rows: Sequence[Row], name: str, log: bool) -> Any:
     if high - low <= 2:
         powers = [m * 10.0**k for k in range(low, high + 1) for m in (1, 2, 5)]
     label = "datum.value >= 0.001 && datum.value < 100000 ? format(datum.value, ',~g') : format(datum.value, '~e')"
-    return alt.Axis(values=powers, labelExpr=label, grid=True)
+    return alt.Axis(values=powers, labelExpr=label, grid=True, labelFlush=False, labelOverlap=True)
 
 
 def _mark(alt: Any, mark: Mapping[str, Any], x: tuple[str, bool], y: tuple[str, bool]) -> list[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -41,11 +42,17 @@ friends(person, person)
 """
 SIDE, WEIGHT = 100, 0.2  # of the grid
 KNOWN_FRIENDS = 10
+MANY = 10_000  # people; more are not listed by name
 
 
 def smokers(people: int, transitive: bool = False, evidence: str = "", prior: float = 4.6) -> MarkovLogic:
     """Friends and smokers, all groundings counted; `prior` is the weight against a friendship."""
     return _theory(SMOKERS.format(prior=prior) + TRANSITIVITY * transitive, people, evidence)
+
+
+def crowd(people: int, transitive: bool) -> MarkovLogic:
+    """Friends and smokers with the prior log(n/10), by which a person has about as many friends in any crowd."""
+    return smokers(people, transitive, prior=round(math.log(people / 10), 6))
 
 
 def asthma(people: int, hard: bool, evidence: str = "") -> MarkovLogic:
@@ -56,6 +63,8 @@ def asthma(people: int, hard: bool, evidence: str = "") -> MarkovLogic:
 def _theory(text: str, people: int, evidence: str) -> MarkovLogic:
     from definetti.readers.reading import markov_logic
 
+    if people > MANY:
+        return markov_logic(text, evidence or None, domain={"person": people})
     names = ", ".join(f"P{k}" for k in range(people))
     return markov_logic(f"person = {{{names}}}\n{text}", evidence or None)
 

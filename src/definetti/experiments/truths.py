@@ -1,7 +1,7 @@
 """Truths that no exact engine gives: long runs with their standard errors, kept in `data/` with the command that made
 them; and the exact disagreement of neighbours on the grid, by the Kac–Ward formula.
 
-    python -m definetti.experiments.truths NAME [--sweeps N]     makes data/NAME.json anew
+    python -m definetti.experiments.truths NAME [--sweeps N] [--chains N]     makes data/NAME.json anew
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from definetti.experiments import models
 
 EVIDENCE_SEED = 1
 TRANSITIVE = (10, 20, 30, 50, 70, 100, 200, 500, 1000)
+CROWDS = (100, 2000, 10_000, 100_000)
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,8 @@ def _sources() -> dict[str, Callable[[], Any]]:
     }
     for n in TRANSITIVE:
         found[f"smokers-{n}-transitive"] = lambda n=n: models.smokers(n, True)
+    for n in CROWDS:
+        found[f"crowd-{n}-transitive"] = lambda n=n: models.crowd(n, True)
     return found
 
 
@@ -55,14 +58,15 @@ def truth(name: str) -> Truth:
     return Truth(dict(zip(names, values, strict=True)), dict(zip(names, errors, strict=True)), kept["made"])
 
 
-def long_run(name: str, sweeps: int, seed: int = 2013) -> dict[str, Any]:
+def long_run(name: str, sweeps: int, chains: int | None = None, seed: int = 2013) -> dict[str, Any]:
     """A run of Gibbs sampling with orbits and control variates."""
     from definetti.inference.marginals import marginals
 
-    answer = marginals(_sources()[name](), sampler="gibbs", estimator="auto", sweeps=sweeps, seed=seed)
+    answer = marginals(_sources()[name](), sampler="gibbs", estimator="auto", sweeps=sweeps, chains=chains, seed=seed)
     rows = [[row.representative, float(np.ravel(row.probability)[-1]), _last(row.mcse)] for row in answer.orbits]
     run = {key: answer.run[key] for key in ("sampler", "estimator", "chains", "sweeps", "burn_in", "updates", "seed")}
     command = f"python -m definetti.experiments.truths {name} --sweeps {sweeps}"
+    command += "" if chains is None else f" --chains {chains}"
     warnings = [f"{notice.kind}: {notice.message}" for notice in answer.notices]
     return {"made": {"command": command, **run, "warnings": warnings}, "rows": rows}
 
@@ -145,8 +149,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("name", choices=names)
     parser.add_argument("--sweeps", type=int, default=20_000)
+    parser.add_argument("--chains", type=int, help="how many chains; by default as many as `marginals` takes")
     options = parser.parse_args()
-    made = grid_truth() if options.name == "grid-edges" else long_run(options.name, options.sweeps)
+    grid = options.name == "grid-edges"
+    made = grid_truth() if grid else long_run(options.name, options.sweeps, options.chains)
     head = json.dumps(made["made"], ensure_ascii=False)
     rows = ",\n".join(json.dumps(row) for row in made["rows"])
     place = Path(__file__).parent / "data" / f"{options.name}.json"

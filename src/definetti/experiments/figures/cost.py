@@ -16,17 +16,18 @@ from definetti.experiments.figure import Effort, Measured, Row, Verdict
 CAPTION = (
     "Beside the paper: time of the orbit estimator against the tuple's orbit and the number of samples (Theorem 2a)."
 )
-SECONDS = (20.0, 5.0)
+SECONDS = (30.0, 6.0)
 QUERY = "friends(P0,P1) ^ friends(P1,P2)"
 PEOPLE = (8, 12, 18, 27, 40)
-SAMPLES = (100, 300, 1000, 3000, 10_000)
-BY_SAMPLES, BY_ORBIT = "12 people, more samples", "500 samples, larger orbits"
+SAMPLES = (300, 1000, 3000, 10_000, 30_000, 100_000)
+ROUNDS = 3  # the best of
+BY_SAMPLES, BY_ORBIT = "12 people, more samples", "2,000 samples, larger orbits"
 
 
 def measure(effort: Effort) -> Measured:
     lengths = SAMPLES[:4] if effort.quick else SAMPLES
     rows = [_row(BY_SAMPLES, 12, samples) for samples in lengths]
-    rows += [_row(BY_ORBIT, n, 500) for n in (PEOPLE[:4] if effort.quick else PEOPLE)]
+    rows += [_row(BY_ORBIT, n, 2000) for n in (PEOPLE[:4] if effort.quick else PEOPLE)]
     return Measured(rows)
 
 
@@ -43,9 +44,11 @@ def _row(curve: str, people: int, samples: int) -> Row:
     query = f"{names[names.index('friends(P0,P1)')]}=1 ^ {names[names.index('friends(P1,P2)')]}=1"
     group = symmetries(graph, "variables")
     marginals(draws[:, :10], [query], model=graph, symmetries=group)  # loads
-    began = time.process_time()
-    marginals(draws, [query], model=graph, symmetries=group)
-    seconds = time.process_time() - began
+    seconds = float("inf")
+    for _ in range(ROUNDS):
+        began = time.process_time()
+        marginals(draws, [query], model=graph, symmetries=group)
+        seconds = min(seconds, time.process_time() - began)
     return {"curve": curve, "people": people, "orbit": people * (people - 1) * (people - 2), "samples": samples,
             "seconds": seconds}  # fmt: skip
 
@@ -63,7 +66,7 @@ def draw(measured: Measured) -> Any:
             drawing.lines(shown[0], ("samples", "samples"), y, "Cost of an orbit estimate", band=False,
                           subtitle=f"{QUERY}, samples given"),
             drawing.lines(shown[1], ("orbit", "tuples in the orbit"), y, "Against the orbit", band=False,
-                          subtitle="the same query, 500 samples"),
+                          subtitle="the same query, 2,000 samples"),
         ]
     )  # fmt: skip
 

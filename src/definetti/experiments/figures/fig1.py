@@ -11,7 +11,7 @@ CAPTION = (
     "{(A B), ()}: (a) an MLN with three formulas; (b) the state space of a Gibbs chain; (c) the lumped state space of "
     "the quotient Markov chain which has 10 instead of 16 states."
 )
-SECONDS = (15.0, 15.0)
+SECONDS = (5.0, 5.0)
 MODEL = """
 person = {A, B}
 smokes(person)

@@ -14,7 +14,7 @@ from definetti.experiments.figure import Effort, Measured, Verdict
 from definetti.experiments.truths import EVIDENCE_SEED
 
 CAPTION = "The asthma-smokes-cancer MLN with 50 people and 10% evidence."
-SECONDS = (260.0, 50.0)
+SECONDS = (210.0, 50.0)
 DRAWN = ("Gibbs from an exact draw, standard", "Gibbs from an exact draw, orbit")
 LIFTED = ("independent exact draws, standard", "independent exact draws, orbit")
 

@@ -42,6 +42,7 @@ def judge(measured: Measured) -> list[Verdict]:
         sizes.growth("fig3a", measured, ORBIT),
         sizes.growth("fig3a", measured, AUTO),
         sizes.soon("fig3a", measured),
+        sizes.growth_of_crowds("fig3a", measured),
         Verdict(
             "fig3a",
             "“WFOMC has constant runtime for exactly computing one single-variable marginal density. The Rao-Blackwell "

@@ -17,7 +17,7 @@ WITHOUT = "Gibbs, orbit, without transitivity"
 def measure(effort: Effort) -> Measured:
     found = sizes.measure(True, effort)
     for n in sizes.people(effort):
-        some = sizes.paper_rows(n, False, effort, found.facts["limit"], (ORBIT,))
+        some = sizes.paper_rows(n, False, max(2, effort.runs // 2), found.facts["limit"], (ORBIT,))
         found.rows.extend({**row, "curve": WITHOUT} for row in some)
     return found
 
@@ -45,4 +45,5 @@ def judge(measured: Measured) -> list[Verdict]:
         sizes.growth("fig3c", measured, ORBIT),
         sizes.growth("fig3c", measured, AUTO),
         sizes.soon("fig3c", measured),
+        sizes.growth_of_crowds("fig3c", measured),
     ]

@@ -35,6 +35,7 @@ class FollowedVariables:
         self._orders, self._sites = gibbs.orders(simple.free, seeds[0]), len(simple.free)
         self._ahead, self._met = np.zeros(0, np.int32), np.zeros(model.n + 1, np.int64)
         self._follow(self._ahead)  # compiles, or loads
+        gibbs.orders(simple.free, seeds[0]).next(1)  # likewise
 
     @property
     def updates(self) -> int:
