@@ -145,6 +145,6 @@ def _ground(task: str, model: Any, truth: Any, text: str) -> Problem:
 
 
 TASKS: dict[str, Callable[[], Problem]] = {
-    "grid": grid, "fields": fields, "potts": potts, "tables": tables, "smokers": smokers, "transitive": transitive,
-    "graph": graph, "reading": reading,
+    "grid": grid, "fields": fields, "potts": potts, "smokers": smokers, "transitive": transitive, "graph": graph,
+    "reading": reading, "tables": tables,
 }  # fmt: skip
