@@ -189,7 +189,7 @@ def answered(
     else:
         result = _answered(asked, queries, options, progress, journal)
     result = replace(result, notices=(*journal.notices, *result.notices))
-    journal.finish(lambda: show.above("store").document(result), result.interrupted)
+    journal.finish(lambda: show.above("store.writing").document(result), result.interrupted)
     return result
 
 

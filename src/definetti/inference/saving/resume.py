@@ -89,7 +89,7 @@ def so_far(path: str | PathLike[str]) -> Any:
     if kept.journal.begun:
         kept.journal.only_shown()
         with suppress(KeyboardInterrupt):
-            return show.above("store").document(continued(kept))
+            return show.above("store.writing").document(continued(kept))
     raise ModelError(f"{path} has no results yet: its chains are warming up; definetti resume {path} continues")
 
 
