@@ -31,6 +31,8 @@ from definetti.samplers.logic.engine import Relational, blank
 from definetti.samplers.logic.tensors.data import Chain
 from definetti.samplers.logic.tensors.known_bits import pack
 from definetti.samplers.logic.tensors.state import put_atoms
+from definetti.symmetry.logic.atom_generators import GroundAtom
+from definetti.symmetry.logic.renaming import RenamingSymmetries
 
 World = dict[tuple, bool]
 
@@ -256,3 +258,16 @@ def expected_chances(model, tensors: dict[str, np.ndarray], name: str, at: tuple
         changed[at] = v
         fields.append(dense_log_density(model, {**tensors, name: changed}))
     return np.array([1 / (1 + np.exp(fields[0] - fields[1]))])
+
+
+def literal_image(symmetries: RenamingSymmetries, element: np.ndarray, atom: GroundAtom) -> tuple[GroundAtom, bool]:
+    """Where an element sends a core atom, and whether the image has its value (else the opposite one)."""
+    model, nodes, (name, row) = symmetries.model, symmetries.constants.nodes, atom
+    starts = [nodes.start[s] for s in model.predicates[name].sorts]
+    moved = [int(element[a + c]) - a for a, c in zip(starts, row, strict=True)]
+    if symmetries.theory is None:
+        return (name, tuple(moved)), True
+    image = symmetries.theory.symmetry(element).moves.get(name)
+    if image is None:
+        return (name, tuple(moved)), True
+    return (image.predicate, tuple(moved[k] for k in image.places)), image.sign

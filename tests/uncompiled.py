@@ -3,7 +3,10 @@ given; and the draw itself, bit by bit."""
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator, Sequence
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 from random_models import brute_force
@@ -14,16 +17,16 @@ from definetti.lumping.branches import (
     WHOLE,
     Sources,
     Target,
-    flow_error,
     runner,
-    scan_matrix,
     site_matrices,
     sweep_matrix,
     uncompiled,
 )
 from definetti.model.graph.factors import FactorGraph
 from definetti.model.graph.simplify import simplify
-from definetti.samplers.graph import fields
+from definetti.samplers.graph import block_gibbs, fields, swendsen_wang
+from definetti.samplers.graph.lanes import slots_of
+from definetti.symmetry.graph.group import none
 
 __all__ = [
     "KERNELS", "REAL", "WHOLE", "Sources", "Target", "flow_error", "kernel_error", "runner", "scan_matrix",
@@ -48,6 +51,85 @@ def kernel_error(model: FactorGraph | Target, kernel: str, sources: Sources = RE
         return 0.0
     run = runner(aim, kernel, sources)
     return 0.0 if run is None else max(flow_error(aim, matrix) for matrix in site_matrices(aim, run))
+
+
+def scan_matrix(sites: list[np.ndarray], scan: str, orbits: Sequence[int] | None = None) -> np.ndarray:
+    """One sweep of a scan (one update for `random`): orbit by orbit, all orders of an orbit with equal probability, or
+    the fixed order. Without `orbits` all sites are one."""
+    if scan == "random":
+        return np.mean(sites, axis=0)
+    matrix = one = np.eye(len(sites[0]))
+    if scan == "fixed":
+        return np.linalg.multi_dot([one, one, *sites])
+    labels = [0] * len(sites) if orbits is None else list(orbits)
+    for label in dict.fromkeys(labels):
+        members = [site for site, orbit in zip(sites, labels, strict=True) if orbit == label]
+        steps = [np.linalg.multi_dot([one, one, *order]) for order in itertools.permutations(members)]
+        matrix = matrix @ np.mean(steps, axis=0)
+    return matrix
+
+
+def flow_error(aim: Target, matrix: np.ndarray) -> float:
+    """How far a kernel is from leaving the distribution alone, and from being a kernel at all."""
+    stray = np.abs(matrix.sum(axis=1) - 1.0).max()
+    return float(max(stray, np.abs(aim.probability @ matrix - aim.probability).max()))
+
+
+def cluster_branches(
+    source: ModuleType, model: FactorGraph, state: np.ndarray, folded: int = 2
+) -> Iterator[tuple[float, np.ndarray, Any]]:
+    """(probability, state reached, sums) for every way that the draws of one Swendsen–Wang update can fall."""
+    engine = swendsen_wang.build(model, slots_of(model, none(model).row_of))
+    waiting: list[list[bool]] = [[]]
+    while waiting:
+        script = waiting.pop()
+        made: list[bool] = []
+        chance = 1.0
+
+        def happens(probability: float, streams: object, lane: int, script=script, made=made) -> bool:
+            nonlocal chance
+            outcome = script[len(made)] if len(made) < len(script) else True
+            if len(made) >= len(script):
+                waiting.append([*made, False])
+            made.append(outcome)
+            chance *= probability if outcome else 1.0 - probability
+            return outcome
+
+        source.happens = happens  # type: ignore[attr-defined]
+        block = swendsen_wang.ClusterBlock(engine, state[None], np.random.SeedSequence(0))
+        block._kernels = source
+        block.run(np.zeros((1, 1)), folded)
+        if chance > 0:
+            yield chance, block.state[:, 0].astype(np.int64), block.harvest()
+
+
+def block_branches(
+    source: ModuleType, engine: block_gibbs.JointEngine, state: np.ndarray, order: np.ndarray
+) -> Iterator[tuple[float, np.ndarray, Any]]:
+    """(probability, state reached, sums) for every way that the draws of one sweep over blocks can fall."""
+    waiting: list[tuple[int, ...]] = [()]
+    while waiting:
+        script = waiting.pop()
+        made: list[int] = []
+        chance = 1.0
+
+        def pick(weight, begin, end, total, streams, lane, script=script, made=made) -> int:
+            nonlocal chance
+            possible = [r for r in range(begin, end) if weight[r, lane] > 0]
+            if len(made) < len(script):
+                chosen = script[len(made)]
+            else:
+                chosen = possible[0]
+                waiting.extend((*made, r) for r in possible[1:])
+            made.append(chosen)
+            chance *= weight[chosen, lane] / total
+            return chosen
+
+        source.pick = pick  # type: ignore[attr-defined]
+        block = block_gibbs.JointBlock(engine, state[None], np.random.SeedSequence(0))
+        block._kernels = source
+        block.run(order[None], 2)
+        yield chance, block.state[:, 0].astype(np.int64), block.harvest()
 
 
 # --- the draw itself -----------------------------------------------------------------------------------------------

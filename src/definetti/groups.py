@@ -81,20 +81,6 @@ def from_cycles(cycles: Sequence[Sequence[int]]) -> Generator:
     return points[moved], images[moved]
 
 
-def to_cycles(generator: Generator) -> list[list[int]]:
-    """The cycles, each starting at its smallest point, in the order of these."""
-    image = dict(zip(generator[0].tolist(), generator[1].tolist(), strict=True))
-    cycles = []
-    while image:
-        start = next(iter(image))
-        cycle, x = [start], image.pop(start)
-        while x != start:
-            cycle.append(x)
-            x = image.pop(x)
-        cycles.append(cycle)
-    return cycles
-
-
 # --- orbits ------------------------------------------------------------------------------------------------------
 
 

@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_models import brute_force, models
 from small_models import dense, moved
+from uncompiled import block_branches as branches
 from uncompiled import uncompiled
 
 import definetti as dft
@@ -23,7 +24,6 @@ from definetti.constraints.graph.connectivity import regions, single_moves_conne
 from definetti.errors import ModelError, TooLarge, Unsatisfiable
 from definetti.inference.graph.prepare import choose
 from definetti.inference.question import UNDECIDED
-from definetti.lumping.branches import block_branches as branches
 from definetti.model.graph.factors import FactorGraph, factor_graph
 from definetti.model.graph.simplify import simplify
 from definetti.samplers.gibbs import Gibbs

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_models import brute_force
 from small_models import dense, moved
+from uncompiled import cluster_branches as branches
 from uncompiled import uncompiled
 
 from definetti.errors import ModelError
-from definetti.lumping.branches import cluster_branches as branches
 from definetti.model.graph.factors import FactorGraph, factor_graph
 from definetti.model.graph.simplify import simplify
 from definetti.samplers.graph import swendsen_wang as cluster

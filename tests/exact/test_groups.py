@@ -8,6 +8,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from cycles import to_cycles
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sympy.combinatorics import Permutation
@@ -24,7 +25,6 @@ from definetti.groups import (
     order,
     random_elements,
     sparse,
-    to_cycles,
     tuple_orbit,
 )
 

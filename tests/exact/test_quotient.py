@@ -9,12 +9,11 @@ import numpy as np
 import pytest
 from hard_models import DIFFER, SAME
 from small_models import hard_pairs, hub, ising_ring, mean_field, potts_ring, triples
-from uncompiled import uncompiled
+from uncompiled import block_branches, cluster_branches, uncompiled
 
 import definetti as dft
 from definetti.errors import ModelError, TooLarge
 from definetti.lumping import estimator_errors, logic_branches, mixing, moves, spectrum
-from definetti.lumping.branches import block_branches, cluster_branches
 from definetti.lumping.estimator_errors import Chain
 from definetti.lumping.partition import commuting_error
 from definetti.lumping.state_space import state_space

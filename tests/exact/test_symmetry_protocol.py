@@ -10,6 +10,7 @@ from itertools import product
 import logic_worlds as lw
 import numpy as np
 import pytest
+from relational_worlds import literal_image
 from small_models import hard_pairs, ising_ring, moved, potts_ring, triples
 
 from definetti import groups
@@ -19,7 +20,7 @@ from definetti.model.logic.text import atom_text
 from definetti.model.logic.theory import MarkovLogic
 from definetti.readers.logic.mln import read_mln_text
 from definetti.symmetry.find import symmetries
-from definetti.symmetry.logic.atom_generators import atom_image, literal_image
+from definetti.symmetry.logic.atom_generators import atom_image
 from definetti.symmetry.protocol import Symmetries
 
 SMOKERS = "person = {A, B, C}\nS(person)\nF(person, person)\n1.1 S(x) ^ F(x,y) => S(y)\n0.4 S(x)\n"

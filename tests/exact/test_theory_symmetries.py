@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from plain_kernels import plain_model
 from planted import planted
-from relational_worlds import atoms_of, put_world, world_of
+from relational_worlds import atoms_of, literal_image, put_world, world_of
 
 from definetti.constraints.logic.forced_atoms import with_forced_atoms
 from definetti.constraints.logic.ties import Image
@@ -50,7 +50,6 @@ from definetti.symmetry.find import symmetries
 from definetti.symmetry.logic import evidence_renamings
 from definetti.symmetry.logic import joined_orbits as joining
 from definetti.symmetry.logic import polynomial as polynomials
-from definetti.symmetry.logic.atom_generators import literal_image
 from definetti.symmetry.logic.polynomial import polynomial
 from definetti.symmetry.logic.renaming import RenamingSymmetries, renaming, with_theory
 from definetti.symmetry.logic.theory_group import composed, relabelled

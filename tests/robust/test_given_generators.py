@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from cycles import format_cycles
 from hypothesis import given as drawn
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -15,7 +16,7 @@ from definetti.errors import DefinettiError, ParseError, SymmetryError, UnknownN
 from definetti.groups import PermutationGroup, dense, from_cycles
 from definetti.model.graph.factors import FactorGraph, factor_graph
 from definetti.symmetry.find import symmetries
-from definetti.symmetry.graph.generator_text import format_cycles, parse_cycles
+from definetti.symmetry.graph.generator_text import parse_cycles
 from definetti.symmetry.graph.group import find, given
 
 ISING = np.array([[0.3, -0.3], [-0.3, 0.3]])

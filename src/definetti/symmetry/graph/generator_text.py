@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from definetti.errors import ParseError, SymmetryError, UnknownName
-from definetti.groups import Generator, PermutationGroup, from_cycles, sparse, to_cycles
+from definetti.groups import Generator, PermutationGroup, from_cycles, sparse
 from definetti.model.graph.factors import FactorGraph
 
 
@@ -167,22 +167,3 @@ class _Line:
             except UnknownName as error:
                 unknown = error
         raise UnknownName(str(self.error(str(unknown), at)))
-
-
-def format_cycles(model: FactorGraph, generator: Generator) -> str:
-    """The generator in cycle notation: over variables where it keeps values, else over literals."""
-    start = model.literal_start
-    points, images = generator
-    at, to = (np.searchsorted(start, x, side="right") - 1 for x in (points, images))
-    if ((points - start[at]) == (images - start[to])).all():
-        whole = points == start[at]  # the first value of each moved variable
-        cycles = to_cycles((at[whole], to[whole]))
-        return "".join(f"({' '.join(model.names[i] for i in cycle)})" for cycle in cycles)
-    return "".join(f"({' '.join(_literal(model, x) for x in cycle)})" for cycle in to_cycles(generator))
-
-
-def _literal(model: FactorGraph, literal: int) -> str:
-    i = int(np.searchsorted(model.literal_start, literal, side="right")) - 1
-    v = literal - int(model.literal_start[i])
-    labels = model.value_names.get(i)
-    return f"{model.names[i]}={labels[v] if labels else v}"

@@ -43,19 +43,6 @@ def atom_image(symmetries: RenamingSymmetries, renaming: np.ndarray) -> dict[Gro
     return image
 
 
-def literal_image(symmetries: RenamingSymmetries, element: np.ndarray, atom: GroundAtom) -> tuple[GroundAtom, bool]:
-    """Where an element sends a core atom, and whether the image has its value (else the opposite one)."""
-    model, nodes, (name, row) = symmetries.model, symmetries.constants.nodes, atom
-    starts = [nodes.start[s] for s in model.predicates[name].sorts]
-    moved = [int(element[a + c]) - a for a, c in zip(starts, row, strict=True)]
-    if symmetries.theory is None:
-        return (name, tuple(moved)), True
-    image = symmetries.theory.symmetry(element).moves.get(name)
-    if image is None:
-        return (name, tuple(moved)), True
-    return (image.predicate, tuple(moved[k] for k in image.places)), image.sign
-
-
 def _sorted_out(
     symmetries: RenamingSymmetries,
 ) -> tuple[list[GroundAtom], dict[tuple[int | None, Hashable], list[GroundAtom]]]:
