@@ -193,6 +193,10 @@ def test_both_sides_of_a_condition_use_the_same_orbit() -> None:
     symmetric = dft.markov_logic(TEXT.replace("+", "").replace("{A,B,C}", "{A,B,C,D,E}"))
     found = dft.marginals(symmetric, ["S(A) | F(B,A)"], sampler="gibbs", sweeps=300, seed=1)["S(A) | F(B,A)"]
     assert found.orbit_size == 20 and found.estimator == "ratio"
+    known = dft.markov_logic(TEXT.replace("+", ""), "S(A)\n!F(B,B)")
+    for group in ("auto", "literals"):  # one side knows S(A), the other does not speak of it
+        sure = dft.marginals(known, ["S(A) | S(B)"], sampler="gibbs", symmetries=group, sweeps=60, seed=1)
+        assert sure["S(A) | S(B)"].probability == 1.0
 
 
 def test_formulas(model: dft.MarkovLogic) -> None:

@@ -16,11 +16,17 @@ FRIENDS = (
     "0.4 S(x)\n0.6 F(x,y) ^ S(x) => S(y)\n-0.8 F(x,y)\n0.3 S(x) ^ S(y)\n"
 )
 CHAIN = "time = {1,...,8}\nRain(time)\nWet(time)\n0.9 Rain(i) ^ Rain(i+1)\n1.1 Rain(i) => Wet(i)\n-0.4 Rain(i)\n"
+PAPERS = (
+    "paper = {P1,P2,P3,P4}\ntopic = {AI,DB}\nTopic(paper,topic!)\nCites(paper,paper)\nGood(paper)\n"
+    "0.8 Cites(p,q) ^ Topic(p,t) => Topic(q,t)\n-0.9 Cites(p,q)\n0.5 Good(p) ^ Topic(p,AI)\n0.3 Cites(p,q) ^ Good(q)\n"
+)
 CASES = {
     "friends": (FRIENDS, "S(G)", ["S(A) | F(A,B)", "S(x) | F(x,A) ^ S(A)", "EXIST x (F(A,x) ^ !S(x))", "#S",
                                   "#{x,y: F(x,y) ^ S(x)}", "F(x,y) ^ S(y)"]),
     "chain": (CHAIN, "Wet(3)", ["Rain(2) | Wet(2)", "Rain(4) | !Wet(5)", "EXIST x (Rain(x) ^ !Wet(x))", "#Rain",
                                 "Rain(x) ^ Wet(x)"]),
+    "papers": (PAPERS, "Topic(P1,AI)\n!Cites(P2,P2)", ["Good(P2) | Topic(P2,AI)", "Topic(p,AI) | Cites(p,q) ^ Good(q)",
+                       "EXIST p (Good(p) ^ Cites(p,P1))", "#Cites", "#{p: Good(p) ^ Topic(p,DB)}"]),
 }  # fmt: skip
 
 

@@ -87,7 +87,7 @@ class Cells:
         """Constants become variables over their orbit; how many tuples of constants and values there are."""
         model = self.group.model
         constants = _constants(both)
-        ground = None if free or sorts else [(a.predicate, numbers_of(a)) for a in atoms(body)]
+        ground = None if free or sorts else [(a.predicate, numbers_of(a)) for a in atoms(both)]
         orbit = self.group.tuple_orbit(constants, atoms=ground)
         self.notices += orbit.notices
         names = {Constant(s, i): f"c {k}" for k, (s, i) in enumerate(constants)}  # a space: no variable has one

@@ -123,6 +123,9 @@ def _all_atoms(model: MarkovLogic, text: str, name: str, count: bool = False) ->
 
 
 def _count_atoms(model: MarkovLogic, source: Source, name: str) -> LogicQuery:
+    if "|" in name:
+        message = "a count takes no condition; give the condition as evidence"
+        raise source.error(message, 1, source.text.index("|") + 1)
     if name not in model.predicates:
         known = suggestion(name, model.predicates)
         raise source.error(f"no predicate is called {name}{known}", 1, source.text.index("#") + 2, UnknownPlace)
