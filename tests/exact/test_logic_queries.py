@@ -280,3 +280,16 @@ def test_names_like_code_in_queries() -> None:
     for text in ('P("__import__(\'os\')") | P("\\"; drop")', "#P", "#{x: P(x)}"):
         found = dft.marginals(model, text, sampler="gibbs", sweeps=50, seed=1)
         assert text in found.queries
+
+
+def test_a_quotient_takes_events_alone() -> None:
+    graph = dft.factor_graph([2, 2], [([0, 1], [[1, 2], [3, 1]])])
+    with pytest.raises(ModelError, match="both sides of the condition"):
+        dft.quotient(graph, "X0 | X1")
+    with pytest.raises(ModelError, match="formula over constants"):
+        dft.quotient(dft.markov_logic("p={A,B}\nS(p)\n0.5 S(x)\n"), "S(A) | S(B)")
+
+
+def test_a_count_takes_no_condition(model: dft.MarkovLogic) -> None:
+    with pytest.raises(ParseError, match="a count takes no condition"):
+        dft.exact(model, "#S | S(A)")

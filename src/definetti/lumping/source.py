@@ -123,6 +123,10 @@ def _values(graph: FactorGraph, queries: Sequence[Query]) -> tuple[Query, ...]:
     """A variable of several values becomes an event for each of them."""
     out = []
     for query in queries:
+        if query.given is not None:
+            raise ModelError(
+                f"{query.text!r} is no event of a state: ask for both sides of the condition by themselves"
+            )
         i = query.variables[0] if query.variables else 0
         if query.kind != "variable" or graph.cards[i] <= 2:
             out.append(query)

@@ -196,8 +196,8 @@ def parse_queries(model: MarkovLogic, texts: Iterable[str | QueryPart]) -> dict[
             continue
         for key, query in parse_all(model, [text]).items():
             if not query.plain:
-                cure = "leave out symmetries and samplers that need the ground model"
-                raise ModelError(f"the query {key!r} is answered without grounding only; {cure}")
+                what = "has a condition, a quantifier, variables or a count"
+                raise ModelError(f"the query {key!r} {what}; here it must be a formula over constants")
             found[key] = query.formula
     return found
 
