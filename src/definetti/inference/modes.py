@@ -39,7 +39,9 @@ TOO_LARGE = Notice("note", "the model is too large for a survey of modes: a seco
 def too_short(chains: int) -> Notice:
     sweeps = math.ceil(FEWEST / (SURVEY_SHARE * chains))
     text = "the survey of modes was left out, as it would take more than a quarter of such a run: a second mode may go"
-    return Notice("note", f"{text} unseen; it is made from {sweeps} sweeps on")
+    return Notice(
+        "few-samples", f"{text} unseen; it is made from {sweeps} sweeps on"
+    )  # within reach, as with --seconds
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,13 +139,14 @@ class Exploration:
 
 
 def explore(question: Any, kernel: Sampler, default: int, plan: Plan, weighs: bool) -> Exploration | Notice | None:
-    """`default`: sweeps of all chains of a default run. A notice: why there was no survey; None: nothing to survey."""
+    """`default`: sweeps of all chains of a default run. A notice: why there was no survey; None: nothing to survey, or
+    too much (`unsurveyed`)."""
     ladder = kernel.name == "tempering"
     walkers = question.walkers(kernel.over if ladder else kernel)  # pyright: ignore[reportAttributeAccessIssue]
     if walkers is None or (ladder and (walkers.hard or not kernel.over.single_site)):  # pyright: ignore[reportAttributeAccessIssue]
         return None  # what single moves do not connect is in pieces, each for itself
     if walkers.sites * FEWEST > 2 * MOST:
-        return TOO_LARGE
+        return TOO_LARGE if ladder else None  # `unsurveyed` says it of single moves
     asked = default if plan.sweeps is None else min(default, plan.chains * plan.sweeps)
     budget, seed = budget_of(walkers.work, asked), plan.seed
     if budget.survey < FEWEST:
