@@ -6,19 +6,17 @@ It is then sampled as a factor graph. Loops over whole sorts, 64 values at a tim
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
-
-import numpy as np
 
 from definetti import show
 from definetti.errors import Notice, TooLarge
 from definetti.inference.question import Request
 from definetti.model.logic.ground import GroundSize, ground_free, ground_size
-from definetti.model.logic.text import atom_text, find_atom
+from definetti.model.logic.text import atom_text
 from definetti.model.logic.theory import MarkovLogic
 from definetti.model.marginals import Estimate, Marginals, Variables, known
+from definetti.symmetry.logic.members import GroundAtoms
 
 if TYPE_CHECKING:
     from definetti.model.graph.factors import FactorGraph
@@ -56,26 +54,11 @@ def saving(model: MarkovLogic) -> GroundSize | None:
 
 def with_known(model: MarkovLogic, answers: Marginals) -> Marginals:
     """The answers about free atoms with the known ones beside them."""
-    assert isinstance(answers.members, Variables)
-    return replace(answers, members=AllAtoms(model, answers.members))
+    free = answers.members
+    assert isinstance(free, Variables)
 
+    def row_of(predicate: str, constants: tuple[int, ...]) -> int | Estimate:
+        value = model.knowledge.value(predicate, constants)
+        return free.find(atom_text(model, predicate, constants)) if value is None else known(value, 2)
 
-@dataclass(frozen=True, eq=False)
-class AllAtoms:
-    """`Members`: all atoms; the known ones are answered without a row."""
-
-    model: MarkovLogic
-    free: Variables
-
-    def __len__(self) -> int:
-        return self.model.atom_count
-
-    def __iter__(self) -> Iterator[str]:
-        for name in self.model.predicates:
-            for constants in np.ndindex(self.model.shape(name)):
-                yield atom_text(self.model, name, constants)
-
-    def find(self, name: str) -> int | Estimate:
-        predicate, constants = find_atom(self.model, name)
-        value = self.model.knowledge.value(predicate, constants)
-        return self.free.find(atom_text(self.model, predicate, constants)) if value is None else known(value, 2)
+    return replace(answers, members=GroundAtoms(model, row_of))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property
 from math import prod
 from typing import Any
 
@@ -86,7 +85,16 @@ def by_atoms(model: MarkovLogic, answers: Marginals) -> Marginals:
         row, name = replace(answers.orbits[number], representative=variables.names[i], size=size), str(names[i])
         first[number, bool(blocks)] = len(rows)
         rows += _of_block(model, boxes[name], name, i, row) if blocks else [row]
-    return replace(answers, orbits=tuple(rows), members=GroundAtoms(model, variables, first))
+
+    def row_of(predicate: str, constants: tuple[int, ...]) -> int | Estimate:
+        box = boxes[predicate]
+        variable, value = box.literal(constants)
+        found = variables.find(variables.names[variable])
+        if isinstance(found, Estimate):
+            return Estimate(**_of_value(found, value)) if box.exclusive else found
+        return first[found, box.exclusive] + (value if box.exclusive else 0)
+
+    return replace(answers, orbits=tuple(rows), members=GroundAtoms(model, row_of))
 
 
 def _of_block(model: MarkovLogic, box: Box, name: str, variable: int, row: OrbitRow) -> list[OrbitRow]:
@@ -114,15 +122,10 @@ def _of_value(row: OrbitRow | Estimate, value: int) -> dict[str, Any]:
 
 @dataclass(frozen=True, eq=False)
 class GroundAtoms:
-    """`Members`: the atoms. `first`: where the rows begin that the plain atoms of a row, or its blocks, have become."""
+    """`Members`: the atoms of a theory that was grounded. `row_of(predicate, constants)` is a row, or the answer."""
 
     model: MarkovLogic
-    variables: Variables
-    first: dict[tuple[int, bool], int]
-
-    @cached_property
-    def _boxes(self) -> dict[str, Box]:
-        return layout(self.model)
+    row_of: Callable[[str, tuple[int, ...]], int | Estimate]
 
     def __len__(self) -> int:
         return self.model.atom_count
@@ -133,10 +136,4 @@ class GroundAtoms:
                 yield atom_text(self.model, name, constants)
 
     def find(self, name: str) -> int | Estimate:
-        predicate, constants = find_atom(self.model, name)
-        box = self._boxes[predicate]
-        variable, value = box.literal(constants)
-        found = self.variables.find(self.variables.names[variable])
-        if isinstance(found, Estimate):
-            return Estimate(**_of_value(found, value)) if box.exclusive else found
-        return self.first[found, box.exclusive] + (value if box.exclusive else 0)
+        return self.row_of(*find_atom(self.model, name))
