@@ -45,7 +45,12 @@ def gallery(_: str) -> str:
     return "\n".join(parts)
 
 
-GENERATORS: dict[str, Callable[[str], str]] = {"gallery": gallery, **reference.GENERATORS}
+def page(name: str) -> str:
+    """An entry of a list of pages, where there is such a page: docs/peers.md is written by a benchmark."""
+    return f"../{name}" if (ROOT / "docs" / f"{name}.md").exists() else ""
+
+
+GENERATORS: dict[str, Callable[[str], str]] = {"gallery": gallery, "page": page, **reference.GENERATORS}
 
 
 def replace(app: Sphinx, docname: str, source: list[str]) -> None:
