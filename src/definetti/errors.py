@@ -7,11 +7,12 @@ What leaves an answer in doubt is not an error but a `Notice`, kept beside the a
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from definetti import show
 
@@ -221,3 +222,19 @@ class Undecided(TooLarge):
     def __init__(self, what: str, limit: int, unit: str, cure: str) -> None:
         super().__init__(what, limit, limit, cure, unit=unit, at_least=True)
         self.args = (f"undecided: {what} had no answer after {show.amount(limit, unit)}, the limit; {cure}",)
+
+
+def query_list(queries: Any) -> list[str]:
+    """Queries as they are given to a verb: one text, or several."""
+    found = [queries] if isinstance(queries, str) else list(queries) if isinstance(queries, Iterable) else [queries]
+    for query in found:
+        if not isinstance(query, str):
+            raise ModelError(f"a query is a text, as in 'X0' or 'X1=0 ^ X7=2'; got {query!r:.60}")
+    return found
+
+
+def require_mapping(evidence: Any) -> Any:
+    """Evidence that is given to `condition`."""
+    if not isinstance(evidence, Mapping):
+        raise ModelError(f"evidence is a mapping, as in {{'X0': 1}} or {{'Smokes(Anna)': True}}; got {evidence!r:.60}")
+    return evidence

@@ -14,7 +14,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from definetti import show
-from definetti.errors import INTERRUPTED, ModelError, Notice
+from definetti.errors import INTERRUPTED, ModelError, Notice, query_list
 from definetti.estimators import choose
 from definetti.inference.advice import with_advice
 from definetti.inference.modes import Exploration, explore, started, unsurveyed, with_doubts
@@ -145,7 +145,7 @@ def marginals(
     >>> abs(p["X0"].probability - dft.exact(ring)["X0"].probability) < 5 * p["X0"].mcse
     True
     """
-    queries = [queries] if isinstance(queries, str) else queries
+    queries = query_list(queries)
     chains, sweeps, workers = (whole(chains, "chains"), whole(sweeps, "sweeps"), whole(workers, "workers"))
     burn_in, seed = whole(burn_in, "burn_in", 0), whole(seed, "seed", 0)
     if getattr(source, "kind", None) not in KINDS:

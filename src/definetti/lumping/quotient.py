@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from definetti import show
-from definetti.errors import ModelError, Notice
+from definetti.errors import ModelError, Notice, query_list
 from definetti.lumping import estimator_errors as errors
 from definetti.lumping.estimator_errors import Chain
 from definetti.lumping.mixing import distances, grid, mixing_time
@@ -347,7 +347,7 @@ def quotient(
         raise ModelError(f"draws is a whole number from 1 on, got {draws!r}")
     kernel: Any = named(sampler, _usual_scan(sampler, scan))
     check_sampler(kernel)
-    asked = [queries] if isinstance(queries, str) else queries
+    asked = query_list(queries)
     if getattr(model, "kind", None) == "logic":
         model.require_weights()  # type: ignore[union-attr]
     source = source_of(model, symmetries, asked, time_limit, most_states(kernel))

@@ -129,6 +129,8 @@ def compare(a: Mapping[str, Estimate], b: Mapping[str, Estimate]) -> Comparison:
     z. Two exact numbers that differ by more than 1e-9 have an infinite z. The two agree if no |z| passes a threshold
     that correct answers pass with a chance of 1e-4 in all (Bonferroni over the distinct rows and values).
     """
+    if not isinstance(b, Mapping):
+        raise ModelError(f"an answer is compared with another, as `exact` or `load` give it; got {b!r:.60}")
     names: list[str] = []
     alike = 0
     found: dict[Any, tuple[str, int, Estimate, Estimate]] = {}

@@ -93,6 +93,8 @@ def report(
 def _document(answer: Answer) -> Mapping[str, Any]:
     if isinstance(answer, Marginals):
         return document(answer)
+    if not isinstance(answer, Mapping | str | PathLike):
+        raise ModelError(f"a report is of an answer or of a file that holds one; got a {type(answer).__name__}")
     return answer if isinstance(answer, Mapping) else load_document(Path(answer))
 
 

@@ -288,10 +288,10 @@ def from_labels(source: Any, model: FactorGraph) -> np.ndarray | None:
 
 def _aligned(arrays: Mapping[Any, Any]) -> Mapping[Any, Any]:
     """Arrays with labels of their own stand in one order: chain before draw, and rows that have the same labels."""
-    labels = {name: getattr(array, "index", None) for name, array in arrays.items() if hasattr(array, "to_numpy")}
+    labels = {name: list(array.index) for name, array in arrays.items() if hasattr(array, "iloc")}  # Series
     first = next(iter(labels), None)
-    for name, index in labels.items():
-        if index is not None and list(index) != list(labels[first]):
+    for name, rows in labels.items():
+        if rows != labels[first]:
             raise ModelError(f"the rows of {name!r} have other labels than those of {first!r}; put them in one order")
     return {name: _in_order(array)[0] if hasattr(array, "dims") else array for name, array in arrays.items()}
 

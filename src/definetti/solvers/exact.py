@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
-from definetti.errors import ModelError
+from definetti.errors import ModelError, query_list
 from definetti.model.marginals import Marginals
 from definetti.model.queries import Query
 from definetti.readers.reading import language, with_world
@@ -84,7 +84,7 @@ def exact(
         raise ModelError(f"no exact method is called {method!r}; there are {', '.join(METHODS)}")
     if getattr(model, "kind", None) not in ("graph", "logic"):
         raise ModelError(f"exact needs a model, got a {type(model).__name__}; dft.read makes one")
-    queries = [queries] if isinstance(queries, str) else queries
+    queries = query_list(queries)
     model, said = with_world(model, queries, world)
     if formulas:
         from definetti.solvers.formula_counts import formula_queries

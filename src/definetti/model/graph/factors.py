@@ -16,7 +16,7 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from definetti.errors import ModelError, TooLarge, UnknownName, suggestion
+from definetti.errors import ModelError, TooLarge, UnknownName, require_mapping, suggestion
 from definetti.integer_rows import distinct
 from definetti.model.checked_input import integer, log_table, numbers, position
 from definetti.show import Shown
@@ -336,7 +336,7 @@ class FactorGraph(Shown):
         0.8
         """
         found: dict[int, int] = {}
-        for key, value in evidence.items():
+        for key, value in require_mapping(evidence).items():
             i = self.index(key) if isinstance(key, str) else integer(key, "evidence names a variable by")
             if not 0 <= i < self.n:
                 raise UnknownName(f"evidence names variable {i}, but the model has {self.n} variables")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from definetti.errors import ModelError, UnknownName, suggestion
+from definetti.errors import ModelError, UnknownName, require_mapping, suggestion
 from definetti.show import Shown
 
 if TYPE_CHECKING:
@@ -234,7 +234,7 @@ class MarkovLogic(Shown):
         """
         from definetti.model.logic.change import with_evidence
 
-        return with_evidence(self, evidence)
+        return with_evidence(self, require_mapping(evidence))
 
     def with_domain(self, **sizes: int) -> MarkovLogic:
         """The same model with other numbers of constants.

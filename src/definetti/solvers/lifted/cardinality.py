@@ -42,7 +42,7 @@ MOST_VECTORS = 50_000
 WANTED = 1e-12
 
 
-def count_distribution(model: MarkovLogic, predicate: str) -> np.ndarray:
+def count_distribution(model: MarkovLogic, predicate: str | None = None) -> np.ndarray:
     """The distribution of the number of true atoms of a predicate, by lifted counting.
 
     Parameters
@@ -71,6 +71,8 @@ def count_distribution(model: MarkovLogic, predicate: str) -> np.ndarray:
     if getattr(model, "kind", None) != "logic":
         kind = type(model).__name__
         raise ModelError(f"count_distribution counts atoms of a Markov logic network, and this is a {kind}")
+    if predicate is None:
+        raise ModelError(f"name the predicate whose atoms are counted: {', '.join(model.predicates)}")
     atoms = _atom_count(model, predicate)
     try:
         weights = _counted(model, {predicate: None})
