@@ -161,7 +161,7 @@ def crowd_rows(n: int, transitive: bool, runs: int) -> list[Row]:
         goal = target_of(group, kept.values, kept.errors.__getitem__)
     else:
         goal = panels.exact_target(model, group)[0]
-    rows = auto_rows(n, runs, (model, group, goal), {CROWD: below_goal, CROWD_CLOSE: is_close}, 64)
+    rows = auto_rows(n, runs, (model, group, goal), {CROWD: below_goal, CROWD_CLOSE: is_close}, 512)
     return [{**row, "truth_error": share_error(goal)} for row in rows]
 
 
