@@ -20,8 +20,7 @@ from models import paper_grid, random_tables
 from relational import smokers
 
 import definetti as dft
-from definetti.inference.marginals import ready_for
-from definetti.inference.question import Request
+from definetti.inference.question import Request, ready_for
 from definetti.inference.saving import checkpoint
 from definetti.journal import Part
 from definetti.samplers.gibbs import Gibbs

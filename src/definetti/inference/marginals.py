@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
-from importlib import import_module
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +18,7 @@ from definetti.estimators import choose
 from definetti.inference.advice import with_advice
 from definetti.inference.modes import Exploration, explore, started, unsurveyed, with_doubts
 from definetti.inference.progress import check_progress, reports
-from definetti.inference.question import Options, Question, Ready, Request, is_stuck
+from definetti.inference.question import Options, Question, Ready, Request, fallen_back, is_stuck, ready_for, usable
 from definetti.inference.stopping import MOST_SECONDS, Stopping
 from definetti.inference.survey_time import in_time
 from definetti.journal import Journal, Part
@@ -218,25 +217,49 @@ def _answered(
         burn_in = 0
     plan = _plan(options.chains or ready.chains, sweeps, seconds, until, burn_in, seed, options.workers)
     prepared = time.perf_counter() - began
-    given = seconds
     journal.begin()
+    with reports(progress) as report:
+        run = _Run(asked, options, method, wanted is None, ready, said_first, journal, report, began, prepared)
+        if ready.strategy is not None:
+            result = ready.strategy(run.answer, ready.sampler, plan, sweeps is None, seconds)
+        else:
+            result = run.answer(ready.sampler, plan, seconds)[0]
+    return with_advice(result, wanted is None, len(said_first) > len(options.said), seconds)
 
-    def answer(kernel: Sampler, plan: Plan, seconds: float | None, watched: bool = False) -> tuple[Marginals, float]:
-        how = usable(method, kernel)
-        start = began if seconds is given else time.perf_counter()  # of a second sampler: what is left is its own
+
+@dataclass(frozen=True, eq=False)
+class _Run:
+    """A question under way: what the samplers that answer it, one after the other, share."""
+
+    asked: Any
+    options: Options
+    method: str
+    by_choice: bool  # the caller left the choice of the sampler
+    ready: Ready
+    said_first: tuple[Notice, ...]
+    journal: Journal
+    report: Callable[[Progress], None] | None
+    began: float
+    prepared: float  # seconds
+
+    def answer(
+        self, kernel: Sampler, plan: Plan, seconds: float | None, watched: bool = False
+    ) -> tuple[Marginals, float]:
+        """The answer of a sampler, and the seconds that are left."""
+        how, ready, start = usable(self.method, kernel), self.ready, self._start(seconds)
 
         def survey(question: Any) -> Exploration | Notice | None:
-            return explore(question, kernel, ready.chains * SWEEPS, plan, wanted is None)
+            return explore(question, kernel, ready.chains * SWEEPS, plan, self.by_choice)
 
-        explored, unseen = in_time(survey, ready.question, report, start, seconds, journal.remembered)
+        explored, unseen = in_time(survey, ready.question, self.report, start, seconds, self.journal.remembered)
         if explored is not None and explored.weighed:
-            return mix(kernel, plan, how, explored, seconds), math.inf if seconds is None else 0.0
-        if wanted is None:  # a sampler that was named has its own starts: the survey only warns
+            return self.mix(kernel, plan, how, explored, seconds), math.inf if seconds is None else 0.0
+        if self.by_choice:  # a sampler that was named has its own starts: the survey only warns
             plan = started(plan, explored)
-        taken = _take(ready.question, kernel, plan, how, seconds, until, report, watched, start, journal)
-        head = {"sampler": kernel.name, "estimator": how, "scan": kernel.scan, "symmetries": ready.symmetries}
-        run = {**head, **language(asked), **taken.run}
-        run["seconds"] = {"symmetries": prepared, **taken.run["seconds"]}
+        until, report = self.options.until, self.report
+        taken = _take(ready.question, kernel, plan, how, seconds, until, report, watched, start, self.journal)
+        run = {**self._head(kernel, how), **taken.run}
+        run["seconds"] = {"symmetries": self.prepared, **taken.run["seconds"]}
         if explored is not None and explored.weighing is not None:
             explored = explored.after(taken.sampling) if kernel.name == "tempering" else explored
             run["regions"] = explored.report(ready.question)
@@ -249,56 +272,35 @@ def _answered(
             seen = with_doubts(plan, explored.notices(ready.question))
         else:
             seen = [] if unseen else unsurveyed(ready.question, kernel, plan)
-        said = [*said_first, *unseen, *result.notices, *taken.notices, *seen, *_fallen_back(method, how, kernel)]
+        fallen = fallen_back(self.method, how, kernel)
+        said = [*self.said_first, *unseen, *result.notices, *taken.notices, *seen, *fallen]
         return replace(result, notices=tuple(said)), taken.left
 
-    def mix(kernel: Sampler, plan: Plan, how: str, explored: Exploration, seconds: float | None) -> Marginals:
+    def mix(self, kernel: Sampler, plan: Plan, how: str, explored: Exploration, seconds: float | None) -> Marginals:
+        """The mixture of chains that are confined to the regions."""
         from definetti.inference.mixture import Goal, Mixture
 
-        part = journal.part("mixture")
-        start = began if seconds is given else time.perf_counter()
-        made = Mixture(ready.question, explored, plan, how, report)
-        head = {"sampler": kernel.name, "estimator": how, "scan": kernel.scan, "symmetries": ready.symmetries}
-        told = {**head, **language(asked), "regions": explored.report(ready.question)}
-        seen = [*said_first, *with_doubts(plan, explored.notices(ready.question))]
+        ready, part, start = self.ready, self.journal.part("mixture"), self._start(seconds)
+        made = Mixture(ready.question, explored, plan, how, self.report)
+        told = {**self._head(kernel, how), "regions": explored.report(ready.question)}
+        seen = [*self.said_first, *with_doubts(plan, explored.notices(ready.question))]
 
         def present() -> Marginals:
             estimated, own = made.result()
-            run = {**told, **own, "seconds": {"symmetries": prepared, "compile": 0.0, **own["seconds"]}}
+            run = {**told, **own, "seconds": {"symmetries": self.prepared, "compile": 0.0, **own["seconds"]}}
             return ready.question.present(estimated, how, run, [*seen, *made.doubts], INTERRUPTED.is_set())
 
-        goal = Goal.of(made, part, plan.sweeps or SWEEPS, seconds, until, start)
+        goal = Goal.of(made, part, plan.sweeps or SWEEPS, seconds, self.options.until, start)
         result, said = goal.follow(made, part, present)
         return ready.in_names_of_source(replace(result, notices=(*result.notices, *said), trace=made.trace))
 
-    with reports(progress) as report:
-        if ready.strategy is not None:
-            result = ready.strategy(answer, ready.sampler, plan, sweeps is None, seconds)
-        else:
-            result = answer(ready.sampler, plan, seconds)[0]
-    return with_advice(result, wanted is None, len(said_first) > len(options.said), given)
+    def _start(self, seconds: float | None) -> float:
+        """When the time began to run: of a second sampler, what is left is its own."""
+        return self.began if seconds is self.options.seconds else time.perf_counter()
 
-
-def ready_for(model: FactorGraph | MarkovLogic, request: Request) -> Ready:
-    """What a run asks, of which sampler; the other kind's engines are not loaded."""
-    return import_module(f"definetti.inference.{model.kind}.prepare").ready(model, request)
-
-
-def usable(method: str, sampler: Sampler) -> str:
-    """The estimator, or `orbit` for samplers that are not single-site Gibbs sampling alone: they have no full
-    conditionals, or such that differ from the states by moves of another kind, which the choice of `auto` is not made
-    for."""
-    if sampler.single_site or method == "standard" or (method != "auto" and sampler.conditionals):
-        return method
-    return "orbit"
-
-
-def _fallen_back(method: str, used: str, kernel: Sampler) -> list[Notice]:
-    """For those who asked for an estimator by name and get another."""
-    if method in ("auto", used):
-        return []
-    text = f"{kernel.name} has no full conditionals for the estimator {method!r}; {used!r} was used"
-    return [Notice("fallback", text)]
+    def _head(self, kernel: Sampler, how: str) -> dict[str, Any]:
+        head = {"sampler": kernel.name, "estimator": how, "scan": kernel.scan, "symmetries": self.ready.symmetries}
+        return {**head, **language(self.asked)}
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -14,10 +15,12 @@ if TYPE_CHECKING:
     from definetti.inference.assemble import Estimated
     from definetti.inference.derived import Derived
     from definetti.inference.stopping import Look
+    from definetti.model.graph.factors import FactorGraph
+    from definetti.model.logic.theory import MarkovLogic
     from definetti.model.marginals import Marginals
     from definetti.modes.walkers import Walkers
     from definetti.samplers.draws import Draws
-    from definetti.samplers.protocol import Plan, Sampling
+    from definetti.samplers.protocol import Plan, Sampler, Sampling
 
 UNDECIDED = Notice(
     "note", "it could not be decided whether moves of one variable at a time reach every state; the chains are watched"
@@ -150,3 +153,25 @@ class Ready:
 
 def is_stuck(notices: Iterable[Notice]) -> bool:
     return any(notice.kind in STUCK for notice in notices)
+
+
+def ready_for(model: FactorGraph | MarkovLogic, request: Request) -> Ready:
+    """What a run asks, of which sampler; the other kind's engines are not loaded."""
+    return import_module(f"definetti.inference.{model.kind}.prepare").ready(model, request)
+
+
+def usable(method: str, sampler: Sampler) -> str:
+    """The estimator, or `orbit` for samplers that are not single-site Gibbs sampling alone: they have no full
+    conditionals, or such that differ from the states by moves of another kind, which the choice of `auto` is not made
+    for."""
+    if sampler.single_site or method == "standard" or (method != "auto" and sampler.conditionals):
+        return method
+    return "orbit"
+
+
+def fallen_back(method: str, used: str, kernel: Sampler) -> list[Notice]:
+    """For those who asked for an estimator by name and get another."""
+    if method in ("auto", used):
+        return []
+    text = f"{kernel.name} has no full conditionals for the estimator {method!r}; {used!r} was used"
+    return [Notice("fallback", text)]

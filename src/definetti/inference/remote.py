@@ -85,7 +85,7 @@ def advanced(piece: Piece) -> Done:
 
 def rebuilt(problem: bytes) -> Any:
     """The run that the client has, with its chains where they were when the problem was packed."""
-    from definetti.inference.marginals import ready_for
+    from definetti.inference.question import ready_for
 
     tree = archive.unpack(problem)
     model, queries = encoding.decoded(tree["model"]), tree["queries"]
