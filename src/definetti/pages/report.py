@@ -1,7 +1,7 @@
 """`report`: one page of HTML about a run, complete in itself. It needs no network and nothing on it is evaluated.
 
 The page is made from a *document*: the JSON object of an answer, with what a run keeps for pages under the key `page`
-(`store.document`). Sections without data say so.
+(`store/writing.py`). Sections without data say so.
 """
 
 from __future__ import annotations
