@@ -22,7 +22,7 @@ from repetitions import CHAINS, Case, Statistics, check, folded, fours, orbits_o
 
 import definetti as dft
 from definetti.estimators import ESTIMATORS
-from definetti.inference.assemble import doubts, judge
+from definetti.inference.assemble import judge
 from definetti.inference.graph.question import ask
 from definetti.inference.marginals import resolve
 from definetti.model.marginals import width
@@ -35,7 +35,7 @@ METHODS = ("standard", "orbit", "conditional", "control", "auto")
 ROUNDING = 1e-12
 LEAST, MOST, WIDEST = 0.93, 0.97, 1.5
 LEAST_CHANCE = 0.0005  # of a number whose interval is judged
-OFTEN, LEAST_TRUSTED = 30, 0.9  # expected draws of the rarer value with which an answer must be trusted
+OFTEN, LEAST_TRUSTED = 30, 0.9  # independent hits of the rarest number with which a run must be trusted
 RUNS = 200
 SLOW = ("segments 8×8",)  # hits are not independent, and few chains miss modes: only runs of 64, as is the default
 PLANS = [(chains, sweeps) for sweeps in (200, 1000) for chains in (1, 2, 4, 8, 64)]
@@ -70,44 +70,54 @@ def rare_cases() -> list[Case]:
 
 
 def runs(case: Case, chains: int, sweeps: int, repetitions: int) -> dict[str, Any]:
-    """Coverage by `auto` over the numbers that are trusted, from P = 0.0005 up; how many of the frequent ones are;
-    and the median half-width of those beside the true one, median over numbers."""
+    """Coverage by `auto` over the numbers of trusted runs, from P = 0.0005 up; whether runs are trusted whose rarest
+    number has enough independent hits; and the median half-width beside the true one, median over numbers that have."""
     began = time.perf_counter()
     question = ask(resolve(case.model, case.symmetries, 20.0), case.queries, "auto", 1)
     truth = dft.exact(case.model, case.queries)
-    made: dict[tuple[str, int], list[tuple[float, float, bool]]] = {}
+    made: dict[tuple[str, int], list[tuple[float, float]]] = {}
     exact: dict[tuple[str, int], float] = {}
-    draws = run(question, "auto", chains * repetitions, sweeps, 1)
+    draws, verdicts = run(question, "auto", chains * repetitions, sweeps, 1), []
     for part in fours(draws, chains):
         found = question.conclude(part, "auto", {}, False)
+        verdicts.append(found.verdict.trusted)
         rows = [(row.representative, row) for row in found.orbits]
         for name, row in [*rows, *found.queries.items()]:
-            trusted = not doubts((), {name: row})
             values = [np.atleast_1d(np.array(x, float)) for x in (row.probability, width(row), truth[name].probability)]
             for k, (p, half, true) in enumerate(np.broadcast(*values)):
-                known = bool(np.isfinite(half))
-                made.setdefault((name, k), []).append((abs(p - true), half if known else 1.0, trusted and known))
+                made.setdefault((name, k), []).append((abs(p - true), half if np.isfinite(half) else 1.0))
                 exact[name, k] = min(true, 1 - true)
+    trusted = np.array(verdicts)
     key = [k for k in made if exact[k] >= LEAST_CHANCE]
-    x = np.array([made[k] for k in key], dtype=float)  # numbers × runs × (error, half-width, trusted)
-    error, half, trusted = x[:, :, 0], x[:, :, 1], x[:, :, 2] > 0
-    often = np.array([exact[k] * chains * sweeps for k in key]) >= OFTEN
-    spread = 1.96 * np.sqrt((error[often] ** 2).mean(axis=1))
-    moving = spread > ROUNDING
-    wide = np.median(half[often], axis=1)[moving] / spread[moving]
+    x = np.array([made[k] for k in key], dtype=float)  # numbers × runs × (error, half-width)
+    error, half = x[:, :, 0], x[:, :, 1]
+    hits = independent_hits(draws) * chains
+    spread = 1.96 * np.sqrt((error**2).mean(axis=1))
+    moving = (spread > ROUNDING) & (hits.min() >= OFTEN)
+    wide = np.median(half, axis=1)[moving] / spread[moving]
+    covered, beyond = error <= half + ROUNDING, error > 3 * half + ROUNDING
     return {
-        "model": case.name, "chains": chains, "sweeps": sweeps, "repetitions": repetitions,
-        "numbers": len(key), "trusted": float(trusted.mean()),
-        "coverage": float((error <= half + ROUNDING)[trusted].mean()) if trusted.any() else None,
-        "beyond": float((error > 3 * half + ROUNDING)[trusted].mean()) if trusted.any() else None,
-        "often_trusted": float(trusted[often].mean()) if often.any() else None,
+        "model": case.name, "chains": chains, "sweeps": sweeps, "repetitions": repetitions, "numbers": len(key),
+        "hits": float(hits.min()), "trusted": float(trusted.mean()),
+        "coverage": float(covered[:, trusted].mean()) if trusted.any() else None,
+        "beyond": float(beyond[:, trusted].mean()) if trusted.any() else None,
+        "often_trusted": float(trusted.mean()) if hits.min() >= OFTEN else None,
         "width": float(np.median(wide)) if len(wide) else None, "seconds": round(time.perf_counter() - began, 1),
     }  # fmt: skip
 
 
+def independent_hits(draws: Draws) -> np.ndarray:
+    """float64[statistics] of one chain: (mean / standard deviation of its mean)², which is what so many independent
+    events would have; of the rarer value."""
+    means = np.average(draws.f, axis=0, weights=draws.lengths)
+    mean, variance = means.mean(axis=0), means.var(axis=0, ddof=1)
+    rarer = np.minimum(mean, 1.0 - mean)
+    return np.where(variance > 0, rarer**2 / np.maximum(variance, 1e-300), np.inf)
+
+
 def rare_table(found: list[dict[str, Any]]) -> list[str]:
-    heads = ("coverage", "beyond", "trusted", "often_trusted", "width")
-    names = ("coverage", "error > 3 half", "trusted", "frequent: trusted", "half-width ÷ true")
+    heads = ("hits", "coverage", "beyond", "trusted", "width")
+    names = ("independent hits", "coverage", "error > 3 half", "trusted runs", "half-width ÷ true")
     lines = [f"{'model':20} {'chains':>6} {'sweeps':>6} " + " ".join(f"{name:>17}" for name in names)]
     for row in found:
         numbers = " ".join(f"{'–':>17}" if row[h] is None else f"{row[h]:17.3f}" for h in heads)
@@ -121,17 +131,18 @@ def rare_judged(found: list[dict[str, Any]], targets: bool = True) -> list[Row]:
     for model in dict.fromkeys(row["model"] for row in found):
         own = [row for row in found if row["model"] == model]
         weight = [row["numbers"] * row["trusted"] for row in own if row["coverage"] is not None]
-        covered = float(np.average([row["coverage"] for row in own if row["coverage"] is not None], weights=weight))
+        covered = [row["coverage"] for row in own if row["coverage"] is not None]
         often = [row["often_trusted"] for row in own if row["often_trusted"] is not None]
         wide = [row["width"] for row in own if row["width"] is not None]
         note = f"1 to 64 chains × 200 and 1,000 sweeps, {own[0]['repetitions']} repetitions"
-        out.append(Row(f"coverage, {model}", covered, "", LEAST if targets else None, note=note))
-        out.append(
-            Row(f"trusted, {model}", min(often), "of numbers", LEAST_TRUSTED if targets and model not in SLOW else None)
-        )
-        out.append(
-            Row(f"half-width, {model}", float(np.median(wide)), "× true", WIDEST if targets else None, at_least=False)
-        )
+        if covered:
+            mean = float(np.average(covered, weights=weight))
+            out.append(Row(f"coverage, {model}", mean, "", LEAST if targets else None, note=note))
+        if often:
+            out.append(Row(f"trusted, {model}", min(often), "of runs", LEAST_TRUSTED if targets else None))
+        if wide:
+            most = WIDEST if targets else None
+            out.append(Row(f"half-width, {model}", float(np.median(wide)), "× true", most, at_least=False))
     return out
 
 

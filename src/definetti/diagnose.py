@@ -205,7 +205,7 @@ def least_error(batches: np.ndarray, lengths: np.ndarray, f: np.ndarray, error: 
     return np.nan_to_num(least)
 
 
-FEWEST_CARRIERS = 60.0  # batches that a number rests on, or half of those there are
+FEWEST_CARRIERS = 30.0  # batches that a number rests on, or half of those there are
 
 
 def carriers(batches: np.ndarray) -> np.ndarray:

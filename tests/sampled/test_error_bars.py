@@ -140,6 +140,18 @@ def test_a_fit_by_chance_does_not_hide_the_error() -> None:
     assert np.max(scores) < 8 and np.mean(np.array(scores) < 3) > 0.9
 
 
+@pytest.mark.parametrize(("rate", "trusted"), [(-5.0, True), (-7.0, False)])
+def test_thirty_independent_hits_are_enough(rate: float, trusted: bool) -> None:
+    """Of the pairs above, 4 × 1,000 sweeps have some 35 independent hits at a rate of exp(−5), and 4 at exp(−7)."""
+    table = np.exp([[0.0, -16.0], [rate, rate]])
+    model = dft.factor_graph([2] * 8, [([2 * k, 2 * k + 1], table) for k in range(4)])
+    truth = dft.exact(model)["X1"].probability
+    for seed in range(3):
+        p = dft.marginals(model, sampler="gibbs", chains=4, sweeps=1000, burn_in=100, seed=seed)
+        assert p.trusted == trusted
+        assert not trusted or abs(p["X1"].probability - truth) < 2 * p["X1"].half_width  # type: ignore[operator]
+
+
 def test_rare_neighbours_count_in_the_error() -> None:
     """X0 leaves its value in 1 of 51,000 draws, with X1 then at 0: most runs of 12,800 draws do not see it, and the
     mean of the conditionals of X1 is quiet. Its error was 18 standard errors; now they say what X0 could have done."""
