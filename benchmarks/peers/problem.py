@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 GOAL = 1e-4
-SET_UP = 24.0  # CPU seconds beyond the limit of sampling, then a process is ended
+SET_UP = 60.0  # CPU seconds beyond the limit of sampling, then a process is ended
 Step = Callable[[], tuple[np.ndarray, int, int]]
 FLOOR = 1e-9  # stands for 0 in a denominator
 
