@@ -69,7 +69,7 @@ lint: $(VENV)/dev.stamp
 	@! grep -rnE '^(<<<<<<<|>>>>>>>) ' *.md Makefile docs src tests benchmarks examples # marks of a merge
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/basedpyright --level error --threads 2
+	$(BIN)/basedpyright --level error
 	PYTHONPATH=src $(BIN)/lint-imports
 
 # BENCH="--quick --only grid" chooses. The peers live in a place of their own, so that nothing else comes to need them.
