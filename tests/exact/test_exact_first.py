@@ -98,6 +98,7 @@ def test_everything_else_leaves_the_choice(more: dict[str, Any]) -> None:
         "gain",
         "choices",
         "bias",
+        "advice",  # of an answer that is not trusted
     }
 
 

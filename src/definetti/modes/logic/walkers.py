@@ -102,7 +102,8 @@ class LogicWalkers:
         self.work = max(self.sites, int(words_of_sweep(relational)) // WORDS)
         self._sizes, self.singles = self.group.sizes.astype(float), len(self.group.sizes)
         first = [cell.places[0] if cell.places else -1 for cell in asked.cells]
-        self.counted = [(self.singles + first.index(k), asked.cells[first.index(k)].size) for k in asked.series]
+        places = [(first.index(k), asked.cells[first.index(k)].size) for k in asked.series]
+        self.counted: Sequence[tuple[int, int]] = [(self.singles + place, size) for place, size in places]
         order = self.group.order
         self.log_copies = float("inf") if order is None else float(np.log(float(order))) if order < 1 << 1000 else 700.0
         self._blocks = self._exclusive_orbits()
