@@ -42,6 +42,14 @@ def test_advice_is_not_what_just_ran(kind: str, ran: str, by_choice: bool) -> No
             assert "--sweeps 2000" in text or "--seconds 8" in text
 
 
+@pytest.mark.parametrize(
+    ("asked", "spent", "said"), [(2.0, {}, "8"), (0.001, {"symmetries": 0.5, "sample": 0.01}, "3"), (33.0, {}, "200")]
+)
+def test_seconds_to_try_are_more_than_set_up_took(asked: float, spent: dict[str, float], said: str) -> None:
+    run = {"sampler": "gibbs", "seconds": {**spent, "sample_cpu": 99.0}}
+    assert advice("few-samples", run, True, False, asked) == f"try --seconds {said}"
+
+
 def test_every_kind_that_fails_has_words() -> None:
     assert set(WORDS) == FAILURES
 

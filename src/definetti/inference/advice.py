@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -52,9 +53,16 @@ def advice(
 
 def _longer(run: Mapping[str, Any], seconds: float | None) -> str:
     sweeps = run.get("sweeps")
-    if seconds is not None:
-        return f"--seconds {MORE * seconds:g}"
+    if seconds is not None:  # set-up may have taken all of them, and more
+        spent = sum(value for name, value in run.get("seconds", {}).items() if name != "sample_cpu")
+        return f"--seconds {_upwards(MORE * max(seconds, spent))}"
     return f"--sweeps {MORE * sweeps}" if isinstance(sweeps, int) and sweeps > 0 else "more sweeps"
+
+
+def _upwards(seconds: float) -> str:
+    """To one digit, and a whole number at least."""
+    unit = 10 ** max(0, math.floor(math.log10(max(seconds, 1.0))))
+    return str(math.ceil(seconds / unit) * unit)
 
 
 def _either(options: list[str]) -> str:
