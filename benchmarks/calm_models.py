@@ -44,8 +44,8 @@ def bundled() -> Iterator[Trap]:
         for n in (10, 50, 100):
             yield _model(f"{file} n={n}", Bundled(f"{file}.mln", n))
         yield _model(f"{file}, town", Bundled(f"{file}.mln", 30, "town.db"))
-    yield _model("smokers n=1000", Bundled("smokers.mln", 1000), sweeps=60)
-    yield _model("smokers-transitive n=1000", Bundled("smokers-transitive.mln", 1000), sweeps=25)
+    yield _model("smokers n=1000", Bundled("smokers.mln", 1000), sweeps=200)
+    yield _model("smokers-transitive n=1000", Bundled("smokers-transitive.mln", 1000), sweeps=200)
     for n in (5, 20, 50):
         yield _model(f"asthma-soft n={n}", Bundled("asthma-soft.mln", n))
     yield _model("citations", Bundled("citations.mln", evidence="citations.db", closed=("Wrote",)))
