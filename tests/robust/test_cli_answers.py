@@ -431,6 +431,19 @@ def test_interrupted_before_there_is_an_answer(words: tuple[str, ...], tmp_path:
     assert err.strip() in ("definetti: interrupted: no answer yet", "")  # nobody was there to say it yet
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="SIGINT")
+def test_interrupted_inside_the_compiler() -> None:
+    """No exception is raised through LLVM's frames, which may crash: the process ends at once."""
+    text = (
+        "import os, signal\nfrom numba.core.compiler_lock import global_compiler_lock\n"
+        "from definetti.cli import main\nsignal.signal(signal.SIGINT, main._interrupt)\n"
+        "try:\n    with global_compiler_lock:\n        os.kill(os.getpid(), signal.SIGINT)\n"
+        "except KeyboardInterrupt:\n    print('raised')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "definetti: interrupted: no answer yet\n")
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="pty")
 @pytest.mark.parametrize("quiet", [False, True])
 def test_progress_is_drawn_for_a_terminal_only(quiet: bool) -> None:

@@ -109,6 +109,11 @@ def fail(message: str, code: int = 2) -> int:
 def _interrupt(number: int, _: object) -> NoReturn:
     INTERRUPTED.set()
     sys.unraisablehook = lambda _: None  # callbacks of the compiler print what they cannot raise
+    lock = sys.modules.get("numba.core.compiler_lock")
+    if lock is not None and lock.global_compiler_lock.is_locked():  # an exception may leave LLVM half-way, and crash
+        if sys.stderr.isatty():
+            sys.stderr.write("\x1b[?25h")  # a progress bar hides the cursor
+        os._exit(interrupted())
     raise KeyboardInterrupt
 
 
