@@ -14,9 +14,9 @@ from pathlib import Path
 
 from definetti.model.logic.theory import MarkovLogic
 from definetti.samplers.sparse.normal_form import Monomial, Symmetric, Unfit, monomials, symmetric_predicates
+from definetti.samplers.sparse.row_text import Row, row_candidates, row_events, row_start
 from definetti.samplers.sparse.terms import A, B, System, Term, Z, depends, groups, positions, system_of
 
-MARK = "# --- text ---\n"
 TEMPLATES = Path(__file__).parents[1] / "codegen" / "templates"
 Env = dict[str | int, str]  # role or variable → the expression of its constant
 
@@ -149,7 +149,6 @@ def term_entry(plan: Plan, term: Term, types: Mapping[str | int, str], compact: 
 def kernel_text(plan: Plan) -> str:
     """The whole text."""
     parts = [template("sparse.py")]
-    row = template("sparse_row.py").split(MARK)[1]
     generated = Writer(plan, [])
     for p in plan.position:
         write_field(generated, p)
@@ -160,10 +159,12 @@ def kernel_text(plan: Plan) -> str:
     for r, s in enumerate(plan.systems):
         write_row_keys(generated, r, s)
         write_support(generated, r, s)
-        generated.put(0, instance(plan, row.split("# --- events ---\n")[0], r, s))
+        row = row_of(plan, r, s)
+        generated.put(0, row_start(row))
+        generated.put(0, row_candidates(row))
         write_delta(generated, r, s)
         write_loop_delta(generated, r, s)
-        generated.put(0, instance(plan, row.split("# --- events ---\n")[1], r, s))
+        generated.put(0, row_events(row))
     write_begin(generated)
     write_set_up(generated)
     write_advance(generated)
@@ -175,25 +176,13 @@ def template(name: str) -> str:
     return (TEMPLATES / name).read_text(encoding="utf-8")
 
 
-def instance(plan: Plan, text: str, r: int, s: System) -> str:
-    """The row loop of one system."""
-    a, b = s.sorts
-    width = len(s.bits_b)
-    for old, new in {
-        "TYPES_A_R": f"d.type_start[{a}]",
-        "LISTS_BACK_R": lists(s.predicate, 1 - s.side),
-        "LISTS_R": lists(s.predicate, s.side),
-        "SIZE_B_R": f"d.sizes[{b}]",
-        "SAME_R": str(s.same),
-        "SYMMETRIC_R": str(s.symmetric),
-        "TYPE_B_R": str((1 << width) - 1),
-        "LOOP_R": str(plan.position.get(s.predicate, 0)),
-        "loop_chance_R(": f"chance_{s.predicate}(" if s.same else "no_chance(",
-        "reclass_far_R(d, c, y)": f"reclass_{s.predicate}_{1 - s.side}(d, c, y)",
-        "reclass_near_R(d, c, a)": f"reclass_{s.predicate}_{s.side}(d, c, a)",
-    }.items():
-        text = text.replace(old, new)
-    return text.replace("_R", f"_{r}")
+def row_of(plan: Plan, r: int, s: System) -> Row:
+    p, (a, b) = s.predicate, s.sorts
+    return Row(
+        number=r, types=f"d.type_start[{a}]", lists=lists(p, s.side), back=lists(p, 1 - s.side), size=f"d.sizes[{b}]",
+        same=s.same, symmetric=s.symmetric, mask=(1 << len(s.bits_b)) - 1, loop=plan.position.get(p, 0),
+        chance=f"chance_{p}" if s.same else "no_chance", near=f"reclass_{p}_{s.side}", far=f"reclass_{p}_{1 - s.side}",
+    )  # fmt: skip
 
 
 def role_sorts(plan: Plan, term: Term) -> dict[str | int, int]:

@@ -1,7 +1,7 @@
 """The part of every sparse kernel around what is generated: growing lists, classes, the clock, marks of a row.
 
-Never imported: this text stands at the top of each generated file, below it the row loop (`sparse_row.py`) of each
-binary predicate and the functions that `samplers/sparse/emit.py` writes. Tests replace what stands above the line
+Never imported: this text stands at the top of each generated file, below it what `samplers/sparse/emit.py` writes and
+the row loop of each binary predicate (`row_text.py`). Tests replace what stands above the line
 `# --- text ---` to run the rest as plain Python, and `first_tick` and `draw` to follow every branch.
 """
 # ruff: noqa: E741
