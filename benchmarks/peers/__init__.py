@@ -6,7 +6,7 @@ PEER LIMIT` in this folder's parent prints one line of JSON) that loads the arra
 memory is its own. Times are CPU seconds of all threads. A peer that is not installed, or cannot do a task, has a row
 that says so.
 
-    python benchmarks/run.py --only peers [--quick] [--markdown FILE]
+    python benchmarks/run.py --only peers [--tasks grid,potts] [--quick] [--record]
 """
 
 from __future__ import annotations

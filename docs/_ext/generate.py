@@ -1,4 +1,5 @@
-"""Pages made from the sources: a line `%% generate NAME` of a page is replaced by Markdown before it is read."""
+"""Pages made from the sources: a line `%% generate NAME` of a page is replaced by Markdown before it is read, as are
+numbers that were measured (`measured.py`)."""
 
 from __future__ import annotations
 
@@ -8,7 +9,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import measured
 import reference
+from session import CACHE
 from sphinx.application import Sphinx
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -45,16 +48,23 @@ def gallery(_: str) -> str:
     return "\n".join(parts)
 
 
-def page(name: str) -> str:
-    """An entry of a list of pages, where there is such a page: docs/peers.md is written by a benchmark."""
-    return f"../{name}" if (ROOT / "docs" / f"{name}.md").exists() else ""
-
-
-GENERATORS: dict[str, Callable[[str], str]] = {"gallery": gallery, "page": page, **reference.GENERATORS}
+GENERATORS: dict[str, Callable[[str], str]] = {
+    "gallery": gallery,
+    **reference.GENERATORS,
+    **measured.GENERATORS,
+}
 
 
 def replace(app: Sphinx, docname: str, source: list[str]) -> None:
-    source[0] = LINE.sub(lambda found: GENERATORS[found.group(1)](found.group(2)), source[0])
+    for file in measured.files_of(source[0]):
+        app.env.note_dependency(str(file))
+    if LINE.search(source[0]):
+        app.env.note_dependency(str(CACHE / "package"))
+    source[0] = rendered(source[0])
+
+
+def rendered(text: str) -> str:
+    return measured.replaced(LINE.sub(lambda found: GENERATORS[found.group(1)](found.group(2)), text))
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

@@ -27,7 +27,7 @@ import numpy as np
 import peers
 from peers.belief_propagation import run
 from peers.problem import Problem
-from peers.table import markdown
+from peers.table import full, short
 
 for file, _ in peers.PEERS.values():
     assert set(peers.cannot(file)) <= set(peers.TASKS), file
@@ -57,8 +57,9 @@ ours = {"set_up": 1.0, "seconds": 0.5, "rate": 2e6, "megabytes": 10, "kl": 1e-5}
 rows = [peers._row("grid", "definetti", ours, None),
         peers._row("grid", "thrml", {"set_up": 1.0, "seconds": 2.0, "rate": 1e6, "megabytes": 20, "kl": 9e-5}, 0.5),
         peers._row("grid", "pgmpy", {"why": "not installed"}, 0.5)]
-page = markdown(rows, {"versions": {"numpy": "2"}, "processor": "p", "python": "3"})
-assert "| thrml | 1 | 1 | 20 | 2 | 4 | 9.0e-05 |" in page and "pgmpy: not installed" in page
+kept = [dict(row.more) for row in rows]
+assert "| thrml | 1 | 1 | 20 | 2 | 4 | 9.0e-05 |" in full(kept) and "pgmpy: not installed" in full(kept)
+assert "| Grid 100×100 | 0.5 | – | – | 2 |" in short({"grid": {"rows": kept}})
 print("done")
 """
 

@@ -1,0 +1,97 @@
+"""Figures that take longer than a build: kept in docs/measured by `benchmarks/run.py --record`, shown from there.
+
+A line `%% generate measured FILE` becomes a table of all rows of docs/measured/FILE.json, `%% generate measured FILE
+PART` of one part, each with the command, the date and the machine; `%% generate peers …` the tables of the peers. In a
+sentence, `` {measured}`FILE :: ROW` `` is the value of a row with its unit, `` {measured}`FILE :: ROW :: FIELD` ``
+another field of it, and a format may follow: `` {measured}`FILE :: ROW :: value .1f` `` (no unit then).
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.append(str(ROOT / "benchmarks"))  # last: it has a run.py, too
+
+from recorded import FOLDER, Part, read, said  # noqa: E402 # pyright: ignore[reportMissingImports]
+
+INLINE = re.compile(r"\{measured\}`([^`]+)`")
+USED = re.compile(r"^%% generate (?:measured )?(\w+)|\{measured\}`(\w+) ::", re.MULTILINE)
+
+
+def measured(words: str) -> str:
+    """A table for each part of a file, or of one part."""
+    name, _, wanted = words.partition(" ")
+    parts = read(name)
+    return "\n\n".join(
+        f"{table(part)}\n\nMeasured by {said(part)}" for key, part in parts.items() if wanted in ("", key)
+    )
+
+
+def table(part: Part) -> str:
+    """Rows of one part: those of a benchmark (`measuring.Row`), or any records with the same fields."""
+    rows = part["rows"]
+    if {"name", "value", "unit"} <= set(rows[0]):
+        cells = [[row["name"], quantity(row["value"], row["unit"]), row.get("note", "")] for row in rows]
+        heads = ["figure", "value", "remarks"] if any(row.get("note") for row in rows) else ["figure", "value"]
+        cells = [row[: len(heads)] for row in cells]
+    else:
+        heads, cells = list(rows[0]), [[number(row.get(key)) for key in rows[0]] for row in rows]
+    return "\n".join(f"| {' | '.join(map(_cell, row))} |" for row in [heads, ["---"] * len(heads), *cells])
+
+
+def inline(words: str) -> str:
+    """One number of a file."""
+    name, key, *rest = (word.strip() for word in words.split("::"))
+    found = [row for part in read(name).values() for row in part["rows"] if key in row.values()]
+    if len(found) != 1:
+        raise ValueError(f"{len(found)} rows of docs/measured/{name}.json are called {key!r}")
+    field, _, form = (rest or ["value"])[0].partition(" ")
+    if field not in found[0]:
+        raise ValueError(f"{key!r} in docs/measured/{name}.json has no {field!r}: {', '.join(found[0])}")
+    value = found[0][field]
+    if form:
+        return format(value, form)
+    return quantity(value, found[0].get("unit", "")) if field == "value" else number(value)
+
+
+def quantity(value: Any, unit: str) -> str:
+    return f"{number(value)} {unit}".strip()
+
+
+def number(value: Any) -> str:
+    """Three significant digits; text as it is."""
+    if value is None or value == "":
+        return "–"
+    if not isinstance(value, float):
+        return f"{value:,}" if isinstance(value, int) else str(value)
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+
+
+def peers(what: str) -> str:
+    """The tables beside the peers: `short`, `sections`, or the list of `versions`."""
+    from peers import table  # pyright: ignore[reportMissingImports]
+
+    return getattr(table, what)(read("peers"))
+
+
+def replaced(text: str) -> str:
+    """The inline numbers of a page."""
+    return INLINE.sub(lambda found: inline(found.group(1)), text)
+
+
+def files_of(text: str) -> list[Path]:
+    """The files of docs/measured that a page shows figures of."""
+    names = {name for pair in USED.findall(text) for name in pair if name}
+    return sorted(FOLDER / f"{name}.json" for name in names if (FOLDER / f"{name}.json").exists())
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", r"\|").replace("<", r"\<").replace("*", r"\*")
+
+
+GENERATORS: Mapping[str, Any] = {"measured": measured, "peers": peers}

@@ -1,0 +1,71 @@
+"""Figures in docs/measured can be shown, name where they come from, and are what the README shows."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+FILES = sorted((ROOT / "docs" / "measured").glob("*.json"))
+RENDER = """
+import pathlib, sys
+sys.path[:0] = ["docs/_ext"]
+import measured
+name = sys.argv[1]
+print(measured.measured(name))
+for page in pathlib.Path("docs").rglob("*.md"):
+    if pathlib.Path(f"docs/measured/{name}.json").resolve() in measured.files_of(page.read_text(encoding="utf-8")):
+        measured.replaced(page.read_text(encoding="utf-8"))
+        print(page, "shows it")
+"""
+README = """
+import sys
+sys.path[:0] = ["benchmarks"]
+import peers.table, recorded
+text = open("README.md", encoding="utf-8").read()
+print(recorded.PEERS_TABLE.search(text).group() == peers.table.readme(recorded.read("peers")))
+"""
+MERGE = """
+import pathlib, sys
+sys.path[:0] = ["benchmarks"]
+import recorded
+recorded.FOLDER = pathlib.Path(sys.argv[1])
+rows = [{"name": "speed", "value": 2.0, "unit": "M/s"}]
+recorded.record("some", "first", rows, "make first", note="In a hurry.")
+recorded.record("some", "second", rows, "make second")
+recorded.record("some", "first", [{**rows[0], "value": 3.0}], "make first")
+"""
+
+
+def python(code: str, *words: str) -> str:
+    done = subprocess.run([sys.executable, "-c", code, *words], cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_files_are_shown(path: Path) -> None:
+    """Every part becomes a table that says where it comes from, and some page shows it."""
+    shown = python(RENDER, path.stem)
+    for part in json.loads(path.read_text(encoding="utf-8")).values():
+        assert part["rows"]
+        assert f"Measured by `{part['command']}`, {part['date']}" in shown
+        assert part["machine"]["processor"] in shown
+    assert "shows it" in shown
+
+
+def test_readme_shows_what_was_measured() -> None:
+    """`python benchmarks/recorded.py` writes the table."""
+    assert python(README).strip() == "True"
+
+
+def test_a_part_replaces_itself_alone(tmp_path: Path) -> None:
+    python(MERGE, str(tmp_path))
+    kept = json.loads((tmp_path / "some.json").read_text(encoding="utf-8"))
+    assert {name: part["rows"][0]["value"] for name, part in kept.items()} == {"first": 3.0, "second": 2.0}
+    assert "note" not in kept["first"]  # the remark went with the figures that it was about
+    assert {"command", "date", "commit", "machine", "rows"} == set(kept["second"])
