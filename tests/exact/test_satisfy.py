@@ -10,7 +10,6 @@ from hard_models import DIFFER, hard_grid, independent_sets, one_of, parity
 from hypothesis import assume, given, settings
 from random_models import brute_force, models
 
-from definetti.constraints.graph.arc_consistency import hard_factors
 from definetti.constraints.graph.legal_states import (
     cubes,
     decision_diagram,
@@ -60,7 +59,7 @@ def test_diagrams_and_cubes_allow_the_same(model: FactorGraph) -> None:
             patch.setattr(encoding, "LARGE_TABLE", largest)
             try:
                 simple = simplify(model)
-                every = np.stack([x.ravel() for x in np.indices(simple.cards)], axis=1)
+                every = np.stack([x.ravel() for x in np.indices(simple.cards.tolist())], axis=1)
                 asked = np.arange(simple.n)
                 legal[largest] = encoding.possible_tuples(simple, [(asked.tolist(), every)])[0].tolist()
                 assert legal[largest] == (~violated(simple, every)).tolist()
@@ -168,8 +167,8 @@ def test_possible_tells_forced_from_free() -> None:
 
 
 def test_soft_models_have_no_hard_factors() -> None:
-    assert len(hard_factors(simplify(hard_grid(3, 3, [[1.0, 2.0], [2.0, 1.0]])))) == 0
-    assert len(hard_factors(simplify(independent_sets(2, 2)))) == 4
+    assert len(simplify(hard_grid(3, 3, [[1.0, 2.0], [2.0, 1.0]])).hard_factors) == 0
+    assert len(simplify(independent_sets(2, 2)).hard_factors) == 4
 
 
 @settings(max_examples=100)

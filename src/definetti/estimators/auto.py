@@ -13,7 +13,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from definetti.diagnose import CORRELATION, FEWEST_MERGED, MANY_CHAINS, weighted_mean
-from definetti.estimators import orbit
 from definetti.estimators.control import Fit, fits
 from definetti.estimators.regression import apply, cross
 from definetti.estimators.values import CONDITIONAL, CONTROL, ORBIT, Estimates, Streams, halved, streams
@@ -27,6 +26,8 @@ FEWEST = 20  # batches of all chains to choose by
 
 def estimate(draws: Draws) -> Estimates:
     if draws.g is None or draws.f.shape[0] * draws.f.shape[1] < FEWEST:
+        from definetti.estimators import orbit
+
         return orbit.estimate(draws)
     half = halved(draws)
     return half.restored(_estimate(half.draws))

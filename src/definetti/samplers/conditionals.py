@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from definetti.constraints.graph.arc_consistency import hard_factors
 from definetti.constraints.graph.contract import Contracted, contract, identity
 from definetti.model.graph.factors import FactorGraph
 from definetti.model.graph.simplify import simplify
@@ -93,7 +92,7 @@ def conditional_pass(model: FactorGraph, statistic_of: np.ndarray, sizes: np.nda
 
 def _untied(model: FactorGraph) -> Contracted:
     """The core, where a state determines its values."""
-    if 0 < len(hard_factors(model)) <= MOST_HARD:
+    if 0 < len(model.hard_factors) <= MOST_HARD:
         untied = contract(model)
         wide = np.flatnonzero(untied.core.cards > MASK_BITS)
         same = [len(m) <= MASK_BITS or (m == np.arange(len(m))).all() for m in untied.links.maps]

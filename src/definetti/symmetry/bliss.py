@@ -21,7 +21,6 @@ import numpy as np
 from definetti.groups import Generator
 from definetti.journal import Record, decided
 from definetti.memory import available_memory
-from definetti.symmetry.components import Graph, automorphisms
 
 IN_PROCESS = 200  # nodes: below this a search takes no noticeable time
 LIBRARIES = 1 << 30  # bytes of address space of the interpreter and what it has loaded
@@ -42,9 +41,15 @@ def search(edges: np.ndarray, colours: np.ndarray, time_limit: float) -> Found:
     colours = np.unique(colours, return_inverse=True)[1].ravel()
     edges = np.asarray(edges, dtype=np.int64).reshape(-1, 2)
     if len(colours) <= IN_PROCESS and time_limit > 0:
-        generators, order = automorphisms(Graph(colours.astype(np.uint64), edges))
+        generators, order = _automorphisms(edges, colours)
         return Found(tuple(generators), order, True)
     return _found(decided("automorphisms", (edges, colours), lambda: _searched(edges, colours, time_limit)))
+
+
+def _automorphisms(edges: np.ndarray, colours: np.ndarray) -> tuple[list[Generator], int]:
+    from definetti.symmetry.components import Graph, automorphisms  # seldom this process's work
+
+    return automorphisms(Graph(colours.astype(np.uint64), edges))
 
 
 # --- the parent's side -------------------------------------------------------------------------------------------
@@ -128,7 +133,7 @@ def main() -> None:
     request = BytesIO(sys.stdin.buffer.read())
     edges = np.load(request, allow_pickle=False)
     colours = np.load(request, allow_pickle=False)
-    generators, order = automorphisms(Graph(colours.astype(np.uint64), edges))
+    generators, order = _automorphisms(edges, colours)
     sizes = np.array([len(points) for points, _ in generators], dtype=np.int64)
     points = np.concatenate([np.empty(0, np.int64), *(points for points, _ in generators)])
     images = np.concatenate([np.empty(0, np.int64), *(images for _, images in generators)])

@@ -17,18 +17,11 @@ from definetti.model.graph.factors import FREE, FactorGraph
 MOST_STEPS = 500_000  # along implications, when looking for values that contradict themselves
 
 
-def hard_factors(model: FactorGraph) -> np.ndarray:
-    """The factors with impossible entries."""
-    which = np.repeat(np.arange(len(model.table_start) - 1), np.diff(model.table_start))
-    impossible = np.bincount(which[np.isneginf(model.tables)], minlength=len(model.table_start) - 1) > 0
-    return np.flatnonzero(impossible[model.table_of])
-
-
 def possible_values(model: FactorGraph) -> list[int]:
     """Per variable, the values that are not ruled out, as bits of an integer; `Unsatisfiable` if there are none."""
     full = [(1 << card) - 1 for card in model.cards.tolist()]
     domain = [f if seen == FREE else 1 << seen for f, seen in zip(full, model.evidence.tolist(), strict=True)]
-    factors = hard_factors(model)
+    factors = model.hard_factors
     position = np.full(model.factor_count, -1, dtype=np.int64)
     position[factors] = np.arange(len(factors))
     inside = np.flatnonzero(position[model.owner_of] >= 0)  # the entries of `scope` in hard factors
@@ -110,7 +103,7 @@ def _bits(flags: np.ndarray) -> int:
 
 def implications(model: FactorGraph, domain: list[int]) -> tuple[np.ndarray, np.ndarray]:
     """(from, to): literals such that the first implies the second by one hard factor over two variables."""
-    factors = hard_factors(model)
+    factors = model.hard_factors
     pairs = factors[model.arity[factors] == 2]
     known: dict[tuple[int, int, int], list[tuple[int, int, int, int]]] = {}
     start, sources, targets = model.literal_start.tolist(), [], []

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from definetti.constraints.graph.arc_consistency import hard_factors
 from definetti.model.graph.factors import FREE, FactorGraph
 
 MOST_STATES = 2**18  # of one connected part
@@ -40,7 +39,7 @@ def unconnected_parts(model: FactorGraph, limit: int = MOST_STATES) -> list[list
 
 def hard_tables(model: FactorGraph) -> list[Part]:
     assert (model.evidence[model.scope] == FREE).all()
-    return [(tuple(model.variables(k).tolist()), ~np.isneginf(model.table(k))) for k in hard_factors(model).tolist()]
+    return [(tuple(model.variables(k).tolist()), ~np.isneginf(model.table(k))) for k in model.hard_factors.tolist()]
 
 
 def _peeled(parts: list[Part]) -> list[Part]:

@@ -23,7 +23,6 @@ import numpy as np
 from definetti.constraints.graph.arc_consistency import (
     contradictory_literals,
     equivalence_labels,
-    hard_factors,
     implications,
     possible_entries,
     possible_values,
@@ -133,7 +132,7 @@ def contract(model: FactorGraph) -> Contracted:
 
         refuse_cancelling(simple)
     links = identity(simple)
-    while len(hard_factors(core)):
+    while len(core.hard_factors):
         core, step = _propagate(core)
         if step is None:
             break
@@ -235,7 +234,7 @@ def _disconnected_factors(core: FactorGraph, domain: list[int]) -> list[Class]:
     """
     known: dict[tuple[int, ...], np.ndarray | None] = {}
     found: list[tuple[int, Part]] = []
-    for k in hard_factors(core).tolist():
+    for k in core.hard_factors.tolist():
         scope = tuple(core.variables(k).tolist())
         key = (int(core.table_of[k]), *(domain[i] for i in scope))
         if len(scope) > 1 and key not in known:

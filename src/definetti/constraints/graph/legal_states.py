@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 
-from definetti.constraints.graph.arc_consistency import hard_factors
 from definetti.constraints.graph.connectivity import components
 from definetti.constraints.sat import SHRINK_SECONDS, SOME_CONFLICTS, decide, new_solver, shrink, undecided
 from definetti.errors import Unsatisfiable
@@ -45,7 +44,7 @@ class Encoding:
 
     def __init__(self, model: FactorGraph, rng: np.random.Generator | None = None) -> None:
         self.model = model
-        self.factors = hard_factors(model)
+        self.factors = model.hard_factors
         scopes = [scope for _, scope in factor_groups(model, self.factors)]
         self.variables = np.unique(np.concatenate([s.ravel() for s in scopes] or [np.zeros(0, np.int64)])).astype(
             np.int64
@@ -222,7 +221,7 @@ def violated(model: FactorGraph, states: np.ndarray) -> np.ndarray:
     """bool[chains]: a hard factor forbids the state (or the evidence does)."""
     seen = model.evidence != FREE
     out = (states[:, seen] != model.evidence[seen]).any(axis=1)
-    for factors, scope in factor_groups(model, hard_factors(model)):
+    for factors, scope in factor_groups(model, model.hard_factors):
         table = np.isneginf(model.table(int(factors[0])))
         if table.ndim == 0:
             return np.ones(len(states), dtype=bool)

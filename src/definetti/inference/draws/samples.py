@@ -14,7 +14,6 @@ from typing import Any, cast
 
 import numpy as np
 
-from definetti.constraints.graph.arc_consistency import hard_factors
 from definetti.constraints.graph.legal_states import factor_groups
 from definetti.errors import ModelError, TooLarge
 from definetti.estimators import ESTIMATORS, choose
@@ -155,7 +154,7 @@ def _place(place: dict[str, int], name: str) -> int:
 
 def _check_possible(samples: np.ndarray, model: FactorGraph) -> None:
     """`ModelError` for the first state that hard factors forbid."""
-    for factors, scopes in factor_groups(model, hard_factors(model)):
+    for factors, scopes in factor_groups(model, model.hard_factors):
         never = np.isneginf(model.table(int(factors[0])))
         for over in scopes:
             wrong = never[tuple(np.moveaxis(samples[:, :, over], 2, 0))]
@@ -170,7 +169,7 @@ def _stuck(samples: np.ndarray, model: FactorGraph) -> tuple[np.ndarray | None, 
     """Variables that never moved in any chain and had no second possible value in any draw: frozen, or forced (beside
     their values)."""
     chains, draws, n = samples.shape
-    if draws < 2 or not len(hard_factors(model)):
+    if draws < 2 or not len(model.hard_factors):
         return None, None
     from definetti.samplers.kernels.graph import frozen_watch as kernels
 

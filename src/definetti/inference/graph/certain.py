@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from definetti.constraints.graph.arc_consistency import possible_literals
 from definetti.inference.assemble import PROVEN
 from definetti.model.graph.factors import FREE, FactorGraph
 from definetti.samplers.graph.lanes import Slots
@@ -30,7 +29,7 @@ def certain_statistics(
     """float64[singles + events]: the value of each statistic that is known beforehand, NaN elsewhere; and how far off
     that may be."""
     singles = _balanced(slots, of_slot)
-    possible = possible_literals(model)
+    possible = _possible(model)
     variable = np.repeat(np.arange(model.n), model.cards)
     ways = np.bincount(variable[possible], minlength=model.n)
     free = model.evidence[variable] == FREE
@@ -83,6 +82,15 @@ def _alone(model: FactorGraph) -> tuple[np.ndarray, np.ndarray]:
     variable = np.repeat(np.arange(model.n), model.cards)
     weight = np.exp(log - np.maximum.reduceat(log, model.literal_start[:-1])[variable]) if model.n else log
     return ~tied[variable], weight / np.bincount(variable, weights=weight, minlength=model.n)[variable]
+
+
+def _possible(model: FactorGraph) -> np.ndarray:
+    """bool[L]: false where hard factors rule out a literal."""
+    if not len(model.hard_factors):
+        return np.ones(int(model.literal_start[-1]), dtype=bool)
+    from definetti.constraints.graph.arc_consistency import possible_literals
+
+    return possible_literals(model)
 
 
 def _balanced(slots: Slots, of_slot: np.ndarray) -> np.ndarray:

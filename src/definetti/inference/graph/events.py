@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from definetti.constraints.graph.arc_consistency import hard_factors
 from definetti.errors import Notice
 from definetti.model.graph.factors import FREE, FactorGraph
 from definetti.model.queries import Query, parse_query, unconditional
@@ -71,7 +70,7 @@ def possible_events(model: FactorGraph, queries: Sequence[Query]) -> list[Query 
     """Events without the tuples that hard factors rule out; true or false where these decide the event."""
     out: list[Query | bool] = [True if _always(model, query) else query for query in queries]
     events = [k for k, query in enumerate(out) if isinstance(query, Query) and len(query.satisfying)]
-    if not events or not len(hard_factors(model)):
+    if not events or not len(model.hard_factors):
         return out
     from definetti.constraints.graph.legal_states import possible_tuples
 

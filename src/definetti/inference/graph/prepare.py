@@ -14,22 +14,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from definetti.constraints.graph.arc_consistency import hard_factors
-from definetti.constraints.graph.contract import Contracted, contract, forbid_literals
 from definetti.errors import ModelError, Notice, Unsatisfiable
 from definetti.inference.graph.question import ask
 from definetti.inference.question import UNDECIDED, UNREACHED, Ready, Request
 from definetti.integer_rows import first_and_number
 from definetti.model.graph.factors import FREE, FactorGraph
+from definetti.model.graph.simplify import LARGE, simplify
 from definetti.samplers.gibbs import Gibbs
 from definetti.samplers.protocol import GraphSampler
 from definetti.symmetry.find import is_group
 from definetti.symmetry.find import symmetries as find_symmetries
 from definetti.symmetry.graph.group import GraphSymmetries
+
+if TYPE_CHECKING:
+    from definetti.constraints.graph.contract import Contracted
 
 CHAINS = 64
 MOST_CHECKED = 20_000  # hard factors: where a named sampler cannot get is reported if that is quickly known
@@ -60,11 +62,10 @@ def ready(model: FactorGraph | None, request: Request, notices: Sequence[Notice]
 
 def prepare(model: FactorGraph, wanted: Any, sampler: GraphSampler | None, scan: str, time_limit: float) -> Prepared:
     """`wanted`: a group of the model, the kind of symmetries to look for, or None for none."""
-    untied = _untied(wanted.model if is_group(wanted) else model, sampler is None)
-    target = untied.core if sampler is None else untied.model
+    target, untied = _target(wanted.model if is_group(wanted) else model, sampler is None)
     if not is_group(wanted):
         group = find_symmetries(target, "none" if wanted is None else wanted, None, time_limit)
-    elif target.n == wanted.model.n and (target.evidence == wanted.model.evidence).all():
+    elif untied is None or (target.n == wanted.model.n and (target.evidence == wanted.model.evidence).all()):
         group = wanted
     else:
         from definetti.inference.graph.lift import induced
@@ -73,24 +74,31 @@ def prepare(model: FactorGraph, wanted: Any, sampler: GraphSampler | None, scan:
     notices: list[Notice] = []
     if sampler is None:
         sampler, notices = choose(group.model, scan)  # what is sampled: what is found out about it is kept
-    elif sampler.single_site and len(hard_factors(target)) <= MOST_CHECKED and _connected(target) is False:
+    elif sampler.single_site and len(target.hard_factors) <= MOST_CHECKED and _connected(target) is False:
         notices = [UNREACHED]
     given = given_fields(model)
-    if target is not untied.model:
-        given = untied.fields(given)
-    return Prepared(group, untied if target is not untied.model else None, sampler, tuple(notices), given)
+    if untied is not None and target is untied.model:
+        untied = None
+    return Prepared(group, untied, sampler, tuple(notices), given if untied is None else untied.fields(given))
 
 
-def _untied(model: FactorGraph, by_core: bool) -> Contracted:
-    """The core, after a solver has looked for values that no legal state has: forced is forced, by whatever factors."""
+def _target(model: FactorGraph, by_core: bool) -> tuple[FactorGraph, Contracted | None]:
+    """What is sampled, and how the model's variables follow from it; None where there is nothing to propagate.
+
+    A solver looks for values that no legal state has: forced is forced, by whatever factors."""
     try:
-        untied = contract(model)
-        if not len(hard_factors(untied.core if by_core else untied.model)):
-            return untied
-        from definetti.constraints.graph.legal_states import impossible_literals
+        simple = simplify(model)
+        if not len(simple.hard_factors) and not (simple.table_range > LARGE).any():
+            return simple, None
+        from definetti.constraints.graph.contract import contract, forbid_literals
 
-        never = impossible_literals(untied.model)
-        return contract(forbid_literals(untied.model, never.tolist())) if len(never) else untied
+        untied = contract(simple)
+        if len((untied.core if by_core else untied.model).hard_factors):
+            from definetti.constraints.graph.legal_states import impossible_literals
+
+            never = impossible_literals(untied.model)
+            untied = contract(forbid_literals(untied.model, never.tolist())) if len(never) else untied
+        return untied.core if by_core else untied.model, untied
     except Unsatisfiable:
         from definetti.constraints.graph.legal_states import explain
 
@@ -99,7 +107,7 @@ def _untied(model: FactorGraph, by_core: bool) -> Contracted:
 
 def _connected(model: FactorGraph) -> bool | None:
     """Whether single moves connect the legal states, where decided."""
-    if not len(hard_factors(model)):
+    if not len(model.hard_factors):
         return True
     from definetti.constraints.graph.connectivity import single_moves_connect
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from definetti.constraints.graph.contract import Contracted
 from definetti.diagnose import Diagnosis, weighted_mean
 from definetti.errors import Notice
 from definetti.estimators import ESTIMATORS
@@ -30,6 +29,7 @@ from definetti.samplers.protocol import GraphSampler, Plan
 from definetti.symmetry.graph.group import GraphSymmetries, none
 
 if TYPE_CHECKING:
+    from definetti.constraints.graph.contract import Contracted
     from definetti.inference.derived import Derived
     from definetti.inference.graph.events import Event
     from definetti.inference.graph.lift import Lift

@@ -236,6 +236,13 @@ class FactorGraph(Shown):
         return frozen(top - low)
 
     @cached_property
+    def hard_factors(self) -> np.ndarray:
+        """int64: the factors with impossible entries, ascending."""
+        which = np.repeat(np.arange(len(self.table_start) - 1), np.diff(self.table_start))
+        impossible = np.bincount(which[np.isneginf(self.tables)], minlength=len(self.table_start) - 1) > 0
+        return frozen(np.flatnonzero(impossible[self.table_of]), np.int64)
+
+    @cached_property
     def owner_of(self) -> np.ndarray:
         """int64 beside `scope`: the factor that each entry of `scope` belongs to."""
         return frozen(np.repeat(np.arange(self.factor_count), self.arity), np.int64)

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from definetti.constraints.graph.arc_consistency import hard_factors
 from definetti.model.graph.factors import FREE, FactorGraph
 from definetti.modes.walkers import Advanced, Key, Paths, Walk, penalties
 from definetti.samplers.draws import Batch, Draws, draws_of
@@ -57,7 +56,7 @@ class GraphWalkers:
         model, self._slots, self.given = group.model, slots, given
         self.model, self.group, self.statistics, self._kernels = model, group, statistics, kernels
         self._rows, self._parts = log_rows(model), all_parts(model)
-        self.sites, self.hard = len(model.free), bool(len(hard_factors(model)))
+        self.sites, self.hard = len(model.free), bool(len(model.hard_factors))
         self.work = max(self.sites, work_of_sweep(model))
         free = np.repeat(model.evidence == FREE, model.cards)
         self._literals = np.flatnonzero(free)

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from definetti.constraints.graph.arc_consistency import hard_factors
 from definetti.model.graph.factors import FactorGraph
 from definetti.samplers.graph.lanes import Block
 from definetti.samplers.run import Illegal, debugging
@@ -25,7 +24,7 @@ def hard_parts(model: FactorGraph) -> Any:
     """The hard factors of a model as arrays for `kernels/graph/frozen_watch.py`."""
     from definetti.samplers.kernels.graph import frozen_watch as kernels
 
-    factors = hard_factors(model)
+    factors = model.hard_factors
     arity = model.arity[factors]
     start = np.concatenate([[0], np.cumsum(arity)]).astype(np.int64)
     factor = np.repeat(np.arange(len(factors)), arity)
@@ -85,7 +84,7 @@ class Watch:
     def _check(self) -> None:
         broken = self._kernels.first_broken(self._parts, self._block.state, self._mask, self._lanes)
         if broken >= 0:
-            over = self._model.variables(int(hard_factors(self._model)[broken]))
+            over = self._model.variables(int(self._model.hard_factors[broken]))
             names = ", ".join(self._model.names[i] for i in over.tolist())
             raise Illegal(
                 f"a chain is in an impossible state: the hard factor over ({names}) is violated; please report"

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from definetti.constraints.graph.arc_consistency import hard_factors
 from definetti.errors import Notice, TooLarge
 from definetti.memory import available_memory
 from definetti.model.graph.factors import FactorGraph
@@ -117,7 +116,7 @@ class GraphSampling(Run):
 
     def _watch(self, model: FactorGraph, lanes: list[int]) -> list[Watch]:
         """Where there are hard factors, every block is watched for variables that cannot move."""
-        if not len(hard_factors(model)):
+        if not len(model.hard_factors):
             return []
         from definetti.samplers.graph.frozen_watch import Watch, hard_parts
 

@@ -19,7 +19,6 @@ from typing import Any
 
 import numpy as np
 
-from definetti.constraints.graph.arc_consistency import hard_factors
 from definetti.model.graph.factors import FREE, FactorGraph
 from definetti.samplers.graph.lanes import words
 
@@ -38,7 +37,7 @@ SWEEPS_HELD = 3
 def starts(model: FactorGraph, chains: int, rng: np.random.Generator) -> np.ndarray:
     """uint8[chains, n]: legal states of a simplified model, observed variables at their values."""
     states = _drawn(model, chains, lambda card: _unary(model, card), rng)
-    hard = hard_factors(model)
+    hard = model.hard_factors
     if len(hard):
         from definetti.constraints.graph.legal_states import legalise
 

@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from definetti.constraints.graph.arc_consistency import hard_factors
 from definetti.constraints.graph.contract import Contracted, contract
 from definetti.errors import TooLarge
 from definetti.model.graph.factors import FactorGraph
@@ -87,7 +86,7 @@ def _targets(model: FactorGraph, contracted: Contracted, queries: tuple[Query, .
             out.append((contracted.core, tuple(contracted.query(query) for query in queries), contracted))
     else:
         out.append((contracted.model, queries, None))
-    if not out or contracted.merged or len(hard_factors(contracted.model)):
+    if not out or contracted.merged or len(contracted.model.hard_factors):
         out.append((simplify(model), queries, None))
     return out
 
