@@ -241,7 +241,7 @@ def _starter(make: Callable[[], Any]) -> Callable[[], Any]:
 
 
 def _prepared(model: Any, wanted: Any, kernel: Any, scan: str, seed: int, time_limit: float) -> tuple[Any, Any, int]:
-    """The question whose run is to be looked at, its sampler, and how many chains there are unless told otherwise.
+    """The question whose run is to be looked at, its sampler, and how many chains there are unless that is given.
 
     Variables that hard factors tie together stay apart, so that the states are those of the model itself: `auto` takes
     a sampler that moves them jointly.
@@ -249,9 +249,9 @@ def _prepared(model: Any, wanted: Any, kernel: Any, scan: str, seed: int, time_l
     from definetti.inference.question import Request
 
     if model.kind == "graph":
-        from definetti.inference.graph.prepare import _untied, choose, ready
+        from definetti.inference.graph.prepare import choose, model_to_sample, ready
 
-        kernel = choose(_untied(model, False).model, scan)[0] if kernel is None else kernel
+        kernel = choose(model_to_sample(model, False)[0], scan)[0] if kernel is None else kernel
         made = ready(model, Request(wanted, kernel, scan, (), "orbit", seed, time_limit))
     else:
         from definetti.inference.logic.prepare import prepare_logic, ready

@@ -62,7 +62,7 @@ def ready(model: FactorGraph | None, request: Request, notices: Sequence[Notice]
 
 def prepare(model: FactorGraph, wanted: Any, sampler: GraphSampler | None, scan: str, time_limit: float) -> Prepared:
     """`wanted`: a group of the model, the kind of symmetries to look for, or None for none."""
-    target, untied = _target(wanted.model if is_group(wanted) else model, sampler is None)
+    target, untied = model_to_sample(wanted.model if is_group(wanted) else model, sampler is None)
     if not is_group(wanted):
         group = find_symmetries(target, "none" if wanted is None else wanted, None, time_limit)
     elif untied is None or (target.n == wanted.model.n and (target.evidence == wanted.model.evidence).all()):
@@ -82,7 +82,7 @@ def prepare(model: FactorGraph, wanted: Any, sampler: GraphSampler | None, scan:
     return Prepared(group, untied, sampler, tuple(notices), given if untied is None else untied.fields(given))
 
 
-def _target(model: FactorGraph, by_core: bool) -> tuple[FactorGraph, Contracted | None]:
+def model_to_sample(model: FactorGraph, by_core: bool) -> tuple[FactorGraph, Contracted | None]:
     """What is sampled, and how the model's variables follow from it; None where there is nothing to propagate.
 
     A solver looks for values that no legal state has: forced is forced, by whatever factors."""
