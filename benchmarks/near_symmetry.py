@@ -1,15 +1,17 @@
 """Proposals by symmetries that a model only nearly has, against Gibbs sampling with the `auto` estimator, at equal
 time: the mean squared error over all variables and repetitions, and how many runs are trusted.
 
-    python benchmarks/near_symmetry.py [--seconds 0.5] [--repetitions 6]
+    python benchmarks/near_symmetry.py [--seconds 0.5] [--repetitions 6] [--record]
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 from pathlib import Path
 
 import numpy as np
+from recorded import record
 
 import definetti as dft
 
@@ -67,16 +69,22 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=0.5)
     parser.add_argument("--repetitions", type=int, default=6)
     parser.add_argument("--only", default="", help="part of a model's name")
+    parser.add_argument("--record", action="store_true", help="keep the errors in docs/measured for the documentation")
     told = parser.parse_args()
     for name, make in ((name, make) for name, make in MODELS.items() if told.only in name):
         model = make()
         truth = dft.exact(model)
-        row = []
+        row: dict[str, object] = {"model": name}
         for options in ({"sampler": "gibbs"}, {"sampler": "orbital-metropolis"}):
             dft.marginals(model, sweeps=2, seed=0, chains=32, **options)  # compiles
             runs = [error(model, truth, told.seconds, seed, **options) for seed in range(told.repetitions)]
-            row.append(f"{np.mean([e for e, _ in runs]):.2e} ({sum(t for _, t in runs)} of {len(runs)} trusted)")
-        print(f"{name:48s} gibbs {row[0]}   orbital-metropolis {row[1]}", flush=True)
+            errors, trusted = zip(*runs, strict=True)
+            who = options["sampler"]
+            row |= {who: float(np.mean(errors)), f"{who}, trusted": f"{sum(trusted)} of {len(trusted)}"}
+        print(json.dumps(row), flush=True)
+        if told.record:
+            words = f"--seconds {told.seconds:g} --repetitions {told.repetitions} --record"
+            record("near_symmetry", name, [row], f"python benchmarks/near_symmetry.py {words}")
 
 
 if __name__ == "__main__":

@@ -72,7 +72,7 @@ def said(part: Part) -> str:
     host = part["machine"]
     where = [host["processor"], *([f"{host['cores']} cores"] if host.get("cores") else []), f"Python {host['python']}"]
     commit = f", commit {part['commit']}" if part.get("commit") else ""
-    load = f", load {host['load'][0]:.1f} when it ended" if host.get("load") else ""
+    load = ", while other work ran beside it" if host.get("load") and host["load"][0] > 1.5 else ""
     note = f" {part['note']}" if part.get("note") else ""
     return f"`{part['command']}`, {part['date']}{commit}, on {', '.join(where)}{load}.{note}"
 

@@ -20,6 +20,7 @@ from typing import Any
 
 from calm_models import calm
 from measuring import HERE, Row
+from recorded import record
 from trap_models import FAMILIES, Trap, traps
 
 SEED, SEEDS, LIMIT = 1, 3, 120.0  # of the parameters; runs of each model; seconds a run may take
@@ -197,8 +198,21 @@ def measured(options: argparse.Namespace) -> list[Row]:
     output = HERE / "results" / "traps.json"
     output.parent.mkdir(parents=True, exist_ok=True)
     output.write_text(json.dumps([asdict(a) for a in (*answers, *calm_answers)], indent=1) + "\n")
+    if options.record:
+        keep((*answers, *calm_answers), options)
     out = [row for exact in modes for row in summary(answers, exact)] if answers else []
     return out + ([alarms(calm_answers)] if calm_answers else [])
+
+
+def keep(answers: Sequence[Answer], options: argparse.Namespace) -> None:
+    """Verdicts by family into docs/measured/traps.json, beside those of other families."""
+    for exact, family in sorted({(a.exact, a.family) for a in answers}):
+        mine = [a for a in answers if (a.exact, a.family) == (exact, family)]
+        how = "by default" if exact else "exact answers off"
+        count = {verdict.lower(): sum(a.verdict == verdict for a in mine) for verdict in VERDICTS}
+        row = {"family": family, "asked": how, "models": len({a.name for a in mine}), "runs": len(mine), **count}
+        command = f"python benchmarks/traps.py --seed {options.seed} --seeds {options.seeds} --record"
+        record("traps", f"{family}, {how}, parameters {options.seed}", [row], command)
 
 
 def selected(options: argparse.Namespace) -> tuple[list[Trap], list[Trap]]:
@@ -225,6 +239,7 @@ def _options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--seeds", type=int, default=SEEDS, help="runs of each model")
     parser.add_argument("--seed", type=int, default=SEED, help="of the parameters")
     parser.add_argument("--limit", type=float, default=LIMIT, help="seconds that a run may take")
+    parser.add_argument("--record", action="store_true", help="keep the verdicts in docs/measured")
     parser.add_argument("--list", action="store_true", help="name the models and their truths")
     parser.add_argument("--answer", action="store_true", help=argparse.SUPPRESS)
     return parser.parse_args(arguments)

@@ -1,7 +1,7 @@
 """Figures that take longer than a build: kept in docs/measured by `benchmarks/run.py --record`, shown from there.
 
 A line `%% generate measured FILE` becomes a table of all rows of docs/measured/FILE.json, `%% generate measured FILE
-PART` of one part, each with the command, the date and the machine; `%% generate peers …` the tables of the peers. In a
+PART` of one part, with the command, the date and the machine below; `%% generate peers …` the tables of the peers. In a
 sentence, `` {measured}`FILE :: ROW` `` is the value of a row with its unit, `` {measured}`FILE :: ROW :: FIELD` ``
 another field of it, and a format may follow: `` {measured}`FILE :: ROW :: value .1f` `` (no unit then).
 """
@@ -19,35 +19,43 @@ sys.path.append(str(ROOT / "benchmarks"))  # last: it has a run.py, too
 
 from recorded import FOLDER, Part, read, said  # noqa: E402 # pyright: ignore[reportMissingImports]
 
-INLINE = re.compile(r"\{measured\}`([^`]+)`")
+INLINE = re.compile(r"(?<!` )\{measured\}`([^`]+)`")  # a second backtick before it quotes it
 USED = re.compile(r"^%% generate (?:measured )?(\w+)|\{measured\}`(\w+) ::", re.MULTILINE)
 
 
 def measured(words: str) -> str:
-    """A table for each part of a file, or of one part."""
-    name, _, wanted = words.partition(" ")
-    parts = read(name)
+    """Parts of the same shape as one table, with where they come from below; `+ total` adds a row of sums."""
+    name, *wanted = words.replace("+ total", "").split(maxsplit=1)
+    parts = [part for key, part in read(name).items() if not wanted or key == wanted[0].strip()]
+    shapes: dict[tuple[str, ...], list[Part]] = {}
+    for part in parts:
+        shapes.setdefault(tuple(key for key in part["rows"][0] if key != "more"), []).append(part)
     return "\n\n".join(
-        f"{table(part)}\n\nMeasured by {said(part)}" for key, part in parts.items() if wanted in ("", key)
+        f"{table([row for part in some for row in part['rows']], '+ total' in words)}\n\nMeasured by "
+        + " Also ".join(dict.fromkeys(said(part) for part in some))
+        for some in shapes.values()
     )
 
 
-def table(part: Part) -> str:
-    """Rows of one part: those of a benchmark (`measuring.Row`), or any records with the same fields."""
-    rows = part["rows"]
+def table(rows: list[dict[str, Any]], total: bool = False) -> str:
+    """Rows of a benchmark (`measuring.Row`), or any records with the same fields."""
     if {"name", "value", "unit"} <= set(rows[0]):
-        cells = [[row["name"], quantity(row["value"], row["unit"]), row.get("note", "")] for row in rows]
         heads = ["figure", "value", "remarks"] if any(row.get("note") for row in rows) else ["figure", "value"]
-        cells = [row[: len(heads)] for row in cells]
+        cells = [[row["name"], quantity(row["value"], row["unit"]), row.get("note", "")][: len(heads)] for row in rows]
     else:
         heads, cells = list(rows[0]), [[number(row.get(key)) for key in rows[0]] for row in rows]
-    return "\n".join(f"| {' | '.join(map(_cell, row))} |" for row in [heads, ["---"] * len(heads), *cells])
+    if total:
+        sums = [sum(row[key] for row in rows) if isinstance(rows[0][key], int) else "" for key in rows[0]]
+        cells.append([f"**{number(each)}**" if each != "" else "" for each in sums])
+        cells[-1][0] = "**all**"
+    return "\n".join(f"| {' | '.join(row)} |" for row in [heads, ["---"] * len(heads), *map(_escaped, cells)])
 
 
 def inline(words: str) -> str:
     """One number of a file."""
     name, key, *rest = (word.strip() for word in words.split("::"))
-    found = [row for part in read(name).values() for row in part["rows"] if key in row.values()]
+    rows = [row for part in read(name).values() for row in part["rows"] if key in row.values()]
+    found = [{**row, **(row.get("more") or {})} for row in rows]
     if len(found) != 1:
         raise ValueError(f"{len(found)} rows of docs/measured/{name}.json are called {key!r}")
     field, _, form = (rest or ["value"])[0].partition(" ")
@@ -56,7 +64,7 @@ def inline(words: str) -> str:
     value = found[0][field]
     if form:
         return format(value, form)
-    return quantity(value, found[0].get("unit", "")) if field == "value" else number(value)
+    return quantity(value, found[0].get("unit") or "") if field == "value" else number(value)
 
 
 def quantity(value: Any, unit: str) -> str:
@@ -90,8 +98,8 @@ def files_of(text: str) -> list[Path]:
     return sorted(FOLDER / f"{name}.json" for name in names if (FOLDER / f"{name}.json").exists())
 
 
-def _cell(text: str) -> str:
-    return text.replace("|", r"\|").replace("<", r"\<").replace("*", r"\*")
+def _escaped(cells: list[str]) -> list[str]:
+    return [cell.replace("|", r"\|").replace("<", r"\<") for cell in cells]
 
 
 GENERATORS: Mapping[str, Any] = {"measured": measured, "peers": peers}

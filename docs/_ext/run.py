@@ -6,7 +6,7 @@
 
 All blocks of a page share one empty folder with a copy of `examples/`, and its Python blocks share one interpreter,
 which shows the value of a last expression. Options: `:exit: 1` (another exit code than 0), `:raises: ParseError` (of a
-Python block), `:hide:` (not shown), `:only: output` or `:only: input`, `:head: 12` (the first lines of the output),
+Python block), `:hide:` (not shown), `:only: output`, `input` or `picture`, `:head: 12` (the first lines of the output),
 `:grep: a|b` (lines of the output that match), `:picture: figure.svg` with `:alt:`, and `:page: report.html` (files that
 the block wrote).
 
@@ -39,7 +39,7 @@ class Run(SphinxDirective):
         "exit": directives.nonnegative_int,
         "head": directives.positive_int,
         "hide": directives.flag,
-        "only": lambda text: directives.choice(text, ("input", "output")),
+        "only": lambda text: directives.choice(text, ("input", "output", "picture")),
     }
 
     def run(self) -> list[nodes.Node]:
@@ -63,16 +63,16 @@ class Run(SphinxDirective):
         if block["kind"] == "console":
             commands = block["body"].replace("\\\n", "\0").splitlines()
             for command, said in zip(commands, output.split("\0"), strict=True):
-                if only != "output":
+                if only in (None, "input"):
                     found.append(self.literal(f"$ {command}".replace("\0", "\\\n"), "console"))
-                if said and only != "input":
+                if said and only in (None, "output"):
                     found.append(self.literal(self.first(said), "text", "output"))
         else:
             if block["name"]:
                 found += [nodes.paragraph("", "", nodes.literal("", block["name"]), classes=["file-name"])]
-            if only != "output":
+            if only in (None, "input"):
                 found += [self.literal(block["body"], "python" if block["kind"] == "python" else "text")]
-            if output and only != "input":
+            if output and only in (None, "output"):
                 found += [self.literal(self.first(output), "text", "output")]
         return found + [self.product(key, kept) for key in ("picture", "page") if key in self.options]
 

@@ -21,6 +21,7 @@ from sphinx.errors import ExtensionError
 
 ROOT = Path(__file__).resolve().parents[2]
 CACHE = ROOT / "build" / "docs-cache"
+PICTURES = "docs/_static"  # scripts that draw pictures of the README, too
 
 #: Runs blocks one after the other: a line of JSON in, a line of JSON out. Its own stdout is the block's.
 DRIVER = """
@@ -93,7 +94,8 @@ class Session:
     def run(self, block: dict[str, Any]) -> str:
         if self.folder is None:
             self.folder = Path(tempfile.mkdtemp(prefix="page-"))
-            shutil.copytree(ROOT / "examples", self.folder / "examples")
+            for name in ("examples", PICTURES):
+                shutil.copytree(ROOT / name, self.folder / name)
         run = {"console": self.console, "python": self.interpret, "file": self.write}[block["kind"]]
         output = run(block)
         if str(self.folder) in output or str(ROOT) in output or str(Path.home()) + "/" in output:
@@ -144,7 +146,8 @@ class Session:
 
 
 def example_files(body: str) -> list[str | bytes]:
-    """The bundled models, always; files of folders in `examples` where the block names them."""
-    files = [file for file in sorted((ROOT / "examples").rglob("*")) if file.is_file() and file.suffix != ".pyc"]
+    """The bundled models, always; of folders in `examples` and of PICTURES the files that the block names."""
+    found = [*sorted((ROOT / "examples").rglob("*")), *sorted((ROOT / PICTURES).glob("*.py"))]
+    files = [file for file in found if file.is_file() and file.suffix != ".pyc"]
     used = [file for file in files if file.parent.name == "examples" or file.name in body]
     return [part for file in used for part in (file.name, file.read_bytes())]
