@@ -22,12 +22,12 @@ def rows(quick: bool) -> list[Row]:
         "grid 100×100, 64 chains": (grid, 64, 1_000),
         "grid 100×100, 4 chains": (grid, 4, 4_000),
     }
-    return [row(name, *case, quick) for name, case in cases.items()]
+    return [row(name, model, chains, draws, quick) for name, (model, chains, draws) in cases.items()]
 
 
 def row(name: str, model: Any, chains: int, draws: int, quick: bool) -> Row:
     count = draws // 10 if quick else draws
-    group = dft.symmetries(model)
+    group: Any = dft.symmetries(model)
 
     def write(length: int) -> float:
         sampled = dft.sample(

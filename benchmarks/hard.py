@@ -10,6 +10,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from error_models import people, truth
@@ -80,7 +81,7 @@ def rate(n: int) -> dict[str, float]:
 
 def bias(n: int, samples: int) -> Row:
     """Error of P(smokes), orbit mean, of friends and smokers."""
-    found = dft.marginals(people(n), ["smokes(P0)"], sampler="mcsat", chains=8, sweeps=samples // 8, seed=3)[
+    found: Any = dft.marginals(people(n), ["smokes(P0)"], sampler="mcsat", chains=8, sweeps=samples // 8, seed=3)[
         "smokes(P0)"
     ]
     error = found.probability - truth(n)["smokes"]
@@ -127,7 +128,7 @@ def asthma(seeds: int) -> list[Row]:
     return out
 
 
-def largest_z(found: dft.Marginals, exact: dft.Marginals) -> float:
+def largest_z(found: Any, exact: Any) -> float:
     """Of the orbits; one without error must agree to rounding."""
     pairs = [(row.probability - exact[row.representative].probability, row.mcse) for row in found.orbits]
     return float(np.max([abs(d) / max(e or 0.0, 1e-9) for d, e in pairs], initial=0.0))

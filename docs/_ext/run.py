@@ -51,7 +51,7 @@ class Run(SphinxDirective):
             "raises": self.options.get("raises"),
             "files": [self.options[key] for key in ("picture", "page") if key in self.options],
         }
-        session = self.env.temp_data.setdefault("run_session", Session())
+        session: Any = self.env.temp_data.setdefault("run_session", Session())
         self.env.note_dependency(str(CACHE / "package"))
         for name in re.findall(r"examples/[\w/.-]*\w", block["body"]):
             self.env.note_dependency(str(ROOT / name))
