@@ -57,7 +57,7 @@ def test_the_page_on_runs_that_are_not_trusted_has_every_kind() -> None:
 def test_command(capfd: pytest.CaptureFixture[str]) -> None:
     assert run(["explain", "not-mixed", "TooLarge"]) == 0
     out = capfd.readouterr().out
-    assert "R-hat" in out and "the limit and the cure" in out
+    assert "R-hat" in out and "the limit and what to do" in out
     assert run(["explain", "not-mxed"]) == 2 and "did you mean not-mixed" in capfd.readouterr().err
 
 
