@@ -37,7 +37,12 @@ for sweeps in (10, 30, 100, 300, 1000):
 colours = alt.Scale(domain=list(NAMES.values()), range=[PALETTE[3], PALETTE[1], PALETTE[4], PALETTE[0]])
 base = alt.Chart(alt.InlineData(rows)).encode(
     x=alt.X("sweeps:Q", title="sweeps of 64 chains", scale=alt.Scale(type="log")),
-    y=alt.Y("error:Q", title="root mean squared error", scale=alt.Scale(type="log"), axis=alt.Axis(format=".0e")),
+    y=alt.Y(
+        "error:Q",
+        title="root mean squared error",
+        scale=alt.Scale(type="log"),
+        axis=alt.Axis(format=".0e", values=[1e-4, 1e-3, 1e-2]),
+    ),
     color=alt.Color("estimate:N", scale=colours, legend=None),
 )
 labels = alt.Chart(alt.InlineData(rows[-4:])).mark_text(align="left", dx=8, fontSize=12)

@@ -192,7 +192,7 @@ def marginals_table(result: Marginals, columns: int | None = None) -> str:
     more = len(answers) - ROWS
     rest = f"\n… and {show.count(more)} more; --json and -o show them" if more > 0 else ""
     if not exact and any(row[-1] for row in rows):
-        rest += f"\ngain ×9: the error is as small as that of 9 times {show.count(draws)} independent draws"
+        rest += f"\ngain ×k: the error is as small as that of k times {show.count(draws)} independent draws"
     elif not exact:
         heads, rows = heads[:-1], [row[:-1] for row in rows]
     return mark + show.table(heads, rows, width=columns) + rest + "\n"

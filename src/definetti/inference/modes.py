@@ -110,11 +110,11 @@ class Exploration:
             return out
         dropped = [w for w in found.regions if w.dropped]
         if dropped:
-            regions = "1 region" if len(dropped) == 1 else f"{len(dropped)} regions"
-            text = f"{regions} of states that chains do not leave were found and left out"
+            regions, were = ("1 region", "was") if len(dropped) == 1 else (f"{len(dropped)} regions", "were")
+            text = f"{regions} of states that chains do not leave {were} found and left out"
             most = f"weighing less than {max(found.left_out, 1e-300):.1g} of the others"
             if found.life:
-                text = f"{regions} of states beside those that count were found and left out"
+                text = f"{regions} of states beside those that count {were} found and left out"
                 most = "chains leave there soon, and how rarely they come back is part of the errors"
             out.append(Notice("note", f"{text}, {most}" if not found.life else f"{text}: {most}"))
         if self.weighed and self.several:

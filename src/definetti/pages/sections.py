@@ -97,7 +97,7 @@ def _draws(run: Mapping[str, Any]) -> str | None:
 
 LEAD = (
     "One row for all variables with equal marginals, largest orbit first, with 95 % intervals. "
-    "Gain ×9: the error is as small as that of 9 times as many independent draws."
+    "Gain ×k: the error is as small as that of k times as many independent draws."
 )
 HEADS = (("orbit of", "name"), ("size", "size"), ("probability", "p"), ("± 95 %", "e"))
 LESS = (("R-hat", "r"), ("eff. draws", "n"), ("gain", "g"))  # not on a phone
