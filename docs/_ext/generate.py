@@ -58,7 +58,7 @@ GENERATORS: dict[str, Callable[[str], str]] = {
 def replace(app: Sphinx, docname: str, source: list[str]) -> None:
     for file in measured.files_of(source[0]):
         app.env.note_dependency(str(file))
-    if LINE.search(source[0]):
+    if LINE.search(source[0]) or measured.CONSTANT.search(source[0]):
         app.env.note_dependency(str(CACHE / "package"))
     source[0] = rendered(source[0])
 

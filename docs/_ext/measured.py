@@ -4,10 +4,12 @@ A line `%% generate measured FILE` becomes a table of all rows of docs/measured/
 PART` of one part, with the command, the date and the machine below; `%% generate peers …` the tables of the peers. In a
 sentence, `` {measured}`FILE :: ROW` `` is the value of a row with its unit, `` {measured}`FILE :: ROW :: FIELD` ``
 another field of it, and a format may follow: `` {measured}`FILE :: ROW :: value .1f` `` (no unit then).
+`` {constant}`constraints/sat.MOST_CONFLICTS` `` is a constant of the sources.
 """
 
 from __future__ import annotations
 
+import ast
 import re
 import sys
 from collections.abc import Mapping
@@ -20,6 +22,7 @@ sys.path.append(str(ROOT / "benchmarks"))  # last: it has a run.py, too
 from recorded import FOLDER, Part, read, said  # noqa: E402 # pyright: ignore[reportMissingImports]
 
 INLINE = re.compile(r"(?<!` )\{measured\}`([^`]+)`")  # a second backtick before it quotes it
+CONSTANT = re.compile(r"(?<!` )\{constant\}`([\w/]+)\.(\w+)`")
 USED = re.compile(r"^%% generate (?:measured )?(\w+)|\{measured\}`(\w+) ::", re.MULTILINE)
 
 
@@ -87,9 +90,23 @@ def peers(what: str) -> str:
     return getattr(table, what)(read("peers"))
 
 
+def constant(module: str, name: str) -> str:
+    """The value of a constant in src/definetti: powers of two as such."""
+    text = (ROOT / "src" / "definetti" / f"{module}.py").read_text(encoding="utf-8")
+    for node in ast.parse(text).body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == name:
+            if isinstance(node.value, ast.BinOp):
+                base, power = ast.unparse(node.value.left), ast.unparse(node.value.right)
+                if (base, type(node.value.op)) in (("1", ast.LShift), ("2", ast.Pow)):
+                    return f"{2 ** int(power):,}" if int(power) <= 16 else f"2^{power}"
+            return f"{ast.literal_eval(node.value):,}"
+    raise ValueError(f"{module}.py has no constant {name}")
+
+
 def replaced(text: str) -> str:
     """The inline numbers of a page."""
-    return INLINE.sub(lambda found: inline(found.group(1)), text)
+    text = INLINE.sub(lambda found: inline(found.group(1)), text)
+    return CONSTANT.sub(lambda found: constant(found.group(1), found.group(2)), text)
 
 
 def files_of(text: str) -> list[Path]:

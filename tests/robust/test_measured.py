@@ -19,7 +19,8 @@ name = sys.argv[1]
 print(measured.measured(name))
 for page in pathlib.Path("docs").rglob("*.md"):
     text = page.read_text(encoding="utf-8")
-    assert page.name == "README.md" or "{measured}" not in measured.replaced(text), page
+    assert page.name == "README.md" or "{measured}" not in (shown := measured.replaced(text)), page
+    assert page.name == "README.md" or "{constant}" not in shown, page
     if pathlib.Path(f"docs/measured/{name}.json").resolve() in measured.files_of(text):
         print(page, "shows it")
 """
