@@ -85,7 +85,7 @@ def _text(key: str, value: Any) -> str:
     if key == "seconds":
         return ", ".join(f"{name} {show.seconds(s)}" for name, s in value.items())
     if key.startswith("log10_"):
-        return f"10^{value:.4g}"
+        return show.count(round(10**value)) if value < 6 else f"10^{math.floor(value + 1e-9):,}"
     if key == "engines":
         return by_value(value)
     if key in ("values", "arity"):
