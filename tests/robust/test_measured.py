@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -42,6 +43,13 @@ recorded.record("some", "second", rows, "make second")
 recorded.record("some", "first", [{**rows[0], "value": 3.0}], "make first")
 """
 
+#: Times, rates, sizes of memory, errors: what a page may show only from a run or from docs/measured. 1e-12 is a tolerance.
+TYPED = re.compile(
+    r"\d[\d.,]*\s*(?:CPU s\b|CPU seconds|s of CPU|M/s|M updates|M values|[kMG]B\b|ms\b|minutes|seconds|-?fold\b"
+    r"|times (?:faster|cheaper|smaller|as fast))|±\s*(?!95 %)\d|\de-(?!12\b)\d|(?<![\d^.])\.\d{3}"
+)
+TEXTS = [*(ROOT / "docs").rglob("*.md"), ROOT / "README.md", ROOT / "CHANGELOG.md"]
+
 
 def python(code: str, *words: str) -> str:
     done = subprocess.run([sys.executable, "-c", code, *words], cwd=ROOT, capture_output=True, text=True, timeout=120)
@@ -71,3 +79,18 @@ def test_a_part_replaces_itself_alone(tmp_path: Path) -> None:
     assert {name: part["rows"][0]["value"] for name, part in kept.items()} == {"first": 3.0, "second": 2.0}
     assert "note" not in kept["first"]  # the remark went with the figures that it was about
     assert {"command", "date", "commit", "machine", "rows"} == set(kept["second"])
+
+
+@pytest.mark.parametrize("path", TEXTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_no_measured_figure_is_typed(path: Path) -> None:
+    """Outside of blocks, which the build runs, and of the table that recording writes."""
+    text = re.sub(r"^```.*?^```", "", path.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    text = re.sub(r"<!-- peers -->.*?<!-- /peers -->", "", text, flags=re.DOTALL)
+    assert not [text[max(0, found.start() - 40) : found.end() + 20] for found in TYPED.finditer(text)]
+
+
+@pytest.mark.parametrize(
+    "text", ["5.2 CPU s", "113 M values", "a state of 400 MB", "+0.00015 ± 0.00012", "8.3e-3", ".0012"]
+)
+def test_a_typed_figure_is_seen(text: str) -> None:
+    assert TYPED.search(text)
