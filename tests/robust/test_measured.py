@@ -43,7 +43,7 @@ recorded.record("some", "second", rows, "make second")
 recorded.record("some", "first", [{**rows[0], "value": 3.0}], "make first")
 """
 
-#: Times, rates, sizes of memory, errors: what a page may show only from a run or from docs/measured. 1e-12 is a tolerance.
+#: Times, rates, memory, errors: a page may show them from a run or from docs/measured alone. 1e-12 is a tolerance.
 TYPED = re.compile(
     r"\d[\d.,]*\s*(?:CPU s\b|CPU seconds|s of CPU|M/s|M updates|M values|[kMG]B\b|ms\b|minutes|seconds|-?fold\b"
     r"|times (?:faster|cheaper|smaller|as fast))|±\s*(?!95 %)\d|\de-(?!12\b)\d|(?<![\d^.])\.\d{3}"
