@@ -26,7 +26,7 @@ for sweeps in (10, 30, 100, 300, 1000):
     for estimator, name in NAMES.items():
         options = {"sampler": "gibbs", "symmetries": group, "estimator": estimator, "sweeps": sweeps}
         errors = [
-            p[x].probability - truth[x].probability
+            float(p[x].probability) - float(truth[x].probability)  # type: ignore[arg-type]
             for seed in range(4)
             for p in [dft.marginals(model, **options, seed=seed)]
             for x in truth

@@ -50,7 +50,7 @@ for how in ("gibbs variables", "gibbs auto", "swendsen-wang auto"):
         p = dft.marginals(model, both_up, sampler=sampler, symmetries=symmetries, sweeps=sweeps, seed=7)
         c, half = 4 * p[both_up].probability - 1, 4 * p[both_up].half_width  # P(both up) = (1 + c) / 4 by the flip
         kinds = ", ".join(sorted({n.kind for n in p.notices if n.fails})) or "trusted"
-        print(f"coupling {k:.2f}, {how:18}  {c:.4f} ± {half:.4f}, exact {exact(k):.4f}   {kinds}")
+        print(f"coupling {k}, {how:18}  {c:.4f} ± {half:.4f}, exact {exact(k):.4f}   {kinds}")
         assert not p.trusted or abs(c - exact(k)) < 2.5 * half  # a trusted number is right (5 standard errors)
         assert p.trusted == (k < CRITICAL) or how != "gibbs variables" or k == 0.38  # near it, it depends on the length
         rows.append({"k": k, "c": c, "low": max(c - half, 0), "high": min(c + half, 1), "trusted": p.trusted})

@@ -21,7 +21,7 @@ def kinds() -> set[str]:
     """First arguments of `Notice(…)`, where they are written out."""
     calls = [node for tree in TREES for node in ast.walk(tree) if isinstance(node, ast.Call) and node.args]
     made = [call.args[0] for call in calls if getattr(call.func, "id", "") == "Notice"]
-    return {first.value for first in made if isinstance(first, ast.Constant)}
+    return {str(first.value) for first in made if isinstance(first, ast.Constant)}
 
 
 def error_classes() -> set[str]:
