@@ -201,15 +201,16 @@ def test_pracmln() -> None:
     text = (
         "gender = {male, female}\nis(name, gender!)\nlikes(name, name)\n#fixweight\n"
         "logx(0.9) is(?x, male) ^ is(?y, female) => likes(?x,?y)\n-float('inf') likes(?x,?x)\n"
-        "0.4 is(?x, male) ^ is(?y, male) v likes(?x,?y)\n1.5 EXIST ?y (likes(?x,?y)) ^ ?x =/= Anna\n"
+        "0.4 is(?x, male) ^ (is(?y, male) v likes(?x,?y))\n1.5 EXIST ?y (likes(?x,?y)) ^ ?x =/= Anna\n"
     )
     model = dft.markov_logic(text, "is(Anna, female)\nlikes(Anna, bob)")
     assert model.dialect == "pracmln"
     assert model.sorts["name"].constants == ("Anna", "bob")
     assert float(model.formulas[0].weight) == pytest.approx(math.log(0.9))
     assert model.formulas[1].weight is None and isinstance(model.formulas[1].body, dft_not())
-    v_first = dft.markov_logic(text.replace("is(?y, male) v likes(?x,?y)", "(is(?y, male) v likes(?x,?y))"))
-    assert v_first.formulas[2].body == dft.markov_logic(text).formulas[2].body
+    with pytest.raises(ParseError, match="put brackets around") as caught:  # its versions differ
+        dft.markov_logic(text.replace("(is(?y, male) v likes(?x,?y))", "is(?y, male) v likes(?x,?y)"))
+    assert (caught.value.line, caught.value.column) == (7, 33)
 
 
 def dft_not() -> type:

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from definetti.model.logic.theory import MarkovLogic
     from definetti.symmetry.protocol import Symmetries
 
-SWEEPS = 2000
 KINDS = ("graph", "logic")
 
 
@@ -215,7 +214,9 @@ def _answered(
     ready = ready_for(asked, request)
     if not ready.sampler.warms_up:
         burn_in = 0
-    plan = _plan(options.chains or ready.chains, sweeps, seconds, until, burn_in, seed, options.workers)
+    chains = options.chains or ready.chains
+    kept = ready.sweeps(chains) if sweeps is None else sweeps
+    plan = _plan(chains, kept, seconds, until, burn_in, seed, options.workers)
     prepared = time.perf_counter() - began
     journal.begin()
     with reports(progress) as report:
@@ -249,7 +250,7 @@ class _Run:
         how, ready, start = usable(self.method, kernel), self.ready, self._start(seconds)
 
         def survey(question: Any) -> Exploration | Notice | None:
-            return explore(question, kernel, ready.chains * SWEEPS, plan, self.by_choice)
+            return explore(question, kernel, ready.chains * ready.sweeps(ready.chains), plan, self.by_choice)
 
         explored, unseen = in_time(survey, ready.question, self.report, start, seconds, self.journal.remembered)
         if explored is not None and explored.weighed:
@@ -290,7 +291,7 @@ class _Run:
             run = {**told, **own, "seconds": {"symmetries": self.prepared, "compile": 0.0, **own["seconds"]}}
             return ready.question.present(estimated, how, run, [*seen, *made.doubts], INTERRUPTED.is_set())
 
-        goal = Goal.of(made, part, plan.sweeps or SWEEPS, seconds, self.options.until, start)
+        goal = Goal.of(made, part, plan.sweeps or ready.sweeps(plan.chains), seconds, self.options.until, start)
         result, said = goal.follow(made, part, present)
         return ready.in_names_of_source(replace(result, notices=(*result.notices, *said), trace=made.trace))
 
@@ -422,11 +423,10 @@ def _follow(sampling: Sampling, stopping: Stopping, progress: Callable[[Progress
 
 
 def _plan(
-    chains: int, sweeps: int | None, seconds: float | None, until: float | None, burn_in: int | None, seed: int,
+    chains: int, sweeps: int, seconds: float | None, until: float | None, burn_in: int | None, seed: int,
     workers: int,
 ) -> Plan:  # fmt: skip
-    open_ended = seconds is not None or until is not None
-    kept = None if open_ended else (SWEEPS if sweeps is None else sweeps)
+    kept = None if seconds is not None or until is not None else sweeps
     return Plan(
         chains=chains,
         burn_in=burn_in,

@@ -30,6 +30,7 @@ UNREACHED = Notice(
     "moves of one variable at a time do not lead from every legal state to every other: the numbers stand for the "
     "parts where the chains started",
 )
+SWEEPS = 2000  # that each chain keeps, unless the caller says how long
 STUCK = frozenset({"not-mixed", "divided", "frozen"})  # kinds of notices
 
 
@@ -149,6 +150,11 @@ class Ready:
     chains: int  # unless the caller gives a number
     in_names_of_source: Callable[[Marginals], Marginals] = lambda answer: answer  # of a model that was grounded
     strategy: Callable[[Answer, Any, Plan, bool, float | None], Marginals] | None = None  # where `auto` may change
+    draws: int | None = None  # that all chains keep together; None: whatever `SWEEPS` of each give
+
+    def sweeps(self, chains: int) -> int:
+        """That each chain keeps, unless the caller says how long."""
+        return SWEEPS if self.draws is None else min(SWEEPS, -(-self.draws // chains))
 
 
 def is_stuck(notices: Iterable[Notice]) -> bool:

@@ -17,7 +17,7 @@ from definetti.constraints.logic.connectivity import relational_moves_connect
 from definetti.constraints.logic.forced_atoms import explain_clashes
 from definetti.errors import ModelError, Notice
 from definetti.inference.logic.mcsat_fallback import by_choice, mcsat_suits, mcsat_takes
-from definetti.inference.question import UNDECIDED, UNREACHED, Ready, Request
+from definetti.inference.question import SWEEPS, UNDECIDED, UNREACHED, Ready, Request
 from definetti.model.logic.ground import ground, ground_size
 from definetti.model.logic.theory import MarkovLogic
 from definetti.samplers.gibbs import Gibbs
@@ -64,7 +64,8 @@ def ready(model: MarkovLogic, request: Request) -> Ready:
 
 
 def _of_part(model: MarkovLogic, part: Any, said: Notice, request: Request) -> Ready:
-    """The free atoms of an evidence-heavy model as a factor graph."""
+    """The free atoms of an evidence-heavy model as a factor graph. Its chains are many, as they share a kernel's work,
+    and keep as many draws together as those of other Markov logic: a sweep over tens of thousands of atoms is dear."""
     from definetti.inference.graph import prepare as graph
     from definetti.inference.logic.grounded import free_request
     from definetti.inference.logic.joined import with_known
@@ -72,7 +73,7 @@ def _of_part(model: MarkovLogic, part: Any, said: Notice, request: Request) -> R
     asked = free_request(model, request)
     with explain_clashes(model):
         found = graph.ready(part, asked, (said,))
-    return replace(found, in_names_of_source=partial(with_known, model))
+    return replace(found, in_names_of_source=partial(with_known, model), draws=CHAINS * SWEEPS)
 
 
 def prepare_logic(model: MarkovLogic, wanted: Any, sampler: Any, scan: str, time_limit: float) -> PreparedLogic:

@@ -67,6 +67,7 @@ def collect(source: Source, path: Path | None, draft: Draft, chain: tuple[Path, 
     """All statements of a file and of the files it includes. The first of `chain` is the model's own file."""
     here = path.resolve() if path else None
     chain = (*chain, here) if here else chain
+    draft.marked = draft.marked or (draft.dialect == "pracmln" and bool(re.search(r"[(,+\s]\?[A-Za-z]", source.text)))
     for statement in parse(source, "file", draft.dialect):
         if isinstance(statement, Include):
             target = _included(source, statement, chain)
@@ -80,8 +81,20 @@ def collect(source: Source, path: Path | None, draft: Draft, chain: tuple[Path, 
         elif isinstance(statement, Directive):
             _check_directive(source, statement)
         else:
+            if draft.marked:
+                _check_strength(source, statement.formula)
             _collect_line(source, statement, draft)
-    draft.marked = draft.marked or (draft.dialect == "pracmln" and bool(re.search(r"[(,+\s]\?[A-Za-z]", source.text)))
+
+
+def _check_strength(source: Source, raw: Raw) -> None:
+    """pracmln's versions differ in whether ^ or v binds tighter where `?` marks the variables: brackets must say."""
+    if raw.kind not in ("and", "or", "not", "implies", "iff", "exist", "forall"):
+        return
+    for part in raw.parts:
+        if {raw.kind, part.kind} == {"and", "or"} and not part.grouped:
+            message = "versions of pracmln differ in whether ^ or v binds tighter: put brackets around one of them"
+            raise source.error_at(message, part.token)
+        _check_strength(source, part)
 
 
 def _collect_function(source: Source, line: FunctionLine, draft: Draft) -> None:
@@ -110,6 +123,9 @@ def _included(source: Source, include: Include, chain: tuple[Path, ...]) -> Path
     name = include.name
     if not chain:
         raise source.error_at("a model given as text cannot include files", include.token)
+    if re.search(r"\.(?:c|cc|cpp|cxx|h|hpp)$", name, re.IGNORECASE):
+        message = f"linked-in functions and predicates ({name!r}) are not supported; state their values as evidence"
+        raise source.error_at(message, include.token)
     odd = ".." in re.split(r"[/\\]", name) or "\0" in name or "\\" in name
     if odd or not name or PurePosixPath(name).is_absolute() or PureWindowsPath(name).drive:
         message = f"{name!r} leaves the model's folder; only files inside it can be included"

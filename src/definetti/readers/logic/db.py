@@ -42,13 +42,17 @@ def _line_of(constant: str) -> re.Pattern[str]:
 _PLAIN_LINE = _line_of(_BARE)
 _QUOTED_LINE = _line_of(f"(?:{_BARE}|{_QUOTED})")
 _CONSTANT = re.compile(f"{_BARE}|{_QUOTED}", re.ASCII)
+_LISTED = re.compile(r"[^\W\d][\w']*(?:-[\w']+)*|-?\d+(?:\.\d+)?")
 _WORD = re.compile(
     r'(?P<space>[ \t\r\f]+)|(?P<comment>//.*)|(?P<open>/\*)|(?P<quoted>"(?:\\.|[^"\\])*")'
     r"|(?P<name>[^\W\d][\w']*(?:-[\w']+)*)|(?P<number>-?\d+(?:\.\d+)?(?!\w))|(?P<mark>[!?(),.=])"
 )
 _VARIABLE = re.compile(r"[a-z][0-9]*'*")  # what people write for variables; a constant of this form is quoted or listed
 _DOMAIN = re.compile(r"\s*([A-Za-z_][\w']*)\s*=\s*\{")
-_ITEM = re.compile(r'\s*(?:("(?:\\.|[^"\\])*")|([^\s,{}"]+))\s*,?')
+_ITEM = re.compile(
+    r'(?P<space>[\s,]+)|(?P<comment>//.*|/\*.*?\*/)|(?P<open>/\*)|(?P<end>\})|(?P<quoted>"(?:\\.|[^"\\])*")'
+    r'|(?P<word>(?:(?!//|/\*)[^\s,{}"])+)'
+)
 
 
 @dataclass
@@ -207,38 +211,61 @@ def _same_form(lines: list[str], number: int, sign: str, known: Facts) -> int:
 
 def _read_domain(source: Source, first: int, words: Words) -> int:
     """`person = {Anna, Bob}`, which may go over lines: the number of its last line."""
-    start = source.lines[first - 1]
-    head = _DOMAIN.match(start)
+    head = _DOMAIN.match(source.lines[first - 1])
     assert head is not None
-    last, text = first, start[head.end() :]
-    while "}" not in text:
-        if last == len(source.lines):
-            raise source.error("this list is never closed: } is missing", first, head.end())
-        text += " " + source.lines[last]
-        last += 1
-    inside, _, rest = text.partition("}")
-    if rest.strip() and not rest.lstrip().startswith("//"):
-        raise source.error(
-            "an atom needs a line of its own, after the list", last, source.lines[last - 1].index("}") + 2
-        )
     sort = head[1]
     known = {name for predicate in words.predicates.values() for name in predicate.sorts} | words.lists.keys()
     if sort not in known:
         message = f"no sort is called {sort}{suggestion(sort, known)}"
         raise source.error(message, first, head.start(1) + 1, UnknownPlace)
-    names = [unescaped(m[1][1:-1]) if m[1] else m[2] for m in _ITEM.finditer(inside)]
-    if len(names) == 3 and names[1] == "..." and names[0].isdecimal() and names[2].isdecimal():
-        if max(map(len, names)) > 18:
-            raise source.error("the numbers of this range are too long", first, head.end() + 1)
-        if not int(names[0]) <= int(names[2]) < int(names[0]) + MOST_CONSTANTS:
-            raise source.error(f"a range may hold 1 to {MOST_CONSTANTS} constants", first, head.end() + 1)
-        names = [str(k) for k in range(int(names[0]), int(names[2]) + 1)]
+    items, last = _list_items(source, first, head.end(), words.any_case)
+    names = [name for name, _, _ in items]
+    if (dots := next((item for item in items if item[0] == "..."), None)) is not None:
+        names = _counted(source, names, dots[1], dots[2])
     if sort in words.lists:
         there = set(words.lists[sort])
         words.lists[sort] += [name for name in dict.fromkeys(names) if name not in there]
     else:
         words.added.setdefault(sort, []).extend(names)
     return last
+
+
+def _list_items(source: Source, first: int, at: int, any_case: bool) -> tuple[list[tuple[str, int, int]], int]:
+    """(name, line, column) of what stands in a list from character `at` of a line on, comments left out; and the line
+    on which the list ends."""
+    items: list[tuple[str, int, int]] = []
+    for number in range(first, len(source.lines) + 1):
+        line = source.lines[number - 1]
+        while at < len(line):
+            match = _ITEM.match(line, at)
+            if match is None:
+                raise source.error(f"the character {line[at]!r} has no meaning in this list", number, at + 1)
+            kind, text, at = match.lastgroup, match[0], match.end()
+            if kind == "end":
+                rest = line[at:]
+                if rest.strip() and not rest.lstrip().startswith("//"):
+                    raise source.error("an atom needs a line of its own, after the list", number, at + 1)
+                return items, number
+            if kind == "word" and text != "..." and not any_case and not _LISTED.fullmatch(text):
+                raise source.error(f'{text} is no name for a constant; quote it: "{text}"', number, match.start() + 1)
+            if kind == "open":
+                raise source.error("a comment inside a list must end on its line", number, match.start() + 1)
+            if kind in ("word", "quoted"):
+                name = unescaped(text[1:-1]) if kind == "quoted" else text
+                items.append((name, number, match.start() + 1))
+        at = 0
+    raise source.error("this list is never closed: } is missing", first, source.lines[first - 1].index("{") + 1)
+
+
+def _counted(source: Source, names: list[str], line: int, column: int) -> list[str]:
+    """The numbers of a range {1,...,20}."""
+    if len(names) != 3 or names[1] != "..." or not (names[0].isdecimal() and names[2].isdecimal()):
+        raise source.error("a range has the form {1,...,20}", line, column)
+    if max(map(len, names)) > 18:
+        raise source.error("the numbers of this range are too long", line, column)
+    if not int(names[0]) <= int(names[2]) < int(names[0]) + MOST_CONSTANTS:
+        raise source.error(f"a range may hold 1 to {MOST_CONSTANTS} constants", line, column)
+    return [str(k) for k in range(int(names[0]), int(names[2]) + 1)]
 
 
 def _skip_comment(source: Source, first: int) -> int:
@@ -264,7 +291,8 @@ def _add(source: Source, line: int, atom: GroundAtom, words: Words, facts: dict[
         message = f"no predicate is called {atom.predicate}{suggestion(atom.predicate, predicates)}"
         raise source.error(message, line, atom.column, UnknownPlace)
     if atom.function and not predicate.function:
-        raise source.error(f"{predicate.name} is a predicate and has no value", line, atom.column)
+        soft = _soft_value(atom.constants[-1])
+        raise source.error(soft or f"{predicate.name} is a predicate and has no value", line, atom.column)
     if len(atom.constants) != len(predicate.sorts):
         wanted = f"{predicate.name}({', '.join(predicate.sorts)})"
         count = len(atom.constants)
@@ -338,10 +366,17 @@ def _refuse_foreign(source: Source, number: int, words: list[tuple[str, str, int
         message = "soft evidence (0.6 P(A)) is not supported; an atom is true, false (!) or unknown (?)"
         raise source.error(message, number, words[0][2])
     if kinds[-2:] == [")", "number"]:
-        message = "values of atoms (soft evidence, continuous features) are not supported; an atom is true or false"
-        raise source.error(message, number, words[-1][2])
+        raise source.error(_NO_VALUES, number, words[-1][2])
 
 
+def _soft_value(value: str) -> str | None:
+    """What to say of `P(A) = 0.5` and `P(A) = True`."""
+    if value.lower() in ("true", "false"):
+        return "truth is said by a sign: P(A) is true, !P(A) false, ?P(A) unknown"
+    return _NO_VALUES if value.replace(".", "", 1).isdecimal() else None
+
+
+_NO_VALUES = "values of atoms (soft evidence, continuous features) are not supported; an atom is true or false"
 _SPOKEN = {"name": "a name", "number": "a number", "quoted": "a quoted name", "end": "the end of the line"}
 
 

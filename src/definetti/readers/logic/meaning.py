@@ -99,8 +99,10 @@ def annotate(source: Source, raw: Raw, predicates: Mapping[str, Predicate] | Lan
     for term, sort in found.computed:
         for variable in variables_of([term]):
             variable.binder.sort = variable.binder.sort or sort
+    _equal_sorts(found, language)
     for equality in found.equalities:
         _check_equality(found, equality)
+    _check_small(found)
     for binder in found.binders:
         if binder.sort is None:
             message = f"{binder.name} stands in no predicate, so its sort is unknown"
@@ -351,6 +353,36 @@ def _bind(term: RawTerm, scope: dict[str, Binder], found: Annotated) -> Binder |
         binder.plus = term.plus
     term.binder = binder
     return binder
+
+
+def _equal_sorts(found: Annotated, language: Language) -> None:
+    """A word that stands in no predicate has the sort of what it is equal to, or not equal to: a variable, or a
+    constant with a small first letter."""
+    waiting = True
+    while waiting:
+        waiting = False
+        for one, other in (raw.parts for raw in found.equalities if raw.kind in ("equal", "unequal")):
+            for left, right in ((one.binder, other.binder), (other.binder, one.binder)):
+                if left is None or right is None or left.sort is not None or right.sort is None:
+                    continue
+                left.sort, left.where, waiting = right.sort, right.where, True
+                if left.name in language.small.get(right.sort, ()) and not left.quantified and left.plus is None:
+                    _make_constant(found, left)
+
+
+def _make_constant(found: Annotated, binder: Binder) -> None:
+    for term in (term for raw in found.equalities for term in raw.parts if term.binder is binder):
+        term.binder, term.constant = None, True
+    found.binders.remove(binder)
+
+
+def _check_small(found: Annotated) -> None:
+    """A word that is a constant in one place of a formula and a variable in another is a mistake in one of them."""
+    names = {binder.name: binder for binder in found.binders if binder.token.type != "QUERY_NAME"}
+    for term in found.constants:
+        if term.token.type == "NAME" and not term.text[:1].isupper() and term.text in names:
+            message = f"{term.text} is a constant of sort {term.sort} here and a variable elsewhere in this formula"
+            raise found.source.error_at(f"{message}; rename the variable, or quote the constant", term.token)
 
 
 def _check_equality(found: Annotated, equality: Raw) -> None:

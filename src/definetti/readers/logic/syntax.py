@@ -6,6 +6,7 @@ Meaning (which predicate, which sort, which constant) comes after, in `meaning.p
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -376,13 +377,28 @@ def _open_bracket(text: str, until: Token | None) -> str:
 
 
 def _hint(token: Token, text: str) -> str:
+    """How to write what was probably meant."""
     before = text[: _start(token)].rsplit("\n", 1)[-1]
-    if before.strip().lower() in ("inf", "infinity", "nan"):
+    words = before.lower().split()
+    if not {str(token).lower(), *words}.isdisjoint({"inf", "infinity", "nan"}) and len(words) < 2:
         return "; a weight is a finite number: write a hard formula, with a period at its end"
     if cure := foreign_sign(text[_start(token) :]):
         return f"; {cure}"
     if token.type == "OR":
         return "; v alone is the connective 'or' and cannot be a name"
+    if words[-1:] == ["not"]:
+        return "; a negation is written !"
+    if before.rstrip().endswith("<-"):
+        return "; an implication is written Body => Head"
+    if (not words and token.type in ("HASH", "PERCENT")) or (words == ["-"] and token.type == "MINUS"):
+        return "; a comment begins with //"
+    if re.fullmatch(r"[-+]?[\d.]+", before.strip()) and token.type in ("SLASH", "STAR", "PLUS", "COMMA", "COLON"):
+        return "; a weight is one number, as in 1.5, or an expression with log(…), and no sign follows it"
+    is_open = bool(_open_bracket(text, token))
+    if token.type == "COMMA" and not is_open:
+        return "; a conjunction is written ^"
+    if token.type in ("PERIOD", "COLON", "SLASH") and is_open and before[-1:].isalnum():
+        return '; a name with such a sign in it is quoted: "cup.n.01"'
     return ""
 
 
