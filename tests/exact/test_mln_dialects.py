@@ -39,6 +39,7 @@ HEAD = "p = {A,B}\nP(p)\nQ(p)\nR(p,p)\nZ\n"
         ("count(P(x)) = 2.", 1, "count constraints"),
         ("W(p who, p whom)", 5, "names of arguments"),
         ("1 x = y", 3, "its sort is unknown"),
+        ("*P(p)", 2, "predicate P is already declared in <text>, line 2"),
         ("1 R v Z", 3, "has 2 arguments, here are 0"),
     ],
 )

@@ -9,7 +9,7 @@ error of batch means for each value. Both kinds of model and all samplers come h
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -34,10 +34,11 @@ class Derived:
     columns: tuple[int, ...]
     size: int  # tuples that are averaged over
     tallied: int = -1  # of a count: which one of those whose values are kept
+    proved: Callable[[float], bool] | None = None  # whether a ratio of 0 or 1 is certain
 
     def after(self, columns: int) -> Derived:
         """The same where so many statistics stand before these."""
-        return Derived(self.text, tuple(columns + k for k in self.columns), self.size, self.tallied)
+        return replace(self, columns=tuple(columns + k for k in self.columns))
 
 
 def answers(made: Estimated, queries: Iterable[Derived]) -> tuple[dict[str, Estimate], list[Notice]]:
@@ -96,7 +97,8 @@ def _ratio(made: Estimated, query: Derived) -> tuple[Estimate, list[Notice]]:
         said = Notice("few-samples", f"the condition of {query.text!r} was true in no draw: nothing is known of it")
         return Estimate(np.nan, None, None, None, query.size, half_width=None), [said]
     r = min(max(above / below, 0.0), 1.0)
-    if made.found.mcse[top] == 0 and made.found.mcse[bottom] == 0:
+    known = made.found.mcse[top] == 0 and made.found.mcse[bottom] == 0
+    if known or (r in (0.0, 1.0) and query.proved is not None and query.proved(r)):
         return Estimate(r, 0.0, None, None, query.size), []
 
     def line(estimates: Any, _: Any) -> np.ndarray:

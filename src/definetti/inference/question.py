@@ -86,12 +86,27 @@ class Formulas:
     derived: tuple[Derived, ...]  # how answers are made; columns are numbered like `sizes`
     order: tuple[str, ...]  # of all that was asked
     notices: tuple[Notice, ...] = ()
+    proved: Callable[[int, float], bool] = lambda column, value: False  # whether every legal state gives it this value
 
     def certain(self, evidence: np.ndarray) -> np.ndarray:
         """float64[J]: what the values of observed variables alone decide, NaN elsewhere (`evidence` is -1 there)."""
         seen = evidence[self.variables]
         known = self.count(np.maximum(seen, 0).astype(np.uint8)[:, None])[:, 0] / self.sizes
         return np.where([(seen[some] >= 0).all() for some in self.spoken], known, np.nan)
+
+    def with_proofs(self, certain: np.ndarray, f: np.ndarray) -> np.ndarray:
+        """What is certain of all statistics, these last, with what draws float64[B, C, statistics] never contradicted
+        and a solver proves."""
+        certain, first = certain.copy(), len(certain) - len(self.sizes)
+        for k in range(first, len(certain)):
+            if (
+                len(f)
+                and np.isnan(certain[k])
+                and (f[:, :, k] == f[0, 0, k]).all()
+                and self.proved(k - first, f[0, 0, k])
+            ):
+                certain[k] = f[0, 0, k]
+        return certain
 
 
 class Answer(Protocol):

@@ -105,6 +105,8 @@ class GraphQuestion:
         draws = with_events(draws, self.events, self.columns.singles)
         estimates = ESTIMATORS[method](draws)
         certain = with_forced(self.columns.certain, self.columns.statistic_of, self.group.model, draws.forced)
+        if self.formulas is not None:
+            certain = self.formulas.with_proofs(certain, draws.f)
         least = least_variance(self.group.model, self.columns.statistic_of, estimates.value, draws)
         bounds = self.columns.bounds
         if self.lift is not None:

@@ -11,6 +11,7 @@ import numpy as np
 
 from definetti.errors import Notice
 from definetti.inference.derived import Derived
+from definetti.inference.logic.claims import Claim, claim_of, ratio_proofs
 from definetti.model.logic.formulas import atoms, replace_constants, terms
 from definetti.model.logic.theory import And, Atom, Constant, Formula
 from definetti.readers.logic.queries import LogicQuery
@@ -29,7 +30,7 @@ def lay_out(
         formula = query.formula
         if query.plain and isinstance(formula, Atom) and formula.predicate in group.atom_orbits and not atoms_too:
             continue
-        first = len(made.cells)
+        first, proved = len(made.cells), None
         if query.plain:
             size = made.add_plain(text, formula)
         elif query.count:
@@ -38,10 +39,11 @@ def lay_out(
             both = And((formula, query.condition))
             size = made.add(text, query, both, both)
             made.add(f"{text} (the condition)", query, query.condition, both)
+            proved = ratio_proofs(group.model, query)
         else:
             size = made.add(text, query, formula, formula)
         columns = tuple(range(first, len(made.cells)))
-        made.derived[text] = Derived(text, columns, size, len(made.series) - 1 if query.count else -1)
+        made.derived[text] = Derived(text, columns, size, len(made.series) - 1 if query.count else -1, proved)
     return made
 
 
@@ -55,6 +57,7 @@ class Cells:
     cells: dict[str, QueryCells] = field(default_factory=dict)
     series: list[int] = field(default_factory=list)  # of `counted`: those whose values are kept
     derived: dict[str, Derived] = field(default_factory=dict)  # columns are numbered like `cells`
+    claims: list[Claim] = field(default_factory=list)  # of `cells`
 
     def add_plain(self, key: str, formula: Formula) -> int:
         """A formula over constants, with its images under symmetries of the theory."""
@@ -63,6 +66,7 @@ class Cells:
         for image in [formula] if theory is None else theory.images(formula, MOST_IMAGES):
             size += self._let_loose(image, image, {}, {})
         self.cells[key] = QueryCells(tuple(range(first, len(self.counted))), size)
+        self.claims.append(Claim(formula))
         return size
 
     def add(self, key: str, query: LogicQuery, body: Formula, both: Formula) -> int:
@@ -70,12 +74,14 @@ class Cells:
         first = len(self.counted)
         size = self._let_loose(body, both, dict(query.free), query.sorts)
         self.cells[key] = QueryCells(tuple(range(first, len(self.counted))), size)
+        self.claims.append(claim_of(self.group.model, query, body))
         return size
 
     def add_count(self, key: str, query: LogicQuery) -> int:
         """A count is one number in each state: its constants stay."""
         model = self.group.model
         self.series.append(len(self.counted))
+        self.claims.append(claim_of(model, query, query.formula))
         self.cells[key] = QueryCells((len(self.counted),), query.tuples(model))
         free = dict(query.free)
         inner = {name: (sort, model.sorts[sort].size) for name, sort in query.sorts.items()}

@@ -11,7 +11,7 @@ probability is known up to that bound, which is its error.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -22,15 +22,14 @@ from definetti.constraints.sat import FEW_CONFLICTS, decide
 from definetti.diagnose import weighted_mean
 from definetti.errors import TooLarge
 from definetti.inference.assemble import PROVEN
+from definetti.inference.logic.claims import MOST_GROUND, Claim
 from definetti.inference.logic.field_bounds import field_bounds
 from definetti.model.logic.text import find_atom
-from definetti.model.logic.theory import Formula, Not, WeightedFormula
 from definetti.samplers.draws import Draws
 from definetti.symmetry.logic.renaming import RenamingSymmetries
 
 MOST_ASKED = 100  #: statistics
 MOST_COUNTED = 200  #: atoms of an orbit
-MOST_GROUND = 300_000  #: literals of ground hard formulas
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +37,7 @@ class Certain:
     """`queries`: those whose statistics follow the orbits'."""
 
     group: RenamingSymmetries
-    queries: Sequence[Formula | None]  # None: nothing is proved of it
+    queries: Sequence[Claim]
     _answers: dict[tuple[int, float], bool] = field(default_factory=dict, repr=False)
     _bounds: dict[int, tuple[float, float]] = field(default_factory=dict, repr=False)
 
@@ -90,17 +89,11 @@ class Certain:
 
     def _proved(self, k: int, value: float) -> bool:
         orbits, model = len(self.group.sizes), self.group.model
+        if k >= orbits:
+            return self.queries[k - orbits].holds(model, value)
         if hard_size(model) > MOST_GROUND:
             return False
-        if k < orbits:
-            return self._solver is not None and self._always(k, round(value * int(self.group.sizes[k])))
-        formula = self.queries[k - orbits]
-        if value not in (0.0, 1.0) or formula is None:
-            return False
-        other = Not(formula) if value else formula
-        hard = [formula for formula in model.formulas if formula.hard]
-        otherwise = replace(model, formulas=(*hard, WeightedFormula(other, None, {}, ())))
-        return decide(legal(otherwise).solver, (), FEW_CONFLICTS) is False
+        return self._solver is not None and self._always(k, round(value * int(self.group.sizes[k])))
 
     @cached_property
     def _solver(self) -> Legal | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any, cast
 
 import numpy as np
@@ -88,6 +89,7 @@ def _formulas(
         variables, count, np.array([cell.size for cell in cells], np.int64), tuple(made.cells),
         tuple(np.searchsorted(variables, some) for some in spoken), tuple(first.index(k) for k in made.series),
         tuple(made.derived.values()), tuple(queries), tuple(made.notices),
+        cache(lambda column, value: made.claims[column].holds(model, value)),
     )  # fmt: skip
 
 

@@ -27,6 +27,7 @@ from definetti.symmetry.find import symmetries as find_symmetries
 from definetti.symmetry.logic.renaming import RenamingSymmetries
 
 CHAINS = 8
+UPDATES = 500_000_000  # of the free atoms of an evidence-heavy model: about a minute of one core
 MOST_GROUND, WIDEST_GROUND = 100_000, 10  # groundings, atoms of one: more are not grounded unless somebody asks for it
 
 
@@ -64,8 +65,8 @@ def ready(model: MarkovLogic, request: Request) -> Ready:
 
 
 def _of_part(model: MarkovLogic, part: Any, said: Notice, request: Request) -> Ready:
-    """The free atoms of an evidence-heavy model as a factor graph. Its chains are many, as they share a kernel's work,
-    and keep as many draws together as those of other Markov logic: a sweep over tens of thousands of atoms is dear."""
+    """The free atoms of an evidence-heavy model as a factor graph. Its chains are many, as they share a kernel's work;
+    a sweep over tens of thousands of atoms is dear, so default runs may be shorter, with no fewer draws than others."""
     from definetti.inference.graph import prepare as graph
     from definetti.inference.logic.grounded import free_request
     from definetti.inference.logic.joined import with_known
@@ -73,7 +74,7 @@ def _of_part(model: MarkovLogic, part: Any, said: Notice, request: Request) -> R
     asked = free_request(model, request)
     with explain_clashes(model):
         found = graph.ready(part, asked, (said,))
-    return replace(found, in_names_of_source=partial(with_known, model), draws=CHAINS * SWEEPS)
+    return replace(found, in_names_of_source=partial(with_known, model), draws=max(CHAINS * SWEEPS, UPDATES // part.n))
 
 
 def prepare_logic(model: MarkovLogic, wanted: Any, sampler: Any, scan: str, time_limit: float) -> PreparedLogic:

@@ -19,6 +19,7 @@ from definetti.inference.assemble import Estimated, answer, concentrated, cut_no
 from definetti.inference.derived import Derived, answers, with_ratios
 from definetti.inference.logic.cells import lay_out, numbers_of
 from definetti.inference.logic.certain import Certain, block_orbits
+from definetti.inference.logic.claims import Claim
 from definetti.inference.stopping import Look, worst
 from definetti.inference.trace import Trace, trace
 from definetti.model.logic.text import atom_text
@@ -52,6 +53,7 @@ class LogicQuestion:
     derived: Mapping[str, Derived]  # how answers are made of the cells, by query
     turns: Turns = ()  # like `late`
     series: tuple[int, ...] = ()  # of `counted`: counts that are kept after every sweep
+    claims: tuple[Claim, ...] = ()  # of `cells`
 
     def sampling(self, sampler: LogicSampler, plan: Plan, method: str) -> Sampling:
         return sampler.logic_sampling(self._asked, plan)
@@ -141,8 +143,7 @@ class LogicQuestion:
 
     @cached_property
     def certain(self) -> Certain:
-        plain = {text: query.formula for text, query in self.queries.items() if query.plain}
-        return Certain(self.group, [plain.get(text) for text in self.cells])
+        return Certain(self.group, self.claims)
 
     def measure(self, draws: Draws, method: str) -> Look:
         made = self.estimated(draws, method)
@@ -188,7 +189,7 @@ def logic_question(
     made = lay_out(used, queries, [*used.notices, *more_notices])
     return LogicQuestion(
         used, group.late, queries, tuple(made.counted), made.cells, tuple(made.notices), made.derived, group.turns,
-        tuple(made.series),
+        tuple(made.series), tuple(made.claims),
     )  # fmt: skip
 
 

@@ -206,7 +206,10 @@ def _declare_closed(draft: Draft, dialect: str) -> None:
         bare = raw.kind == "atom" and line.weight is None and line.period is None and not raw.grouped
         star = raw.starred if bare else None
         capital = bare and star is None and bool(raw.parts) and used[str(raw.token)] > 1  # RockIt's sorts
-        if not (star or capital) or str(raw.token) in draft.predicates or not plain(raw, capitals=True):
+        declared = draft.predicates.get(str(raw.token))
+        if star and declared is not None and tuple(term.text for term in raw.parts) == declared.sorts != ():
+            draft.declare(str(raw.token), "predicate", source, raw.token)  # says where it was declared before
+        if not (star or capital) or declared is not None or not plain(raw, capitals=True):
             rest.append((source, line))
             continue
         if star is None:
