@@ -61,23 +61,3 @@ def test_patterns_counts_and_known_atoms_are_asked_of_the_free_part(monkeypatch:
     for text in texts:
         assert abs(found[text].probability - asked[text].probability) <= 4 * found[text].mcse + 1e-12, text
     assert found["R(B,A)"].probability == 0.0 and found["#{x,y: Q(x,y)}"].distribution[0]["value"] == 1
-
-
-def test_default_runs_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    """64 chains of 2,000 sweeps over tens of thousands of atoms took minutes."""
-    from definetti.inference.logic import prepare
-    from definetti.inference.question import Request
-
-    monkeypatch.setattr(joined, "SAVED", 0)
-    monkeypatch.setattr(joined, "WORD", 0)
-    model = dft.markov_logic(TEXT, "R(A,B)\nR(B,B)\n?R(C,A)\nQ(A,C)", closed_world=["R", "Q"])
-    ready = prepare.ready(model, Request("auto", None, "symmetric", ["P(A)"], "auto", 1, 10.0))
-    assert [ready.sweeps(chains) for chains in (ready.chains, 8, 1, 3)] == [2000] * 4  # few atoms: as long as any
-    monkeypatch.setattr(prepare, "UPDATES", 4 * 64 * 700)
-    dear = prepare.ready(model, Request("auto", None, "symmetric", ["P(A)"], "auto", 1, 10.0))
-    assert [dear.sweeps(chains) for chains in (dear.chains, 8, 640)] == [700, 2000, 70]
-    monkeypatch.setattr(prepare, "UPDATES", 1)
-    dearest = prepare.ready(model, Request("auto", None, "symmetric", ["P(A)"], "auto", 1, 10.0))
-    assert [dearest.sweeps(chains) for chains in (dearest.chains, 8, 1)] == [250, 2000, 2000]
-    named = prepare.ready(model, Request("auto", dft.Gibbs(), "symmetric", ["P(A)"], "auto", 1, 10.0))
-    assert (named.chains, named.sweeps(named.chains), named.sweeps(64)) == (8, 2000, 2000)
