@@ -31,7 +31,7 @@ MISTAKES = [
     ("R(p,p)", 1, "predicate R is already declared in <text>, line 4; a formula needs a weight"),
     ("p = {Anna}", 1, "sort p is already declared in <text>, line 1"),
     ("1 x = y", 3, "x stands in no predicate"),
-    ("1 P(x) ^ x != y", 15, "y stands in no predicate"),
+    ("1 P(x) ^ z != y", 10, "z stands in no predicate"),
     ("1 EXIST z P(x)", 9, "z stands in no predicate"),
     ("1 EXIST A P(A)", 9, "A is a constant"),
     ("1 EXIST x,x P(x)", 11, "names a variable twice"),
