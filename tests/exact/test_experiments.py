@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -137,6 +138,20 @@ def test_a_figure_is_measured_drawn_judged_and_kept(tmp_path) -> None:
     before = (tmp_path / "fig1.csv").stat().st_mtime_ns
     run_figures(["fig1"], tmp_path, True, said.append)
     assert "fig1: finished before, kept" in said and (tmp_path / "fig1.csv").stat().st_mtime_ns == before
+    _numbers_of_other_code(tmp_path, said)
+
+
+def _numbers_of_other_code(out: Path, said: list[str]) -> None:
+    """A figure that other code has kept beside it, of the same version, is left out, and not drawn or judged."""
+    other = json.loads((out / "fig1.json").read_text())
+    other["parameters"]["code"], other["facts"] = "0" * 16, {}
+    (out / "fig2a.json").write_text(json.dumps(other))
+    (out / "fig2a.csv").write_text("a,b\n1,2\n")
+    (out / "fig2b.json").write_text("[]")
+    verdicts = run_figures(["fig1"], out, True, said.append)
+    assert {verdict.figure for verdict in verdicts} == {"fig1"}
+    assert all(any(line.startswith(f"{name}: left out") for line in said) for name in ("fig2a", "fig2b"))
+    assert not is_finished("fig2a", out, QUICK)
 
 
 def test_curves_of_a_sampler_of_states_are_means_of_its_draws() -> None:
