@@ -8,7 +8,9 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -42,13 +44,101 @@ def test_scripts_and_programs_can_be_parsed() -> None:
     for text in blocks("python"):
         compile(text, "cluster.py", "exec")
     subprocess.run(["bash", "-n"], input=batch_script(), text=True, check=True)
-    cluster, job = resources()
-    shell = job["spec"]["template"]["spec"]["containers"][0]["args"][0]
-    subprocess.run(["sh", "-n"], input=shell, text=True, check=True)
+    subprocess.run(["sh", "-n"], input=job_script(), text=True, check=True)
+
+
+def job_script() -> str:
+    return resources()[2]["spec"]["template"]["spec"]["containers"][0]["args"][0]
+
+
+def test_resources_fit_together() -> None:
+    """As the operator's definition of a DaskCluster has it (`customresources/templates.yaml` of dask-kubernetes): a
+    worker needs `spec`, a scheduler `spec` and `service`, pods are those of Kubernetes."""
+    cluster, claim, job = resources()
     assert (cluster["apiVersion"], cluster["kind"]) == ("kubernetes.dask.org/v1", "DaskCluster")
-    assert f"tcp://{cluster['metadata']['name']}-scheduler:8786" in shell
-    claimed = job["spec"]["template"]["spec"]["volumes"][0]["name"]
-    assert job["spec"]["template"]["spec"]["containers"][0]["volumeMounts"][0]["name"] == claimed
+    name, spec = cluster["metadata"]["name"], cluster["spec"]
+    assert set(spec) == {"worker", "scheduler"} and set(spec["worker"]) == {"replicas", "spec"}
+    assert set(spec["scheduler"]) == {"spec", "service"} and isinstance(spec["worker"]["replicas"], int)
+    for part in ("worker", "scheduler"):
+        (container,) = spec[part]["spec"]["containers"]
+        known = {"name", "image", "env", "args", "resources", "ports", "readinessProbe", "livenessProbe"}
+        assert container["name"] == part and set(container) <= known
+        assert all(isinstance(word, str) for word in container["args"])
+        assert all(set(pair) == {"name", "value"} and isinstance(pair["value"], str) for pair in container["env"])
+    assert "$(DASK_WORKER_NAME)" in spec["worker"]["spec"]["containers"][0]["args"]  # the operator sets it
+    service, offered = spec["scheduler"]["service"], spec["scheduler"]["spec"]["containers"][0]["ports"]
+    assert service["selector"] == {"dask.org/cluster-name": name, "dask.org/component": "scheduler"}
+    ports = {port["name"]: port["containerPort"] for port in offered}
+    assert {port["targetPort"]: port["port"] for port in service["ports"]} == ports
+    assert ports == {"tcp-comm": 8786, "http-dashboard": 8787}  # the operator asks the dashboard who may go
+    assert f"tcp://{name}-scheduler:8786" in job_script()
+    pod = job["spec"]["template"]["spec"]
+    assert (job["apiVersion"], job["kind"]) == ("batch/v1", "Job") and pod["restartPolicy"] == "OnFailure"
+    assert (claim["apiVersion"], claim["kind"]) == ("v1", "PersistentVolumeClaim")
+    (volume,), (mounted,) = pod["volumes"], pod["containers"][0]["volumeMounts"]
+    assert volume["persistentVolumeClaim"]["claimName"] == claim["metadata"]["name"]
+    assert mounted["name"] == volume["name"] and f"cd {mounted['mountPath']} " in job_script()
+
+
+def test_the_job_of_kubernetes(tmp_path: Path) -> None:
+    """With stand-ins for `pip` and `definetti`: an answer that is not trusted does not start the pod again, an error
+    does; SIGTERM reaches the run, which is waited for."""
+    pretended = """#!/bin/sh
+echo "$@" >> said
+trap 'echo checkpoint >> said; exit 130' TERM
+[ -e slow ] && { touch ready; while :; do sleep 0.02; done; }
+exit $(cat code)
+"""
+    for name, text in (("pip", "#!/bin/sh\n"), ("definetti", pretended)):
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(0o755)
+    script = job_script().replace("cd /data", f"cd {tmp_path}")
+    known = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    for code, ends in ((0, 0), (1, 0), (2, 1), (130, 1)):
+        (tmp_path / "code").write_text(str(code))
+        assert subprocess.run(["sh", "-c", script], env=known).returncode == ends, code
+        (tmp_path / "run.dft").touch()
+    said = (tmp_path / "said").read_text().splitlines()
+    assert said[0].startswith("marginals model.mln") and all(line.startswith("resume run.dft") for line in said[1:])
+    (tmp_path / "slow").touch()
+    with subprocess.Popen(["sh", "-c", script], env=known) as pod:
+        while not (tmp_path / "ready").exists():
+            assert pod.poll() is None
+            time.sleep(0.01)
+        pod.terminate()
+        assert pod.wait(timeout=20) != 0
+    assert (tmp_path / "said").read_text().splitlines()[-1] == "checkpoint"
+
+
+ARGUMENTS = ("queue", "cores", "processes", "memory", "walltime", "job_script_prologue")  # of `SLURMCluster`
+
+
+def test_the_program_for_slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a cluster inside this process in the place of SLURM's; the numbers are those of a local run."""
+    from distributed import LocalCluster
+
+    def local(**asked: Any) -> Any:
+        assert set(asked) <= set(ARGUMENTS)
+        return LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None)
+
+    monkeypatch.setitem(sys.modules, "dask_jobqueue", SimpleNamespace(SLURMCluster=local))
+    monkeypatch.chdir(tmp_path)
+    for name, example in (("model.mln", "smokers.mln"), ("town.db", "town.db")):
+        (tmp_path / name).write_text((ROOT / "examples" / example).read_text())
+    (text,) = blocks("python")
+    shorter = {"until=1e-4,": "sampler='gibbs',", "seconds=86400": "sweeps=30", "=64": "=4"}
+    for old, new in shorter.items():
+        assert old in text
+        text = text.replace(old, new)
+    names: dict[str, Any] = {}
+    try:
+        exec(compile(text, "cluster.py", "exec"), names)
+    finally:
+        names["cluster"].close()
+    model = dft.read(tmp_path / "model.mln", tmp_path / "town.db")
+    near = dft.marginals(model, chains=4, workers=4, sampler="gibbs", sweeps=30, seed=7)
+    assert names["p"].to_json()["orbits"] == near.to_json()["orbits"]
+    assert dft.load(tmp_path / "run.dft") and dft.load(tmp_path / "run.json")
 
 
 def test_options_are_those_of_the_commands() -> None:
