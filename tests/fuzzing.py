@@ -8,6 +8,7 @@ takes more than five seconds or a gigabyte.
 from __future__ import annotations
 
 import copy
+import json
 import tempfile
 import zlib
 from collections.abc import Callable
@@ -317,13 +318,42 @@ def _changed_run(content: bytes, rng: Random) -> bytes:
             tree = found.tree(name)
             for _ in range(rng.choice((0, 1, 1, 2))):
                 _change_tree(tree, rng)
-            part = archive.pack(tree)
+            part = _packed(tree, rng)
         if rng.random() < 0.1:
             part = part[: rng.randrange(len(part) + 1)]
         path.unlink()
         head = {key: value for key, value in found.head.items() if key != "sections"}
         archive.write(path, head, {**found.sections, name: part}, False)
         return path.read_bytes()
+
+
+def _packed(tree: Any, rng: Random) -> bytes:
+    """As it is stored; now and then with arrays that are deflated, and references to arrays that are wrong."""
+    fewest, archive.FEWEST_BYTES = archive.FEWEST_BYTES, rng.choice((archive.FEWEST_BYTES, 8))
+    try:
+        packed = b"".join(archive.buffers(tree, once=True))
+    finally:
+        archive.FEWEST_BYTES = fewest
+    if rng.random() < 0.7:
+        return packed
+    end = 4 + int.from_bytes(packed[:4], "little")
+    text = json.loads(packed[4:end])
+    references: list[list[Any]] = []
+
+    def find(part: Any) -> None:
+        if isinstance(part, dict) and "!" in part:
+            references.append(part["!"])
+        for inner in part.values() if isinstance(part, dict) else part if isinstance(part, list) else ():
+            find(inner)
+
+    find(text)
+    if references:
+        chosen = rng.choice(references)
+        odd = [*ODD, 8, 40, 2**31, "<f8", "|O", "V8", "<U4", ">i2", [2**40], [3, -1], [0] * 9, [2] * 8]
+        chosen[rng.randrange(len(chosen))] = copy.deepcopy(rng.choice(odd))
+        chosen += rng.choice(([], [], [7], [-3], ["x"]))
+    made = json.dumps(text).encode()
+    return len(made).to_bytes(4, "little") + made + packed[end:]
 
 
 def _headed(head: bytes, number: int) -> bytes:
