@@ -224,6 +224,20 @@ class Undecided(TooLarge):
         self.args = (f"undecided: {what} had no answer after {show.amount(limit, unit)}, the limit; {cure}",)
 
 
+class NotSaved(ModelError):
+    """The run came to its end, and its last checkpoint could not be written: the disk is full, for instance.
+
+    Attributes
+    ----------
+    result : Marginals
+        The answer, which is not lost.
+    """
+
+    def __init__(self, message: str, result: Any) -> None:
+        super().__init__(message)
+        self.result = result
+
+
 def query_list(queries: Any) -> list[str]:
     """Queries as they are given to a verb: one text, or several."""
     found = [queries] if isinstance(queries, str) else list(queries) if isinstance(queries, Iterable) else [queries]

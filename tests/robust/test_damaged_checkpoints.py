@@ -7,6 +7,7 @@ import os
 import resource
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from every_sampler import GRAPHS
@@ -14,8 +15,8 @@ from every_sampler import GRAPHS
 import definetti as dft
 from definetti import archive
 from definetti.cli.main import run
-from definetti.errors import DefinettiError, ModelError, ParseError
-from definetti.inference.saving.checkpoint import read_run
+from definetti.errors import DefinettiError, ModelError, NotSaved, ParseError
+from definetti.inference.saving.checkpoint import Checkpoint, read_run
 
 MODEL = GRAPHS["gibbs"][1]
 
@@ -69,7 +70,7 @@ def test_a_newer_version_is_refused_by_its_number(written: Path, tmp_path: Path)
     head = json.dumps({"version": "7.1.0"}).encode()
     start = archive.MAGIC + archive.LIMITS.pack(archive.FORMAT + 2, len(head)) + head
     path = copied(written, tmp_path, start + bytes.fromhex(archive.checksum(start)) + b"what comes later")
-    assert "7.1.0" in refusal(path) and "format 3" in refusal(path)
+    assert "7.1.0" in refusal(path) and f"format {archive.FORMAT + 2}" in refusal(path)
 
 
 def test_the_checkpoint_before_it_is_used(written: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -139,6 +140,50 @@ def test_a_full_disk_leaves_the_last_good_file(tmp_path: Path, small_disk: None)
 def test_a_run_on_a_full_disk_ends_with_an_error(tmp_path: Path, small_disk: None) -> None:
     with pytest.raises(DefinettiError, match="cannot write"):
         dft.marginals(MODEL, sampler="gibbs", chains=64, sweeps=2000, seed=5, checkpoint=tmp_path / "run.dft")
+
+
+@pytest.mark.parametrize("kind", ["--json", "--quiet"])
+def test_a_disk_that_is_full_at_the_last_write_does_not_cost_the_answer(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "run.dft"
+    finish = Checkpoint.finish
+
+    def full(self: Checkpoint, document: Any, interrupted: bool) -> None:
+        soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (16, hard))
+        try:
+            finish(self, document, interrupted)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+    words = ["marginals", "examples/grid.uai", "--sampler", "gibbs", "--sweeps", "40", "--seed", "1"]
+    with monkeypatch.context() as patched:
+        patched.setattr(Checkpoint, "finish", full)
+        assert run([*words, "-o", str(path), kind]) == 2
+    printed = capsys.readouterr()
+    assert "cannot write" in printed.err and "explain NotSaved" in printed.err
+    assert run(["resume", str(path), kind]) in (0, 1)  # from the last checkpoint, to the same answer
+    again = capsys.readouterr().out
+    if kind == "--json":
+        assert json.loads(printed.out)["orbits"] == json.loads(again)["orbits"]
+    else:
+        assert "X0" in printed.out and "trusted" in printed.out.splitlines()[-1]
+    with monkeypatch.context() as patched, pytest.raises(NotSaved, match="cannot write") as caught:
+        patched.setattr(Checkpoint, "finish", full)
+        dft.marginals(MODEL, sampler="gibbs", chains=4, sweeps=20, seed=5, checkpoint=tmp_path / "other.dft")
+    assert caught.value.result["X0"] == dft.resume(tmp_path / "other.dft")["X0"]
+
+
+def test_files_of_the_first_format_are_read(written: Path, tmp_path: Path) -> None:
+    """Its sections had BLAKE2 checksums."""
+    now = archive.read(written)
+    table = [[name, len(part), archive.checksum(part)] for name, part in now.sections.items()]
+    head = json.dumps({**now.head, "sections": table}).encode()
+    start = archive.MAGIC + archive.LIMITS.pack(1, len(head)) + head
+    content = start + bytes.fromhex(archive.checksum(start)) + b"".join(now.sections.values())
+    assert archive.read(copied(written, tmp_path, content)).sections == now.sections
+    assert "is damaged" in refusal(copied(written, tmp_path, content[:-1] + bytes([content[-1] ^ 1])))
 
 
 def test_a_second_writer_is_refused(written: Path, tmp_path: Path) -> None:

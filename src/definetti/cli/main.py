@@ -17,7 +17,7 @@ import click
 
 from definetti import __version__, show
 from definetti.cli.output import silence
-from definetti.errors import INTERRUPTED, DefinettiError, suggestion
+from definetti.errors import INTERRUPTED, DefinettiError, NotSaved, suggestion
 
 COMMANDS = (
     "info",
@@ -79,7 +79,8 @@ def run(args: Sequence[str] | None = None) -> int:
         return fail(error.format_message() + hint)
     except DefinettiError as error:
         more = f"\nmore: definetti explain {type(error).__name__}"
-        return interrupted() if INTERRUPTED.is_set() else fail(str(error) + more)
+        without_answer = INTERRUPTED.is_set() and not isinstance(error, NotSaved)
+        return interrupted() if without_answer else fail(str(error) + more)
     except MemoryError as error:
         return fail(f"out of memory ({error})" if str(error) else "out of memory")
     except OSError as error:

@@ -16,7 +16,7 @@ from definetti import __version__, show
 from definetti.memory import peak_memory
 
 if TYPE_CHECKING:
-    from definetti.errors import Notice
+    from definetti.errors import Notice, NotSaved
     from definetti.model.marginals import Estimate, Marginals, OrbitRow
 
 ROWS = 20  # of a table in a terminal; JSON and `-o` have the others
@@ -87,6 +87,16 @@ def command_line(seed: int | None) -> str:
 def peak_memory_mb() -> float | None:
     peak = peak_memory()
     return None if peak is None else round(peak / 1e6, 1)
+
+
+def saved(run: Callable[[], Marginals]) -> tuple[Marginals, NotSaved | None]:
+    """The answer of a run, and why its file could not be written: to be raised when the answer has been printed."""
+    from definetti.errors import NotSaved
+
+    try:
+        return run(), None
+    except NotSaved as error:
+        return error.result, error
 
 
 def answer(

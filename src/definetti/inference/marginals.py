@@ -13,7 +13,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from definetti import show
-from definetti.errors import INTERRUPTED, ModelError, Notice, query_list
+from definetti.errors import INTERRUPTED, ModelError, Notice, NotSaved, query_list
 from definetti.estimators import choose
 from definetti.inference.advice import with_advice
 from definetti.inference.modes import Exploration, explore, started, unsurveyed, with_doubts
@@ -187,7 +187,10 @@ def answered(
     else:
         result = _answered(asked, queries, options, progress, journal)
     result = replace(result, notices=(*journal.notices, *result.notices))
-    journal.finish(lambda: show.above("store.writing").document(result), result.interrupted)
+    try:
+        journal.finish(lambda: show.above("store.writing").document(result), result.interrupted)
+    except ModelError as error:
+        raise NotSaved(str(error), result) from None
     return result
 
 

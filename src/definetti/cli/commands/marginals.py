@@ -27,7 +27,7 @@ from definetti.cli.options import (
     symmetry,
     together,
 )
-from definetti.cli.output import answer, command_line, complete
+from definetti.cli.output import answer, command_line, complete, saved
 from definetti.estimators import ESTIMATORS
 from definetti.estimators import help_text as estimator_help
 from definetti.files import ANSWER_SUFFIXES
@@ -152,18 +152,14 @@ def command(
             words = {"model": str(source.path), "command": command_line(None)}
             draws, output = {"checkpoint": output, "label": words}, None
     with progress_line(not quiet and sys.stderr.isatty()) as progress, workers_of(dask) as executor:
-        result = marginals(
-            subject,
-            queries,
-            **draws,
-            executor=executor,
-            symmetries=chosen_symmetries(model, kind, generators, time_limit),
-            time_limit=time_limit,
-            progress=progress,
-            **settings,
-        )
+        group = chosen_symmetries(model, kind, generators, time_limit)
+        more = {"executor": executor, "symmetries": group, "time_limit": time_limit, "progress": progress}
+        result, unsaved = saved(lambda: marginals(subject, queries, **draws, **more, **settings))
     result = complete(result, source.path, model, read_seconds)
-    return answer(result, as_json=as_json, output=output, footer=footer, plot=plot)
+    code = answer(result, as_json=as_json, output=output, footer=footer, plot=plot)
+    if unsaved is not None:
+        raise unsaved
+    return code
 
 
 def workers_of(address: str | None) -> AbstractContextManager[Any]:

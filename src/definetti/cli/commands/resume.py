@@ -9,7 +9,7 @@ import click
 
 from definetti.cli.commands.marginals import COUNT, footer, workers_of
 from definetti.cli.options import FILE, Positive, dask, max_memory, prints
-from definetti.cli.output import answer, complete
+from definetti.cli.output import answer, complete, saved
 from definetti.inference.progress import progress_line
 
 
@@ -49,6 +49,10 @@ def command(
 
     model, words = kept_by_the_command_line(path)
     with progress_line(not quiet and sys.stderr.isatty()) as progress, workers_of(dask) as executor:
-        result = resume(path, sweeps=sweeps, seconds=seconds, until=until, progress=progress, executor=executor)
+        more = {"sweeps": sweeps, "seconds": seconds, "until": until, "progress": progress, "executor": executor}
+        result, unsaved = saved(lambda: resume(path, **more))
     result = complete(result, Path(words["model"] or path), model, None, words["command"])
-    return answer(result, as_json=as_json, output=None, footer=footer, plot=plot)
+    code = answer(result, as_json=as_json, output=None, footer=footer, plot=plot)
+    if unsaved is not None:
+        raise unsaved
+    return code
