@@ -1,6 +1,7 @@
 """Long runs: what checkpoints cost, how large they are, and two workers beside two processes.
 
-`python benchmarks/long_runs.py checkpoints MODEL SECONDS` and `… workers MODEL` measure one case and print JSON.
+`python benchmarks/long_runs.py checkpoints MODEL SECONDS`, `… workers MODEL COUNT` and `… memory MODEL SECONDS` measure
+one case and print JSON; `make bench` has no row of the last, which takes ten minutes.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ MODELS: dict[str, Callable[[], Any]] = {
 NAMES = {"grid": "grid", "tables": "3-ary tables", "smokers": "smokers-transitive-1000"}
 LANES = {"grid": 1024, "tables": 1024, "smokers": 8}
 WARM, MEASURED = 2.0, 6.0  # seconds
+LOOKS = 100  # at the memory
 
 
 def rows(quick: bool) -> list[Row]:
@@ -102,6 +104,40 @@ def checkpoints(name: str, seconds: float) -> dict[str, float]:
     }
 
 
+# --- memory -----------------------------------------------------------------------------------------------------------
+
+
+def memory(name: str, seconds: float) -> dict[str, Any]:
+    """The resident memory of a run that writes checkpoints and is watched. An open run has 32 to 64 batches, which it
+    merges in pairs, so that memory rises and falls between merges: the highest points of the second half are compared
+    with those between a tenth and the half."""
+    seen: list[tuple[float, int]] = []
+    began = time.perf_counter()
+
+    def look(progress: Any) -> None:
+        now = time.perf_counter() - began
+        if progress.phase == "sampling" and (not seen or now >= seen[-1][0] + seconds / LOOKS):
+            seen.append((now, resident()))
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "run.dft"
+        dft.marginals(
+            MODELS[name](), sampler="gibbs", seconds=seconds, seed=1, workers=1, checkpoint=path, progress=look
+        )
+    first, second = (
+        max(size for when, size in seen if low <= when / seconds < high) for low, high in ((0.1, 0.5), (0.5, 2.0))
+    )
+    return {
+        "growth": second / first - 1,
+        "megabytes": second / 1e6,
+        "seen": [(round(t, 1), s // 1000) for t, s in seen],
+    }
+
+
+def resident() -> int:
+    return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
 # --- workers ----------------------------------------------------------------------------------------------------------
 
 
@@ -149,5 +185,5 @@ def workers(name: str, count: int) -> dict[str, float]:
 
 if __name__ == "__main__":
     what, case, *rest = sys.argv[1:]
-    made = checkpoints(case, float(rest[0])) if what == "checkpoints" else workers(case, int(rest[0]))
-    print(json.dumps(made))
+    measure: Any = {"checkpoints": checkpoints, "memory": memory, "workers": workers}[what]
+    print(json.dumps(measure(case, (int if what == "workers" else float)(rest[0]))))

@@ -8,6 +8,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
+import numpy as np
 import pytest
 from every_sampler import GRAPHS, LOGIC, theory
 from saved_runs import check
@@ -20,6 +21,7 @@ from definetti.inference.graph.question import ask
 from definetti.inference.logic.prepare import ready
 from definetti.inference.logic.question import logic_question
 from definetti.inference.question import Request
+from definetti.samplers.draws import longest, tracked
 from definetti.samplers.protocol import Plan
 from definetti.samplers.registry import SAMPLERS, named, names, wrapped
 from definetti.symmetry.find import symmetries
@@ -112,3 +114,17 @@ def test_a_state_of_another_run_is_refused() -> None:
     states = [question.sampling(dft.Gibbs(), Plan(chains, 0, 4, 5, 1), "orbit") for chains in (4, 5)]
     with pytest.raises(ModelError, match="belongs to another run"):
         states[0].restore(states[1].state())
+
+
+def test_tracked_batches_of_a_long_run_are_few() -> None:
+    """An open run doubles its batches again and again: those that are too short to be looked at are not kept, and what
+    is looked at is the same."""
+    rng, kept, every = np.random.default_rng(1), [], []
+    statistic = np.arange(3)
+    for k in range(60):
+        batch = 1 << k // 3, rng.random((2, 3))
+        every, kept = [*every, batch], longest([*kept, batch])
+        ours, theirs = (tracked(statistic, [m for _, m in some], [n for n, _ in some]) for some in (kept, every))
+        assert ours is not None and theirs is not None
+        assert (ours.lengths == theirs.lengths).all() and (ours.means == theirs.means).all()
+        assert len(kept) <= 6

@@ -121,6 +121,15 @@ def test_time_that_was_used_counts(tmp_path: Path, often: None) -> None:
     assert dft.resume(path).run["sweeps"] >= 8  # at once
 
 
+def test_set_up_is_not_taken_from_the_time_of_a_run_that_goes_on(tmp_path: Path) -> None:
+    path, model = tmp_path / "run.dft", GRAPHS["gibbs"][1]
+    short = dft.marginals(model, sampler="gibbs", seconds=1e-4, seed=5, checkpoint=path)
+    assert any("one batch was sampled" in notice.message for notice in short.notices)
+    longer = dft.resume(path, seconds=0.2)
+    assert not any("one batch was sampled" in notice.message for notice in longer.notices)
+    assert longer.run["sweeps"] > short.run["sweeps"]
+
+
 def test_a_second_sampler_after_the_first(tmp_path: Path, often: None) -> None:
     """`auto` asks MC-SAT where Gibbs sampling is stuck: killed in the second, the first is not run again."""
     model = dft.markov_logic(HARD, domain={"thing": 6})
@@ -332,9 +341,64 @@ def test_arrays_are_kept_bit_by_bit() -> None:
         ]
     ]  # fmt: skip
     arrays += [np.asfortranarray(np.arange(6).reshape(2, 3)), np.arange(20)[::3]]
+    whole = np.arange(300.0) % 100  # floats that are stored as small integers, if to the last bit
+    arrays += [whole, np.asfortranarray(whole.reshape(3, 100)), whole[::2], np.append(whole, -0.0)]
+    padded = np.random.default_rng(1).random((40, 30))[:20, :7].T  # a slice, in the order of Fortran
+    arrays += [padded, np.floor(4 * padded), np.zeros((3, 4, 5)).transpose(1, 2, 0)[..., :2]]
+    arrays += [np.append(whole, last) for last in (np.nan, np.inf, 128.0, -1.0, 0.5)]
+    sparse = np.zeros((40, 1000), np.uint64)  # arrays that are deflated
+    sparse[::7, ::91] = 2**63 + 1
+    arrays += [sparse, np.asfortranarray(sparse), sparse.astype(bool), sparse / 3, np.zeros(10_000)]
     for array, again in zip(arrays, archive.unpack(archive.pack(arrays)), strict=True):
         assert again.dtype == array.dtype and again.shape == array.shape and again.tobytes() == array.tobytes()
-        assert again.flags.c_contiguous or array.flags.f_contiguous
+        assert again.flags.c_contiguous or list(array.strides) == sorted(array.strides)
+
+
+def test_small_and_sparse_arrays_take_little() -> None:
+    sparse = np.zeros(32_000, np.uint64)  # truth values of a relation with few true atoms
+    sparse[::100] = 1 << 40
+    assert len(archive.pack([sparse])) < sparse.nbytes / 50
+    assert len(archive.pack([np.arange(8000.0) % 2])) < 8100
+    assert len(archive.pack([np.random.default_rng(1).random(1000)])) >= 8000
+
+
+def test_arrays_that_claim_too_much() -> None:
+    """Arrays follow each other, and deflated ones have a limit in all, so that a small file takes little memory."""
+    one = archive.pack([np.arange(100, dtype=np.uint8)])
+    with pytest.raises(ValueError):  # the same bytes twice
+        archive.unpack(changed(one, lambda tree: tree * 2))
+    zeros = archive.pack([np.zeros(1 << 20, np.uint8)])
+    (reference,) = json.loads(zeros[4 : 4 + int.from_bytes(zeros[:4], "little")])
+    assert reference["!"][-1] < 5000  # bytes, deflated
+    for shape in ([1 << 50], [(1 << 20) - 1], [(1 << 20) + 1], [-1]):
+        with pytest.raises(ValueError):
+            archive.unpack(changed(zeros, lambda tree, s=shape: [{"!": [tree[0]["!"][0], s, *tree[0]["!"][2:]]}]))
+    for length in (0, -5, 1 << 40, 2.5, "9", None):
+        with pytest.raises((ValueError, TypeError)):
+            archive.unpack(changed(zeros, lambda tree, n=length: [{"!": [*tree[0]["!"][:5], n]}]))
+    many = [np.zeros(1 << 23, np.uint8)] * 8  # past the limit the others are stored as they are
+    packed = archive.pack(many)
+    assert 1 << 23 < len(packed) < 3 << 23
+    assert all(not array.any() and array.shape == (1 << 23,) for array in archive.unpack(packed))
+
+
+def changed(packed: bytes, change: Any) -> bytes:
+    """With another tree before the same arrays."""
+    end = 4 + int.from_bytes(packed[:4], "little")
+    text = json.dumps(change(json.loads(packed[4:end]))).encode()
+    return len(text).to_bytes(4, "little") + text + packed[end:]
+
+
+@pytest.mark.slow
+def test_a_large_relation_takes_little(tmp_path: Path) -> None:
+    """A thousand people, eight chains: states of the survey are mostly zeros or ones, those of the chains are lists."""
+    model = dft.read(
+        Path(__file__).resolve().parents[2] / "examples" / "smokers-transitive.mln", domain={"person": 1000}
+    )
+    path = tmp_path / "run.dft"
+    dft.marginals(model, sampler="gibbs", chains=8, sweeps=200, seed=3, checkpoint=path)
+    assert "survey" in archive.read(path).sections
+    assert path.stat().st_size < 5e6
 
 
 def test_models_are_kept_bit_by_bit(tmp_path: Path) -> None:

@@ -179,8 +179,15 @@ def tracked(statistic: np.ndarray, means: Sequence[np.ndarray], lengths: Sequenc
     """The longest of the batches that were tracked (an open run begins with short ones)."""
     if not len(statistic) or not lengths:
         return None
-    long = [k for k, length in enumerate(lengths) if 2 * length >= max(lengths)]
-    return Tracked(statistic, np.stack([means[k] for k in long]), np.array([lengths[k] for k in long], dtype=np.int64))
+    long = longest(list(zip(lengths, means, strict=True)))
+    return Tracked(statistic, np.stack([m for _, m in long]), np.array([n for n, _ in long], dtype=np.int64))
+
+
+def longest(batches: Sequence[tuple[int, np.ndarray]]) -> list[tuple[int, np.ndarray]]:
+    """Of tracked batches, given with their lengths: those at least half as long as the longest. The others are never
+    looked at again, so that a run of days keeps no more of them than one of minutes."""
+    most = max(length for length, _ in batches)
+    return [(length, means) for length, means in batches if 2 * length >= most]
 
 
 def is_tracked(batch: int, open_ended: bool) -> bool:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from definetti.errors import DefinettiError, Notice
-from definetti.samplers.draws import BATCHES, Batch, Draws, draws_of, is_tracked, merge_pairs, tally, tracked
+from definetti.samplers.draws import BATCHES, Batch, Draws, draws_of, is_tracked, longest, merge_pairs, tally, tracked
 from definetti.samplers.protocol import Plan, Progress, State, copied, put_back
 from definetti.samplers.warmup import DEAR, WarmUp
 
@@ -254,7 +254,7 @@ class Run:
         length = self._length
         batches = [*self._batches, self._harvest(length)]
         if self._tracking:
-            self._tracked = [*self._tracked, (length, self._members() / length)]
+            self._tracked = longest([*self._tracked, (length, self._members() / length)])
         full = len(batches) >= 2 * self.most_batches  # only where the end is open, or was moved
         self._batches = merge_pairs(batches) if full else batches
         self._kept, self._length = self._kept + length, 0

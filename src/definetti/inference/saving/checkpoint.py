@@ -95,7 +95,7 @@ class Checkpoint(Journal):
         sections: dict[str, bytes | list[Buffer]] = {"call": self._call}
         sections["journal"] = pack({"record": self.record, "label": self.label})
         if self.remembered.calls:
-            sections["survey"] = archive.buffers(self.remembered.calls)
+            sections["survey"] = self.remembered.packed()
         parts = [*self._parts, *self._past]  # a file is never poorer than the one before
         sections |= {f"part {k}": self._pack(k, part) for k, part in enumerate(parts)}
         if self._answer:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from definetti.archive import Buffer, buffers
 from definetti.errors import ModelError
 from definetti.journal import Tree
 from definetti.modes.walkers import Advanced, Paths, Walk
@@ -29,6 +30,13 @@ class Remembered:
     def __init__(self, note: Callable[[int], None]) -> None:
         self.calls: dict[str, Tree] = {}
         self._note, self._next, self._bytes = note, 0, 0
+        self._packed: tuple[int, list[Buffer]] = 0, []  # of how many results
+
+    def packed(self) -> list[Buffer]:
+        """For the file; results are packed once, and written many times."""
+        if self._packed[0] != len(self.calls):
+            self._packed = len(self.calls), buffers(self.calls, once=True)
+        return self._packed[1]
 
     def call(self, work: Callable[..., Any], *arguments: Any, **more: Any) -> Any:
         """What was computed before, else what is computed now."""
