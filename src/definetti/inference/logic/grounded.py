@@ -17,7 +17,7 @@ from definetti.model.logic.evidence import UNKNOWN
 from definetti.model.logic.formulas import atoms
 from definetti.model.logic.theory import Atom, MarkovLogic
 from definetti.readers.logic.queries import LogicQuery, QueryPart, ground_queries, parse_all
-from definetti.samplers.logic.queries import counter, grid_size
+from definetti.samplers.logic.queries import Query, counter, grid_size, listed_counter
 from definetti.symmetry.find import is_group
 from definetti.symmetry.find import symmetries as find_symmetries
 from definetti.symmetry.logic.renaming import RenamingSymmetries, trivial
@@ -72,14 +72,13 @@ def _formulas(
         return None
     made = lay_out(_renamings(model, request), asked, (), atoms_too=True)
     looks = [_Looks(literals) for _ in made.counted]
-    counters = [counter(query, look.truth) for query, look in zip(made.counted, looks, strict=True)]
+    counters = [_counter(query, look) for query, look in zip(made.counted, looks, strict=True)]
     variables = np.unique(np.concatenate([np.zeros(0, np.int64), *(look.variables for look in looks)]))
     for look in looks:
         look.settle(variables)
-    widths = [grid_size(query) for query in made.counted]
 
     def count(values: np.ndarray) -> np.ndarray:
-        seen = np.stack([_some_at_a_time(one, values, width) for one, width in zip(counters, widths, strict=True)])
+        seen = np.stack([_some_at_a_time(one, values, width) for one, width in counters])
         return np.stack([seen[list(cell.places)].sum(axis=0) for cell in made.cells.values()])
 
     cells = list(made.cells.values())
@@ -98,6 +97,11 @@ def _renamings(model: MarkovLogic, request: Request) -> RenamingSymmetries:
     if request.symmetries in (None, "none") or request.method == "standard" or is_group(request.symmetries):
         return trivial(model)
     return cast(RenamingSymmetries, find_symmetries(model, "renaming", None, request.time_limit))
+
+
+def _counter(query: Query, look: _Looks) -> tuple[Callable[[np.ndarray], np.ndarray], int]:
+    """How many tuples satisfy a query in states, and how many are looked at."""
+    return listed_counter(query, look.truth, look.known) or (counter(query, look.truth), grid_size(query))
 
 
 def _some_at_a_time(count: Callable[[np.ndarray], np.ndarray], values: np.ndarray, width: int) -> np.ndarray:
@@ -121,6 +125,10 @@ class _Looks:
     def settle(self, variables: np.ndarray) -> None:
         """From here on the states hold these variables only."""
         self.places = [np.where(some < 0, -1, np.searchsorted(variables, some)) for some in self.places]
+
+    def known(self, atom: Atom, at: tuple[Any, ...]) -> np.ndarray:
+        variable, value = self.literals(atom, at)
+        return np.where(variable < 0, value, -1)
 
     def truth(self, atom: Atom, at: tuple[Any, ...]) -> Callable[[np.ndarray], np.ndarray]:
         variable, value = self.literals(atom, at)

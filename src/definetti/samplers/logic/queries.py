@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from definetti.symmetry.logic.renaming import RenamingSymmetries
 
 MOST_TUPLES = 100_000_000  # that are looked at in a state, where it is not done on bits
+MOST_LISTED = 1 << 23  # tuples of which those are listed that states decide
 HIDDEN = "\0class"  # no name of a file holds this character
 
 
@@ -126,6 +127,70 @@ def counter(query: Query, truth: Callable[[Atom, tuple[Any, ...]], Sees]) -> Cal
         return found.sum(axis=tuple(range(depth)), dtype=np.int64)
 
     return count
+
+
+def listed_counter(
+    query: Query, truth: Callable[[Atom, tuple[Any, ...]], Sees], known: Callable[[Atom, tuple[Any, ...]], np.ndarray]
+) -> tuple[Callable[[States], np.ndarray], int] | None:
+    """The same function where evidence decides most tuples, and how many it looks at: those that states decide.
+
+    `known(atom, constants)` is 1 or 0 of known atoms, -1 of others. None where the body has quantifiers, or where more
+    than half of the tuples are to be looked at: then `counter` does it.
+    """
+    names, size = list(query.sorts), grid_size(query)
+    if not names or _nesting(query.body) or size > MOST_LISTED:
+        return None
+    grid = np.meshgrid(*(np.flatnonzero(query.members[name]) for name in names), indexing="ij")
+    bound = {name: values.ravel() for name, values in zip(names, grid, strict=True)}
+    different = np.ones(size, bool)
+    for i, a in enumerate(names):
+        for b in names[:i]:
+            if query.sorts[a] == query.sorts[b] and not query.loose & {a, b}:
+                different &= bound[a] != bound[b]
+    can, cannot = (np.broadcast_to(some, size) & different for some in _possible(query.body, bound, known))
+    always, look = int((can & ~cannot).sum()), np.flatnonzero(can & cannot)
+    if 2 * len(look) > size:
+        return None
+    bound = {name: values[look] for name, values in bound.items()}
+    body = _Tree(truth, lambda values, _: values, {}).function(query.body, bound, 1)
+
+    def count(states: States) -> np.ndarray:
+        found = body(states)
+        return always + np.broadcast_to(found, (len(look), found.shape[-1])).sum(axis=0, dtype=np.int64)
+
+    return count, len(look)
+
+
+def _possible(
+    body: Formula, bound: Mapping[str, np.ndarray], known: Callable[[Atom, tuple[Any, ...]], np.ndarray]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Whether a formula can be true, and whether it can be false, as far as known atoms tell (Kleene's logic)."""
+
+    def value(term: Any) -> Any:
+        return bound[term.name] if isinstance(term, Variable) else term.index
+
+    match body:
+        case Atom():
+            code = np.asarray(known(body, tuple(value(term) for term in body.args)))
+            return code != 0, code != 1
+        case Equal(left, right):
+            apart = isinstance(left, Constant) and isinstance(right, Constant) and left.sort != right.sort
+            same = np.asarray(False if apart else value(left) == value(right))
+            return same, ~same
+        case theory.Truth(truth):
+            return np.asarray(truth), np.asarray(not truth)
+    inner = [_possible(part, bound, known) for part in parts(body)]
+    match body:
+        case Not():
+            return inner[0][1], inner[0][0]
+        case Implies():
+            return inner[0][1] | inner[1][0], inner[0][0] & inner[1][1]
+        case Iff():
+            (a, b), (c, d) = inner
+            return a & c | b & d, a & d | b & c
+    able, unable = (np.broadcast_arrays(*some) for some in zip(*inner, strict=True))
+    both = isinstance(body, And)
+    return (np.all if both else np.any)(able, axis=0), (np.any if both else np.all)(unable, axis=0)
 
 
 def satisfied(query: Query, holds: Callable[[Atom, tuple[Any, ...]], Any]) -> int:
