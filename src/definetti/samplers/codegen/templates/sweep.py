@@ -146,7 +146,9 @@ def advance(d, c, budget, sweeps, greedy):
         if clock[OPEN] == 0:
             begin_sweep(FIXED if looking else d.scan, clock, streams, uniform, order, sorts, entries)
         if looking:
-            m, e = fill(entries, words, sorts, order, coords, clock, streams, uniform, room, longest, 0, 0)
+            m, e = fill(
+                entries, words, sorts, order, coords, clock, streams, uniform, room, longest, d.free_sites, d.all_sites
+            )
         else:
             m, e = choose(
                 entries, words, sorts, order, coords, clock, streams, uniform, room, longest, d.free_sites, d.all_sites

@@ -4,9 +4,16 @@ from numba import types
 from numba.extending import intrinsic
 
 from definetti.samplers.kernels.compiling import njit
+from definetti.samplers.kernels.linking import Linked
 
 #: Without wrappers for Python and without reference counting, both of which would only cost compile time.
-BARE = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": False}
+BARE = {
+    "error_model": "numpy",
+    "no_cpython_wrapper": True,
+    "no_cfunc_wrapper": True,
+    "_nrt": False,
+    "pipeline_class": Linked,
+}
 helper = njit(**BARE)
 part = njit(cache=True, **BARE)  # what kernels call
 
