@@ -129,8 +129,10 @@ class ParseError(DefinettiError):
         return f"{text}\n    {shown[start : start + 100]}\n    {caret}"
 
 
-class UnknownName(DefinettiError):
+class UnknownName(DefinettiError, KeyError):
     """A query, an evidence file or a group names something the model does not have.
+
+    It is a `KeyError`, too: answers are mappings, so `name in p` and `p.get(name)` work as they do for a dict.
 
     Examples
     --------
@@ -143,6 +145,8 @@ class UnknownName(DefinettiError):
         ran
         ^
     """
+
+    __str__ = DefinettiError.__str__  # a KeyError shows its message in quotes
 
 
 class Unsatisfiable(DefinettiError):

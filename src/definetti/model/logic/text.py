@@ -181,12 +181,16 @@ def atom_text(model: MarkovLogic, predicate: str, constants: Sequence[int]) -> s
 
 def find_atom(model: MarkovLogic, text: str) -> tuple[str, tuple[int, ...]]:
     """The predicate and the constants of a ground atom given as text."""
-    name, _, rest = text.strip().partition("(")
+    if not isinstance(text, str):
+        raise UnknownName(f"an atom is named by text, such as 'P(A)', not by {text!r}")
+    name, opened, rest = text.strip().partition("(")
     name = name.strip()
     if name not in model.predicates:
         raise UnknownName(f"the model has no predicate {name!r}{suggestion(name, model.predicates)}")
     sorts = model.predicates[name].sorts
-    names = _arguments(rest.rstrip().removesuffix(")"))
+    if opened and not rest.endswith(")"):
+        raise UnknownName(f"{text!r} lacks its closing parenthesis")
+    names = _arguments(rest.removesuffix(")"))
     if len(names) != len(sorts):
         raise UnknownName(f"{name} has {len(sorts)} arguments ({', '.join(sorts)}); {text!r} gives {len(names)}")
     return name, tuple(model.sorts[s].index(n) for s, n in zip(sorts, names, strict=True))
@@ -198,7 +202,9 @@ def _arguments(text: str) -> list[str]:
         match = _ARGUMENT.match(text, at)
         if match is None:
             raise UnknownName(f"cannot read the arguments {text!r}: names are separated by commas")
-        quoted, plain, _ = match.groups()
+        quoted, plain, comma = match.groups()
         found.append(plain if plain is not None else unescaped(quoted))
         at = match.end()
+        if comma and at == len(text):
+            raise UnknownName(f"cannot read the arguments {text!r}: a name is missing after the last comma")
     return found
