@@ -13,13 +13,10 @@ import numpy as np
 import plain_kernels
 import pytest
 import small_theories as th
-from numba import types
-from numba.core.dispatcher import Dispatcher
 
 import definetti as dft
 from definetti.lumping.logic_branches import HEADER
 from definetti.samplers.kernels.compiling import njit
-from definetti.samplers.kernels.logic import folding, relational
 from definetti.samplers.logic import engine
 from definetti.samplers.logic.starts import first_state
 from definetti.samplers.lowering.function import Source, lowered
@@ -199,15 +196,6 @@ def test_numba_infers_no_types_of_generated_text() -> None:
     generated = {name: f for name, f in vars(r.kernel).items() if name.startswith(("update", "count_"))}
     assert {"update", "update_0", "count_observe", "count_tallied"} <= set(generated)
     assert all(isinstance(f.lowered, Source) for f in generated.values())
-
-
-def test_the_fixed_text_is_compiled_once_and_with_its_callers() -> None:
-    """A helper alone becomes no machine code, and none is compiled anew for a number that is written out."""
-    engine.compile_model(th.zoo(9), {})
-    parts = [f for f in (*vars(relational).values(), *vars(folding).values()) if isinstance(f, Dispatcher)]
-    compiled = [library for f in parts for library in (c.library for c in f.overloads.values())]
-    assert compiled and not [t for f in parts for given in f.overloads for t in given if isinstance(t, types.Literal)]
-    assert not [fn.name for library in compiled for fn in library._final_module.functions if not fn.is_declaration]
 
 
 @pytest.mark.slow

@@ -143,17 +143,3 @@ def test_intervals_and_vectors() -> None:
     assert dft.Estimate(0.25, None).interval == (0.0, 1.0)  # nothing is known of the error
     low, high = dft.Estimate([0.9, 0.1], [0.1, None], half_width=[0.2, None]).interval  # type: ignore[list-item]
     assert low.tolist() == pytest.approx([0.7, 0.0]) and high.tolist() == pytest.approx([1.0, 1.0])
-
-
-def test_answers_are_mappings(tmp_path) -> None:
-    """What is no name has no answer: `in` and `get` say so, as they do for a dict."""
-    (tmp_path / "m.mln").write_text("node = {A, B}\nS(node)\nP()\n1.5 S(x)\n0.5 P()\n")
-    answers = [dft.exact(dft.read(tmp_path / "m.mln")), dft.exact(dft.factor_graph({"S": 2}, []))]
-    for answer in answers:
-        for name in ("S(A", "S(A,)", "S(,A)", "S(A))", "S(Z)", "P(", "R", "", 0, None, ("S", "A")):
-            assert name not in answer
-            assert answer.get(name) is None
-        assert all(name in answer for name in answer)
-    assert " S( A )" in answers[0]
-    with pytest.raises(dft.UnknownName, match="^'S\\(A' lacks its closing parenthesis$"):
-        answers[0]["S(A"]

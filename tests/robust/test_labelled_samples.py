@@ -184,3 +184,11 @@ def test_headers_that_are_numbers(tmp_path: Path) -> None:
         read_samples(path, small)
     path.write_text("1,1\n0,1\n")
     assert read_samples(path, small).tolist() == [[[1, 1], [0, 1]]]
+    for first in ("0,1,2", "2,0,1"):  # columns numbered by pandas, of a model that has names
+        path.write_text(f"{first}\n0,1,1\n")
+        with pytest.raises(ParseError, match="a header or a draw.*name the columns, such as X0, X1, X2, in a header"):
+            read_samples(path, dft.factor_graph([3, 3, 3], []))
+        with pytest.raises(ParseError, match="no variable is named '[02]'"):
+            read_samples(path, dft.factor_graph([2, 2, 2], []))
+    path.write_text("0,2,2\n0,1,1\n")
+    assert read_samples(path, dft.factor_graph([3, 3, 3], [])).tolist() == [[[0, 2, 2], [0, 1, 1]]]

@@ -112,7 +112,8 @@ def _is_header(fields: Sequence[str], model: FactorGraph, path: str | Path) -> b
     if not all(_is_integer(field) for field in fields):
         return True
     known = set(fields) <= set(model.names) and {model.names[i] for i in model.free} <= set(fields)
-    if not known or len(set(fields)) < len(fields):
+    counted = 2 < len(fields) == model.n and set(fields) == {str(k) for k in range(model.n)}  # by pandas
+    if not (known or counted) or len(set(fields)) < len(fields):
         return False
     try:
         for i, field in enumerate(fields if len(fields) == model.n else ()):
@@ -121,7 +122,8 @@ def _is_header(fields: Sequence[str], model: FactorGraph, path: str | Path) -> b
         return True
     if len(fields) < model.n:
         return True
-    cure = "add a column `chain` if it is a header, or a header if it is a draw"
+    cure = "a column `chain` if it is a header, or a header if it is a draw"
+    cure = f"add {cure}" if known else f"name the columns, such as {', '.join(model.names[:3])}, in a header"
     raise ParseError(f"the first line is a header or a draw, its numbers are both; {cure}", path=path, line=1)
 
 
