@@ -156,3 +156,12 @@ PIECES = ["X0", "X2", "v", "^", "!", "=", "=>", "<", ">", "(", ")", '"', " ", "1
 def test_any_text_is_read_or_refused(pieces: list[str]) -> None:
     with contextlib.suppress(DefinettiError):
         parse_query("".join(pieces), MODEL)
+
+
+@pytest.mark.parametrize(
+    ("text", "cure"),
+    [("not X0", "a negation is written !"), ("X0 == 1", "one = is enough"), ("X0 and X1", "a conjunction is written")],
+)
+def test_other_languages(text: str, cure: str) -> None:
+    with pytest.raises(ParseError, match=cure):
+        parse_query(text, MODEL)

@@ -125,3 +125,11 @@ def test_amounts(value: float, unit: str, text: str) -> None:
 )
 def test_powers_of_two(bits: float, text: str) -> None:
     assert show.power_of_two(bits) == text
+
+
+@pytest.mark.parametrize(("atoms", "what"), [(300_000, "the state of the chains"), (60_000, "one draw of all chains")])
+def test_draws_of_more_atoms_than_memory(tmp_path: Path, atoms: int, what: str) -> None:
+    """Refused by size, before memory is taken: the state is bits, a draw bytes, and so are names."""
+    model = dft.markov_logic("P(n,n)\n1 P(x,y)", domain={"n": atoms})
+    with pytest.raises(dft.TooLarge, match=what):
+        dft.sample(model, sampler="gibbs", draws=1, chains=64, seed=1).save(tmp_path / "draws.npz")

@@ -238,13 +238,16 @@ def _literal(tokens: list[Token], place: int, text: str, model: FactorGraph, pro
     try:
         variable = model.index(name)
     except UnknownName as error:
+        if cure := foreign_sign(text[token.column - 1 :]):  # `not X0`
+            _refuse(f"no variable is named {name!r}; {cure}", text, token.column)
         _unknown(error, text, token.column)
     if tokens[place + 1].kind not in ("=", "!="):
         program.append(Literal(variable, 1, True, token.column))
         return place + 1
     value = tokens[place + 2]
     if value.kind not in ("name", "v"):
-        _refuse(f"expected a value of {name}", text, value.column)
+        doubled = "; one = is enough" if value.kind == "=" else ""
+        _refuse(f"expected a value of {name}{doubled}", text, value.column)
     try:
         program.append(Literal(variable, model.value(variable, value.text), False, token.column))
     except UnknownName as error:

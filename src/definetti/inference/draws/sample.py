@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 DRAWS = 1000
 BATCH_BYTES = 1 << 24  # values of one batch
+NAME_BYTES = 128  # a name and its place among all names
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -77,6 +78,8 @@ class Samples(Shown):
             return self.model.names
         from definetti.model.logic.text import atom_text
 
+        cure = "iterate over the draws: they are in the order of the predicates and their constants"
+        refuse_bytes("the names of all atoms", NAME_BYTES * self.variables, cure)
         found = [np.ndindex(self.model.shape(name)) for name in self.model.predicates]
         pairs = zip(self.model.predicates, found, strict=True)
         return tuple(atom_text(self.model, name, row) for name, rows in pairs for row in rows)
@@ -88,13 +91,14 @@ class Samples(Shown):
     @property
     def binary(self) -> bool:
         """Whether a value is a bit: then files hold eight of them in a byte."""
-        return bool((self.cards <= 2).all())
+        return self.model.kind == "logic" or bool((self.cards <= 2).all())
 
     def __len__(self) -> int:
         return self.draws
 
     def __iter__(self) -> Iterator[np.ndarray]:
         """Batches uint8[some draws, chains, variables]."""
+        refuse_bytes("one draw of all chains", 2 * self.chains * self.variables, "use fewer chains or constants")
         left = self.draws
         batches = self.start().snapshots(self.every, max(1, BATCH_BYTES // max(self.chains * self.variables, 1)))
         while left > 0:
@@ -110,9 +114,8 @@ class Samples(Shown):
 
     def array(self) -> np.ndarray:
         """uint8[chains, draws, variables]: all of them at once, as `marginals` and other programs take them."""
-        need, have = self.chains * self.draws * self.variables, 0.8 * available_memory()
-        if need > have:
-            raise TooLarge("the array of all draws", need, have, "iterate over the draws, or save them", unit="bytes")
+        need = self.chains * self.draws * self.variables
+        refuse_bytes("the array of all draws", need, "iterate over the draws, or save them")
         out = np.empty((self.chains, self.draws, self.variables), dtype=np.uint8)
         at = 0
         for batch in self:
@@ -134,6 +137,12 @@ class Samples(Shown):
 
     def __repr__(self) -> str:
         return f"Samples({self.chains} chains × {self.draws} draws of {self.variables} variables, {self.sampler})"
+
+
+def refuse_bytes(what: str, need: int, cure: str) -> None:
+    have = 0.8 * available_memory()
+    if need > have:
+        raise TooLarge(what, need, have, cure, unit="bytes")
 
 
 def sample(
@@ -212,7 +221,7 @@ def sample(
     logic = shown.kind == "logic"
     if not logic and shown.cards.max(initial=1) > 256:
         raise ModelError("a variable has more than 256 values: its draws do not fit into bytes")
-    cards = np.full(shown.atom_count, 2) if logic else shown.cards
+    cards = np.broadcast_to(np.int64(2), shown.atom_count) if logic else shown.cards  # of all atoms, in no memory
     return Samples(
         model=shown,
         cards=cards,
