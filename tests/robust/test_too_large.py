@@ -13,6 +13,7 @@ import definetti as dft
 from definetti import show
 from definetti.constraints.sat import undecided
 from definetti.errors import TooLarge
+from definetti.inference.draws import sample
 from definetti.model.graph.factors import factor_graph
 from definetti.model.logic.ground import ground
 from definetti.readers.graph.fg import read_fg
@@ -127,9 +128,17 @@ def test_powers_of_two(bits: float, text: str) -> None:
     assert show.power_of_two(bits) == text
 
 
-@pytest.mark.parametrize(("atoms", "what"), [(300_000, "the state of the chains"), (60_000, "one draw of all chains")])
-def test_draws_of_more_atoms_than_memory(tmp_path: Path, atoms: int, what: str) -> None:
-    """Refused by size, before memory is taken: the state is bits, a draw bytes, and so are names."""
-    model = dft.markov_logic("P(n,n)\n1 P(x,y)", domain={"n": atoms})
-    with pytest.raises(dft.TooLarge, match=what):
-        dft.sample(model, sampler="gibbs", draws=1, chains=64, seed=1).save(tmp_path / "draws.npz")
+def test_draws_of_more_atoms_than_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Refused by size, before memory is taken: the state is bits, a draw bytes, and names more."""
+    wide = dft.markov_logic("P(n,n)\n1 P(x,y)", domain={"n": 500_000})
+    with pytest.raises(TooLarge, match="the state of the chains"):
+        dft.sample(wide, sampler="gibbs", draws=1, chains=64, seed=1)
+    draws = dft.sample(wide.with_domain(n=10), sampler="gibbs", draws=1, chains=64, seed=1)
+    monkeypatch.setattr(sample, "available_memory", lambda: 5_000)
+    for what, take in (
+        ("one draw", lambda: next(iter(draws))),
+        ("the names", lambda: draws.names),
+        ("array", draws.array),
+    ):
+        with pytest.raises(TooLarge, match=what):
+            take()
