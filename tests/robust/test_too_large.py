@@ -130,7 +130,7 @@ def test_powers_of_two(bits: float, text: str) -> None:
 
 def test_draws_of_more_atoms_than_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """Refused by size, before memory is taken: the state is bits, a draw bytes, and names more."""
-    wide = dft.markov_logic("P(n,n)\n1 P(x,y)", domain={"n": 500_000})
+    wide = dft.markov_logic("P(n,n)\n1 P(x,y)", domain={"n": 200_000})
     with pytest.raises(TooLarge, match="the state of the chains"):
         dft.sample(wide, sampler="gibbs", draws=1, chains=64, seed=1)
     draws = dft.sample(wide.with_domain(n=10), sampler="gibbs", draws=1, chains=64, seed=1)
