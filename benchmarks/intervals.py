@@ -246,18 +246,19 @@ def _rare(cases: list[Case], repetitions: int) -> list[dict[str, Any]]:
 
 
 def main() -> int:
-    every = cases()
+    every, rare = cases(), rare_cases()
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repetitions", type=int, default=REPETITIONS)
-    parser.add_argument("--only", action="append", choices=[case.name for case in every])
+    parser.add_argument("--only", action="append", choices=[case.name for case in every + rare])
     parser.add_argument("--output", type=Path, default=HERE / "results" / "coverage.json")
     parser.add_argument("--rare", action="store_true", help="runs on models with rare events alone")
     options = parser.parse_args()
     found: list[dict[str, Any]] = []
     few: list[dict[str, Any]] = []
-    if options.only is None:
+    asked = [case for case in rare if options.only is None or case.name in options.only]
+    if asked:
         print(rare_table([])[0])
-        few = _rare(rare_cases(), min(RUNS, options.repetitions))
+        few = _rare(asked, min(RUNS, options.repetitions))
         for row in rare_judged(few):
             print(f"{row.name} {row.value:.3f} ({row.wanted})")
     for case in () if options.rare else every:
