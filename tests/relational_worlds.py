@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
+from definetti.lumping.atom_generators import GroundAtom
 from definetti.model.logic.theory import (
     And,
     Atom,
@@ -31,7 +32,6 @@ from definetti.samplers.logic.engine import Relational, blank
 from definetti.samplers.logic.tensors.data import Chain
 from definetti.samplers.logic.tensors.known_bits import pack
 from definetti.samplers.logic.tensors.state import put_atoms
-from definetti.symmetry.logic.atom_generators import GroundAtom
 from definetti.symmetry.logic.renaming import RenamingSymmetries
 
 World = dict[tuple, bool]

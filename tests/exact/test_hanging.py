@@ -14,10 +14,10 @@ from logic_worlds import at
 from small_theories import evidence_theories
 
 from definetti.errors import Unsatisfiable
+from definetti.lumping.atom_generators import atom_generators
 from definetti.model.logic.ground import ground
 from definetti.model.logic.theory import And, Iff, Implies, Or, Predicate
 from definetti.symmetry.find import symmetries
-from definetti.symmetry.logic.atom_generators import atom_generators
 from definetti.symmetry.logic.renaming import renaming
 
 

@@ -20,7 +20,7 @@ from definetti.solvers.graph import eliminate as elimination
 from definetti.solvers.graph import enumerate as enumeration
 from definetti.solvers.graph.eliminate import eliminate
 from definetti.solvers.graph.elimination_order import core_number, min_fill
-from definetti.solvers.graph.enumerate import distribution, enumerate_states
+from definetti.solvers.graph.enumerate import enumerate_states
 from definetti.symmetry.find import symmetries
 
 ENGINES = [enumerate_states, eliminate]
@@ -63,21 +63,6 @@ def test_against_brute_force(engine, model: FactorGraph, seed: int) -> None:
         np.testing.assert_allclose(solution.marginal(model, i), expected, atol=1e-8)
     for text, probability in zip(texts, solution.events, strict=True):
         assert probability == pytest.approx(p[truth_of(model, text, states)].sum(), abs=1e-8)
-
-
-@settings(max_examples=100, deadline=None)
-@given(models())
-def test_distribution(model: FactorGraph) -> None:
-    states, weights = brute_force(model)
-    if not weights.any():
-        with pytest.raises(Unsatisfiable):
-            distribution(model)
-        return
-    listed, p = distribution(model)
-    agrees = (listed[:, model.evidence >= 0] == model.evidence[model.evidence >= 0]).all()
-    assert agrees and len({tuple(s) for s in listed.tolist()}) == len(listed)
-    expected = {tuple(s): w for s, w in zip(states.tolist(), weights / weights.sum(), strict=True)}
-    np.testing.assert_allclose(p, [expected[tuple(s)] for s in listed.tolist()], atol=1e-8)
 
 
 def random_graph(rng: np.random.Generator, n: int, factors: int, arity: int, zeros: float = 0.0) -> FactorGraph:
@@ -220,8 +205,6 @@ def test_refusals_come_first_and_carry_sizes(cpu_limit) -> None:
     assert caught.value.size == 2**25
     with pytest.raises(TooLarge):
         eliminate(grid(10), limit=1000)
-    with pytest.raises(TooLarge):
-        distribution(factor_graph([2] * 21, []))
 
 
 def test_a_grid_against_transfer_matrices() -> None:

@@ -15,12 +15,12 @@ from small_models import hard_pairs, ising_ring, moved, potts_ring, triples
 
 from definetti import groups
 from definetti.errors import ModelError
+from definetti.lumping.atom_generators import atom_image
 from definetti.model.graph.factors import FactorGraph
 from definetti.model.logic.text import atom_text
 from definetti.model.logic.theory import MarkovLogic
 from definetti.readers.logic.mln import read_mln_text
 from definetti.symmetry.find import symmetries
-from definetti.symmetry.logic.atom_generators import atom_image
 from definetti.symmetry.protocol import Symmetries
 
 SMOKERS = "person = {A, B, C}\nS(person)\nF(person, person)\n1.1 S(x) ^ F(x,y) => S(y)\n0.4 S(x)\n"

@@ -20,7 +20,6 @@ from definetti.readers.graph.fg import read_fg
 from definetti.readers.logic.mln import read_mln_text
 from definetti.samplers.logic.engine import compile_model
 from definetti.solvers.graph.eliminate import eliminate
-from definetti.solvers.graph.enumerate import distribution
 
 TRANSITIVE = "R(p,p)\n1 R(x,y) ^ R(y,z) => R(x,z)\n"
 
@@ -60,7 +59,6 @@ REFUSALS: dict[str, Callable[[Path], object]] = {
         factor_graph([2] * 3000, [([i, i + 1], np.eye(2) + 1) for i in range(2999)]), method="enumerate"
     ),
     "elimination": lambda _: eliminate(clique(12), limit=1000),
-    "list of states": lambda _: distribution(factor_graph([2] * 21, [])),
     "orbits": lambda _: dft.exact(
         factor_graph([2] * 12, [(range(12), np.indices([2] * 12).sum(axis=0))], log=True), method="orbits"
     ),

@@ -221,6 +221,18 @@ def draw(measured: Measured, what: str, title: str, axis: str) -> Any:
 CURVES = (STANDARD, ORBIT, AUTO, EXACT_ONE, EXACT_ALL, CROWD, CROWD_CLOSE)
 
 
+def draw_points(measured: Measured, title: str) -> Any:
+    """Figure 3(b), (d): sample points, and the same in sweeps."""
+    updates = draw(measured, "samples", title, "sample points (updates)")
+    return drawing.in_rows([updates, draw(measured, "sweeps", "The same in sweeps", "sweeps over all variables")])
+
+
+def of_times(figure: str, measured: Measured) -> list[Verdict]:
+    """What Figure 3(a) and (c) are both asked."""
+    growths = [growth(figure, measured, curve) for curve in (ORBIT, AUTO)]
+    return [*growths, soon(figure, measured), growth_of_crowds(figure, measured)]
+
+
 def slower_growth(figure: str, measured: Measured, what: str) -> Verdict:
     rows, name = measured.rows, {"seconds": "time", "samples": "sample points"}[what]
     standard, orbit = exponent(rows, STANDARD, what), exponent(rows, ORBIT, what, 100)

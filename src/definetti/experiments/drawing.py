@@ -1,4 +1,4 @@
-"""How the figures look: the paper's axes, the house's colours (`pages/style.py`)."""
+"""How the figures look: the paper's axes, definetti's colours (`pages/style.py`)."""
 
 from __future__ import annotations
 

@@ -6,10 +6,10 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from definetti.experiments import curves, drawing
+from definetti.experiments import curves, drawing, models
 from definetti.experiments.figure import Effort, Measured, Row
 from definetti.experiments.targets import Target, target_of
-from definetti.experiments.truths import Truth
+from definetti.experiments.truths import EVIDENCE_SEED, Truth, truth
 
 PATIENCE = 300.0  # seconds by the clock for a search that takes less than one: the machine may be busy
 
@@ -52,6 +52,23 @@ def facts_of(target: Target, seconds: float, more: dict[str, Any]) -> dict[str, 
     }
 
 
+def fifty_smokers(effort: Effort, *, transitive: bool = False, evidence: str = "", kept: str = "") -> Measured:
+    """The smokes-cancer MLN with 50 people; its truth is the kept one of this name, or exact."""
+    model = models.smokers(50, transitive, evidence)
+    group, seconds = partition(model)
+    target, made = kept_target(group, truth(kept)) if kept else exact_target(model, group)
+    rows = three_curves(model, group, target, effort, updates=2e7, samples=1000, sweeps=(4, 16, 64, 250, 1000))
+    return Measured(rows, facts_of(target, seconds, made | (evidence_facts(evidence) if evidence else {})))
+
+
+def evidence_facts(evidence: str) -> dict[str, Any]:
+    return {"known_smokers": models.known_smokers(evidence), "evidence_seed": EVIDENCE_SEED}
+
+
+def evidence_text(facts: dict[str, Any]) -> str:
+    return f"evidence: seed {facts['evidence_seed']}, {facts['known_smokers']} of 5 known people smoke"
+
+
 def three_curves(
     model: Any, group: Any, target: Target, effort: Effort, *, updates: float, samples: int, sweeps: Sequence[int]
 ) -> list[Row]:
@@ -62,9 +79,10 @@ def three_curves(
     return rows + curves.auto_curves(model, group, target, effort.runs, kept)
 
 
-def standard_figure(measured: Measured, title: str, *said: str) -> Any:
+def standard_figure(measured: Measured, title: str) -> Any:
     facts = measured.facts
     size = f"{facts['variables']:,} variables in {facts['orbits']:,} orbits", f"truth: {facts['truth']}"
+    said = [evidence_text(facts)] if "evidence_seed" in facts else []
     marks = []
     if facts.get("exact_seconds"):
         marks.append({"x": facts["exact_seconds"], "label": "exact"})

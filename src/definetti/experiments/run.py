@@ -15,10 +15,10 @@ from hashlib import blake2b
 from importlib import import_module
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from definetti import __version__
-from definetti.experiments.figure import FULL, QUICK, Effort, Measured, Verdict
+from definetti.experiments.figure import FULL, QUICK, Effort, FigureFile, Measured, Verdict
 from definetti.files import write_atomically
 from definetti.memory import available_cores
 
@@ -40,9 +40,9 @@ FIGURES = (
 Say = Callable[[str], None]
 
 
-def figure_file(name: str) -> Any:
+def figure_file(name: str) -> FigureFile:
     """The module of a figure."""
-    return import_module(f"definetti.experiments.figures.{name}")
+    return cast("FigureFile", import_module(f"definetti.experiments.figures.{name}"))
 
 
 def parameters(effort: Effort) -> dict[str, Any]:

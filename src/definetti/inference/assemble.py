@@ -80,7 +80,7 @@ def judge(
     return replace(found, mcse=np.minimum(mcse, 1.0), rhat=rhat, ess=ess, frozen=frozen)  # of a probability
 
 
-def concentrated(draws: Draws, name: Callable[[int], str]) -> list[Notice]:
+def concentrated_notices(draws: Draws, name: Callable[[int], str]) -> list[Notice]:
     """Numbers that a few batches make (`diagnose.carriers`)."""
     if draws.g is None or draws.unfinished or not draws.f.size:
         return []

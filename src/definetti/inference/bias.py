@@ -1,9 +1,9 @@
-"""The test that any draws must pass, as a notice: E[F − G] = 0, with G taken at the emitted states.
+"""A notice about draws whose indicators and full conditionals have different means: the test of E[F − G] = 0.
 
-F is the mean of an orbit's indicators, G that of its full conditionals. For draws of the model the two have the same
-mean, orbit by orbit, whatever sampler made them. Draws that fail are biased, or belong to another model: wrong
-weights, a mistake in a sampler, samples of another model. Draws that pass may still have wrong weights of modes: inside
-each mode the test is satisfied, and chains that never leave one pass it. It is not a test of mixing.
+F is the mean of an orbit's indicators, G that of its full conditionals at the same states. For draws of the model the
+two have the same mean, orbit by orbit, whatever sampler made them. Draws that fail are biased, or belong to another
+model: wrong weights, a mistake in a sampler, samples of another model. Draws that pass may still have wrong weights of
+modes: inside each mode the test is satisfied, and chains that never leave one pass it. It is not a test of mixing.
 """
 
 from __future__ import annotations

@@ -176,9 +176,9 @@ def answered(
 ) -> Marginals:  # fmt: skip
     """The answer, for a run that begins or goes on."""
     if executor is not None:
-        from definetti.inference.remote import spreading
+        from definetti.inference.remote import spread_chains
 
-        journal.spread = spreading(executor, asked, queries, options, journal.record)
+        journal.spread = spread_chains(executor, asked, queries, options, journal.record)
     if options.formulas:
         from definetti.solvers.formula_counts import formula_queries, with_formulas
 

@@ -1,4 +1,4 @@
-"""Chains that are confined to the regions of a model, and what they say together: a run in rounds.
+"""A run of chains that are confined to the modes of a model, combined by the modes' weights, in rounds.
 
 A run of known length is one round. One that waits for its error, or for the clock, makes rounds of twice the length;
 it ends early where the weights of the regions alone leave a larger error, which more sweeps do not change.

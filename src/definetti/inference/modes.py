@@ -1,4 +1,4 @@
-"""Where `marginals` meets the modes of a model: a survey before every run of single-site chains.
+"""The survey of modes before a run of single-site chains, and what `marginals` makes of it.
 
 One region: the run starts from where the survey's chains ended. Several: brackets drop those that cannot weigh
 anything; with the sampler `auto` the others are weighed, and the answer is the mixture of chains that are confined to

@@ -63,7 +63,7 @@ class Done:
 _LOCAL = threading.local()  # a worker's threads have runs of their own
 
 
-def advanced(piece: Piece) -> Done:
+def advance_piece(piece: Piece) -> Done:
     """A piece, some sweeps later."""
     runs = _LOCAL.__dict__.setdefault("runs", {})
     if piece.key not in runs:
@@ -71,7 +71,7 @@ def advanced(piece: Piece) -> Done:
             return Done(None, features())
         while len(runs) >= KEPT_RUNS:
             del runs[next(iter(runs))]
-        runs[piece.key] = rebuilt(piece.problem)
+        runs[piece.key] = rebuild_run(piece.problem)
     run: Any = runs[piece.key]
     for name, value in piece.counters.items():
         setattr(run, name, value)
@@ -83,7 +83,7 @@ def advanced(piece: Piece) -> Done:
     return Done({name: mine[name].copy() for name in piece.arrays}, features())
 
 
-def rebuilt(problem: bytes) -> Any:
+def rebuild_run(problem: bytes) -> Any:
     """The run that the client has, with its chains where they were when the problem was packed."""
     from definetti.inference.question import ready_for
 
@@ -148,7 +148,7 @@ class Spread:
 
     def _submit(self, piece: Piece) -> Future[Done]:
         try:
-            return self._executor.submit(advanced, piece)
+            return self._executor.submit(advance_piece, piece)
         except (RuntimeError, BrokenProcessPool) as error:
             raise ModelError(f"the executor takes no more work: {error}") from None
 
@@ -192,7 +192,7 @@ def _of(arrays: Mapping[str, np.ndarray], index: int) -> dict[str, np.ndarray]:
     return {name: array.copy() for name, array in arrays.items() if (m := owner[name]) is None or int(m[1]) == index}
 
 
-def spreading(
+def spread_chains(
     executor: Executor, model: Any, queries: Any, options: Options, record: Record
 ) -> Callable[[Any, Sampler, Plan, str], None]:
     """What sends the chains of a run to the executor's workers."""

@@ -98,7 +98,7 @@ def _spread(rows: csr_array, parts: Partition) -> float:
     return float((np.maximum(most, 0.0) - np.where(full, least, np.minimum(least, 0.0))).max())
 
 
-def lumped(matrix: Any, parts: Partition) -> Any:
+def lumped_matrix(matrix: Any, parts: Partition) -> Any:
     """The quotient's transition matrix: the mean over the states of an orbit, which are all alike if lumpable."""
     from scipy.sparse import csr_array, diags_array
 

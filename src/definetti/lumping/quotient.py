@@ -14,7 +14,7 @@ from definetti.errors import ModelError, Notice, query_list
 from definetti.lumping import estimator_errors as errors
 from definetti.lumping.estimator_errors import Chain
 from definetti.lumping.mixing import distances, grid, mixing_time
-from definetti.lumping.partition import Lumpability, Partition, commuting_error, lumpability, lumped, partition
+from definetti.lumping.partition import Lumpability, Partition, commuting_error, lumpability, lumped_matrix, partition
 from definetti.lumping.source import Source, source_of
 from definetti.lumping.spectrum import is_reversible, mixing_bounds, spectral_gap
 from definetti.lumping.state_space import StateSpace, state_space
@@ -356,7 +356,7 @@ def quotient(
     step = transitions(space, kernel, orders, lambda: source.site_moves(space))
     parts = partition(space, source.elements)
     chain = Chain(step.matrix, space.probability, is_reversible(step.matrix, space.probability))
-    small = lumped(step.matrix, parts)
+    small = lumped_matrix(step.matrix, parts)
     mass = parts.total(space.probability)
     folded = Chain(small, mass, is_reversible(small, mass)) if len(parts) < len(space) else chain
     violations = lumpability(step.matrix, space.probability, parts)

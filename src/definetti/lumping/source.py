@@ -102,10 +102,10 @@ def _found(model: Any, kind: str, time_limit: float) -> Any:
 
 
 def _of_renamings(model: Any, group: Any, queries: Sequence[str]) -> Source:
+    from definetti.lumping.atom_generators import atom_generators, literal_map
     from definetti.model.graph.simplify import simplify
     from definetti.model.logic.ground import ground
     from definetti.readers.logic.queries import ground_queries
-    from definetti.symmetry.logic.atom_generators import atom_generators, literal_map
 
     graph = simplify(ground(group.model))
     elements = [literal_map(group.model, image) for image in atom_generators(group)]

@@ -23,7 +23,6 @@ from definetti.memory import available_memory
 MOST_STATES = 2**16  # of the random scan, whose matrix is sparse
 MOST_SWEPT = 2**12  # of sweeps, whose matrix is dense
 MOST_SITES = 8  # of the symmetric scan, which takes all orders of an orbit
-MOST_ORDERS = 50_000
 CURE = "use scan='random', or a smaller model"
 
 REASONS = {

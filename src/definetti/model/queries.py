@@ -61,13 +61,6 @@ class Query:
         return f"Query({self.text!r}, {self.kind} over {len(self.variables)})"
 
 
-def literals(query: Query) -> tuple[tuple[int, int], ...] | None:
-    """The (variable, value) pairs of an event that is one conjunction of literals, else None."""
-    if query.kind != "event" or len(query.satisfying) != 1:
-        return None
-    return tuple(zip(query.variables, (int(v) for v in query.satisfying[0]), strict=True))
-
-
 def parse_query(text: str, model: FactorGraph) -> Query:
     """Read a query; `ParseError` and `UnknownName` show the place in its text."""
     whole = text.strip()

@@ -1,7 +1,7 @@
-"""One partition of the states for everything: weights, means and starts of a region speak of the same set.
+"""The partition of the states into regions, one for everything: a region's weight, means and starts.
 
 A state belongs to the region whose centre is nearest, statistics of the state itself being scaled by their spread
-inside the regions and a tenth of that between them: one that tells the regions apart without noise decides.
+inside the regions and a tenth of that between them: one that separates the regions without noise decides.
 """
 
 from __future__ import annotations

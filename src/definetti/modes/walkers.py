@@ -1,4 +1,4 @@
-"""What both kinds of model offer to those who look for modes: chains that go where they are put.
+"""The protocol of chains that look for modes, for both kinds of model: they can be put into any state.
 
 States are the engine's own and are handled as a whole: `take` some, `join` several. All calls are functions of their
 arguments, the key of the random numbers among them, so that the same seed gives the same regions on every machine.

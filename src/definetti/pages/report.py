@@ -31,7 +31,7 @@ from definetti.pages.sections import (
     symmetry_section,
     verdict_section,
 )
-from definetti.store.loading import load_document, saved
+from definetti.store.loading import load_document, saved_answers
 from definetti.store.writing import document
 
 POLICY = (
@@ -74,10 +74,10 @@ def report(
     if path.suffix not in (".html", ".htm"):
         raise ModelError(f"cannot write {path.name}: a page is a .html file")
     first = _document(answer)
-    one = saved(first)
+    one = saved_answers(first)
     against = [] if exact is None else [("the truth", exact)]
     against += [(_name(other) or f"run {k + 2}", other) for k, other in enumerate(others)]
-    found = [(name, compare(one, saved(_document(other)))) for name, other in against]
+    found = [(name, compare(one, saved_answers(_document(other)))) for name, other in against]
     try:
         made = page(first, found)
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:

@@ -43,7 +43,7 @@ def _missing(what: str) -> str:
     return tag("p", f"No data: {what}; {cure}.", class_="soft missing")
 
 
-def judged(content: Mapping[str, Any]) -> Verdict:
+def verdict_of(content: Mapping[str, Any]) -> Verdict:
     named = [(q, a["half_width"]) for q, a in content["queries"].items()]
     named = named or [(row["representative"], row["half_width"]) for row in content["orbits"]]
     notices = [Notice(w["kind"], w["message"]) for w in content["warnings"]]
@@ -58,7 +58,7 @@ def judged(content: Mapping[str, Any]) -> Verdict:
 
 
 def verdict_section(content: Mapping[str, Any], comparisons: Sequence[tuple[str, Comparison]]) -> str:
-    found = judged(content)
+    found = verdict_of(content)
     warnings = "".join(
         tag("li", tag("strong", text(w["kind"])) + ": " + text(w["message"])) for w in content["warnings"][:40]
     )

@@ -42,7 +42,7 @@ class Followed(Protocol):
         ...
 
 
-def every_update(model: Any, *, start: np.ndarray | int = 0, seed: int = 0, **more: Any) -> Any:
+def every_update(model: Any, *, start: np.ndarray | int = 0, seed: int = 0, **more: Any) -> Followed:
     """A chain of uniform random scan from `start` (one value for all, or one for each variable or ground atom, where
     the evidence says nothing), every update of which is a sample.
 

@@ -48,7 +48,7 @@ def load(path: str | Path) -> Saved:
     """
     path = Path(path)
     if path.suffix in (".json", ".dft"):
-        return saved(load_document(path))
+        return saved_answers(load_document(path))
     if path.suffix == ".parquet":
         return _from_parquet(path)
     text = read_text(path)
@@ -75,7 +75,7 @@ def load_document(path: str | Path) -> dict[str, Any]:
     else:
         content = _parsed(read_text(path), path)
     try:
-        if not saved(content):
+        if not saved_answers(content):
             raise ParseError("no results in this file", path=path)
         counts = {"orbit_count": len(content["orbits"]), "run": {}, "warnings": []}
         return counts | content
@@ -113,7 +113,7 @@ def _parsed(text: str, path: Path) -> Any:
         raise ParseError("a number has thousands of digits", path=path) from None
 
 
-def saved(content: Mapping[str, Any]) -> Saved:
+def saved_answers(content: Mapping[str, Any]) -> Saved:
     """The answers of a document, by name."""
     orbits = {row["representative"]: _estimate(row, row["size"]) for row in content["orbits"]}
     asked = {name: _answer(row, row["orbit_size"]) for name, row in content["queries"].items()}

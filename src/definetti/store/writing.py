@@ -1,4 +1,4 @@
-"""Result files: written by suffix (.json, .csv, .parquet), and read back with those that other programs write.
+"""Writes an answer to a file in the format that its suffix names: .json, .csv, .parquet, .result or .MAR.
 
 A `.json` is the object of the command line's `--json` with every orbit; `.csv` and `.parquet` have one row per query
 and one per variable (the column `kind` says which), and one per value for variables with more than two. An answer

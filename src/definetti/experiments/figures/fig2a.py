@@ -21,7 +21,7 @@ LIFTED = ("independent exact draws, standard", "independent exact draws, orbit")
 
 def measure(effort: Effort) -> Measured:
     evidence = models.known_people(50, EVIDENCE_SEED)
-    facts: dict[str, Any] = {"known_smokers": models.known_smokers(evidence), "evidence_seed": EVIDENCE_SEED}
+    facts = panels.evidence_facts(evidence)
     rows = []
     for form in ("hard", "soft"):
         model = models.asthma(50, form == "hard", evidence)
@@ -59,7 +59,7 @@ def draw(measured: Measured) -> Any:
             one = panel(measured, form)
             said = [
                 f"{one.facts['variables']:,} variables in {one.facts['orbits']:,} orbits; truth: {one.facts['truth']}",
-                f"evidence: seed {facts['evidence_seed']}, {facts['known_smokers']} of 5 known people smoke",
+                panels.evidence_text(facts),
             ]
             shown = curves.summary([row for row in one.rows if row["curve"] != LIFTED[0]], what)
             title = f"2(a) Asthma, 50 people, 10 % evidence, {form}"
@@ -74,11 +74,10 @@ def draw(measured: Measured) -> Any:
 
 
 def judge(measured: Measured) -> list[Verdict]:
-    pairs = [(curves.STANDARD, curves.ORBIT), (curves.MCSAT_STANDARD, curves.MCSAT_ORBIT)]
     hard, soft = panel(measured, "hard"), panel(measured, "soft")
     return [
-        claims.never_worse("fig2a", hard, [*pairs, DRAWN, LIFTED]),
-        claims.never_worse("fig2a", soft, pairs),
+        claims.never_worse("fig2a", hard, [*claims.PAIRS, DRAWN, LIFTED]),
+        claims.never_worse("fig2a", soft, claims.PAIRS),
         claims.gain_by_symmetry("fig2a", hard, DRAWN[1], DRAWN[0]),
         claims.gain_by_symmetry("fig2a", soft),
         claims.gain_by_default("fig2a", hard, 100),

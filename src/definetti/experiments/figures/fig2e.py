@@ -55,11 +55,11 @@ def edge_target() -> Target:
 
 def _grid_curves(model: Any, single: Target, edges: Target, runs: int, updates: int) -> list[Row]:
     """The paper's protocol, singles and pairs from the same chains."""
-    from definetti.samplers.every_update import every_update
+    from definetti.samplers.graph.every_update import FollowedVariables
 
     rows, names = [], (curves.STANDARD, curves.ORBIT)
     for run in range(runs):
-        chain, seconds, done = every_update(model, start=0, seed=100 + run, edges=models.grid_edges()), 0.0, 0
+        chain, seconds, done = FollowedVariables(model, 0, 100 + run, models.grid_edges()), 0.0, 0
         for stop in curves.ladder(model.n, updates):
             began = time.process_time()
             chain.advance(stop - done)

@@ -6,7 +6,7 @@ from typing import Any
 
 from definetti.experiments import domain_sizes as sizes
 from definetti.experiments import drawing
-from definetti.experiments.curves import AUTO, ORBIT
+from definetti.experiments.curves import ORBIT
 from definetti.experiments.figure import Effort, Measured, Verdict
 
 CAPTION = "Average time for the smokes-cancer MLN needed to achieve an average KL divergence of < 0.0001."
@@ -39,10 +39,7 @@ def judge(measured: Measured) -> list[Verdict]:
             note="In the number of people it cannot be sub-linear for long with a sample after every update: each of "
             "the n^2 variables has to be visited.",
         ),
-        sizes.growth("fig3a", measured, ORBIT),
-        sizes.growth("fig3a", measured, AUTO),
-        sizes.soon("fig3a", measured),
-        sizes.growth_of_crowds("fig3a", measured),
+        *sizes.of_times("fig3a", measured),
         Verdict(
             "fig3a",
             "“WFOMC has constant runtime for exactly computing one single-variable marginal density. The Rao-Blackwell "

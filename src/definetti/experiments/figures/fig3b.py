@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from definetti.experiments import domain_sizes as sizes
-from definetti.experiments import drawing
 from definetti.experiments.figure import Effort, Measured, Verdict
 
 CAPTION = "Number of sample points for the smokes-cancer MLN to achieve an average KL divergence of < 0.0001."
@@ -18,9 +17,7 @@ def measure(effort: Effort) -> Measured:
 
 
 def draw(measured: Measured) -> Any:
-    updates = sizes.draw(measured, "samples", "3(b) Smokes-cancer: sample points", "sample points (updates)")
-    sweeps = sizes.draw(measured, "sweeps", "The same in sweeps", "sweeps over all variables")
-    return drawing.in_rows([updates, sweeps])
+    return sizes.draw_points(measured, "3(b) Smokes-cancer: sample points")
 
 
 def judge(measured: Measured) -> list[Verdict]:

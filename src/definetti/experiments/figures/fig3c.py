@@ -6,7 +6,7 @@ from typing import Any
 
 from definetti.experiments import domain_sizes as sizes
 from definetti.experiments import drawing
-from definetti.experiments.curves import AUTO, ORBIT
+from definetti.experiments.curves import ORBIT
 from definetti.experiments.figure import Effort, Measured, Verdict
 
 CAPTION = "Average time for the smokes-cancer MLN with transitivity to achieve an average KL divergence of < 0.0001."
@@ -42,8 +42,5 @@ def judge(measured: Measured) -> list[Verdict]:
             note="64 groundings are evaluated by one instruction, which hides most of the blanket's growth up to 100 "
             "people.",
         ),
-        sizes.growth("fig3c", measured, ORBIT),
-        sizes.growth("fig3c", measured, AUTO),
-        sizes.soon("fig3c", measured),
-        sizes.growth_of_crowds("fig3c", measured),
+        *sizes.of_times("fig3c", measured),
     ]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from definetti.experiments import domain_sizes as sizes
-from definetti.experiments import drawing
 from definetti.experiments.curves import ORBIT
 from definetti.experiments.figure import Effort, Measured, Verdict
 from definetti.experiments.figures.fig3c import WITHOUT
@@ -20,9 +19,7 @@ def measure(effort: Effort) -> Measured:
 
 
 def draw(measured: Measured) -> Any:
-    updates = sizes.draw(measured, "samples", "3(d) With transitivity: sample points", "sample points (updates)")
-    sweeps = sizes.draw(measured, "sweeps", "The same in sweeps", "sweeps over all variables")
-    return drawing.in_rows([updates, sweeps])
+    return sizes.draw_points(measured, "3(d) With transitivity: sample points")
 
 
 def judge(measured: Measured) -> list[Verdict]:

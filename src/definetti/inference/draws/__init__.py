@@ -1,1 +1,1 @@
-"""Draws that leave the house and draws that come in: `sample`, its files, samples of other programs."""
+"""Draws as output and as input: `sample`, its files, samples of other programs."""

@@ -171,7 +171,7 @@ def with_forced(
     return certain
 
 
-def once(made: Marginals, kind: str) -> Marginals:
+def with_notice_once(made: Marginals, kind: str) -> Marginals:
     """With the first notice of a kind only: variables and statistics may both have raised the same alarm."""
     first = next((k for k, notice in enumerate(made.notices) if notice.kind == kind), None)
     kept = tuple(notice for k, notice in enumerate(made.notices) if notice.kind != kind or k == first)

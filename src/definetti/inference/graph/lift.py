@@ -103,7 +103,7 @@ def lift(untied: Contracted, core: Columns) -> Lift:
 # --- groups that were given for the model ----------------------------------------------------------------------------
 
 
-def induced(untied: Contracted, target: FactorGraph, group: GraphSymmetries) -> GraphSymmetries:
+def induced_group(untied: Contracted, target: FactorGraph, group: GraphSymmetries) -> GraphSymmetries:
     """What a group of symmetries of the model does on the core, or on the model with more evidence."""
     carried = [_carried(untied, target, generator) for generator in group.group.generators]
     index = scope_index(target)

@@ -68,9 +68,9 @@ def prepare(model: FactorGraph, wanted: Any, sampler: GraphSampler | None, scan:
     elif untied is None or (target.n == wanted.model.n and (target.evidence == wanted.model.evidence).all()):
         group = wanted
     else:
-        from definetti.inference.graph.lift import induced
+        from definetti.inference.graph.lift import induced_group
 
-        group = induced(untied, target, wanted)
+        group = induced_group(untied, target, wanted)
     notices: list[Notice] = []
     if sampler is None:
         sampler, notices = choose(group.model, scan)  # what is sampled: what is found out about it is kept

@@ -14,8 +14,8 @@ from definetti.estimators import ESTIMATORS
 from definetti.estimators.gain import report, within_orbits
 from definetti.estimators.values import Estimates
 from definetti.groups import components
-from definetti.inference.assemble import Estimated, concentrated, cut_notices, fallback_notices, judge
-from definetti.inference.graph.assemble import Columns, alarms, assemble, once, with_events, with_forced
+from definetti.inference.assemble import Estimated, concentrated_notices, cut_notices, fallback_notices, judge
+from definetti.inference.graph.assemble import Columns, alarms, assemble, with_events, with_forced, with_notice_once
 from definetti.inference.graph.certain import certain_statistics
 from definetti.inference.graph.rare_neighbours import least_variance
 from definetti.inference.stopping import Look, worst
@@ -141,7 +141,7 @@ class GraphQuestion:
 
     def conclude(self, draws: Draws, method: str, run: Mapping[str, Any], interrupted: bool) -> Marginals:
         moved = within_orbits(draws, lambda k: self.group.model.names[self._variable(k)])
-        moved += concentrated(draws, lambda k: self.group.model.names[self._variable(k)])
+        moved += concentrated_notices(draws, lambda k: self.group.model.names[self._variable(k)])
         tested, biased = self._biased(draws, run)
         return self.present(self.estimated(draws, method), method, dict(run) | tested, [*moved, *biased], interrupted)
 
@@ -164,7 +164,7 @@ class GraphQuestion:
         answer = assemble(
             *shown, estimates, found, self.queries, self.events, run, notices, interrupted, derived, order
         )  # fmt: skip
-        return replace(once(answer, "frozen"), trace=self.traced(draws, estimates, found))
+        return replace(with_notice_once(answer, "frozen"), trace=self.traced(draws, estimates, found))
 
     def traced(self, draws: Draws, estimates: Estimates, found: Diagnosis) -> Trace | None:
         """Of every row: value 1 of two, all values of more; joint events under their text."""

@@ -1,5 +1,7 @@
-"""Queries as statistics of a state: formulas with their constants let loose over orbits, and how answers are made of
-them."""
+"""Queries as statistics of a state: formulas averaged over the orbit of their constants, and the answers made of them.
+
+A *cell* is here one choice of classes for a query's constants: the tuples of a cell are alike.
+"""
 
 from __future__ import annotations
 

@@ -31,14 +31,14 @@ def free_part(model: MarkovLogic, request: Request) -> tuple[FactorGraph, Notice
     """The free part of a model and what to say of it; None where loops over bits are cheaper, or were asked for."""
     if request.sampler is not None or request.symmetries not in ("auto", None) or request.method == "standard":
         return None
-    size = saving(model)
+    size = worthwhile_size(model)
     if size is None:
         return None
     text = f"closed predicates leave {show.count(size.factors)} of {show.large(model.ground_count)} ground formulas"
     return ground_free(model), Notice("note", f"{text}: their free atoms were ground by joins over the facts")
 
 
-def saving(model: MarkovLogic) -> GroundSize | None:
+def worthwhile_size(model: MarkovLogic) -> GroundSize | None:
     """The size of the ground model, where joins save so much that it is the better one to sample."""
     if not model.closed or any(predicate.exclusive for predicate in model.predicates.values()):
         return None

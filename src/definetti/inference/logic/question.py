@@ -15,7 +15,15 @@ from definetti.errors import Notice
 from definetti.estimators import ESTIMATORS
 from definetti.estimators.gain import report, within_orbits
 from definetti.estimators.values import Estimates
-from definetti.inference.assemble import Estimated, answer, concentrated, cut_notices, doubts, fallback_notices, judge
+from definetti.inference.assemble import (
+    Estimated,
+    answer,
+    concentrated_notices,
+    cut_notices,
+    doubts,
+    fallback_notices,
+    judge,
+)
 from definetti.inference.derived import Derived, answers, with_ratios
 from definetti.inference.logic.cells import lay_out, numbers_of
 from definetti.inference.logic.certain import Certain, block_orbits
@@ -62,7 +70,7 @@ class LogicQuestion:
         if draws.g is None and ESTIMATORS[method].conditionals:
             method = "orbit"
         said = within_orbits(draws, lambda k: self.group.orbits[k].representative)
-        said += concentrated(draws, lambda k: self.group.orbits[k].representative)
+        said += concentrated_notices(draws, lambda k: self.group.orbits[k].representative)
         tested, biased = self._biased(draws)
         return self.present(self.estimated(draws, method), method, dict(run) | tested, [*said, *biased], interrupted)
 

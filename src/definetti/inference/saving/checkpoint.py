@@ -228,7 +228,7 @@ class Kept:
     journal: Checkpoint
 
 
-def opened(path: str | PathLike[str]) -> tuple[Archive, tuple[Notice, ...]]:
+def open_checkpoint(path: str | PathLike[str]) -> tuple[Archive, tuple[Notice, ...]]:
     """The file; the one before it where it is damaged, with a notice."""
     path = Path(path)
     try:
@@ -243,7 +243,7 @@ def opened(path: str | PathLike[str]) -> tuple[Archive, tuple[Notice, ...]]:
 
 def read_run(path: str | PathLike[str]) -> Kept:
     """A run from its file."""
-    found, notices = opened(path)
+    found, notices = open_checkpoint(path)
     try:
         call, state = found.tree("call"), found.tree("journal")
         model = encoding.decoded(call["model"])

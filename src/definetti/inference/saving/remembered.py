@@ -1,4 +1,4 @@
-"""What the survey of modes and the weighing of regions have computed, so that a resumed run need not do it again.
+"""Results of the survey of modes and the weighing of regions that a checkpoint keeps, so that a resumed run has them.
 
 Their calls of walkers (`modes/walkers.py`) are functions of their arguments and come in the same order each time, so a
 result is known by its number. One that takes longer to write than it is worth is computed once more.

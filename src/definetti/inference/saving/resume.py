@@ -78,7 +78,7 @@ def resume(
     with archive.locked(path):
         kept = read_run(path)
         kept.journal.goal = Goal(sweeps, seconds, until)
-        return continued(kept, progress, executor)
+        return continue_run(kept, progress, executor)
 
 
 def so_far(path: str | PathLike[str]) -> Any:
@@ -89,11 +89,11 @@ def so_far(path: str | PathLike[str]) -> Any:
     if kept.journal.begun:
         kept.journal.only_shown()
         with suppress(KeyboardInterrupt):
-            return show.above("store.writing").document(continued(kept))
+            return show.above("store.writing").document(continue_run(kept))
     raise ModelError(f"{path} has no results yet: its chains are warming up; definetti resume {path} continues")
 
 
-def continued(kept: Kept, progress: Any = None, executor: Executor | None = None) -> Marginals:
+def continue_run(kept: Kept, progress: Any = None, executor: Executor | None = None) -> Marginals:
     with recording(kept.journal.record):
         return answered(kept.model, kept.queries, kept.options, progress, kept.journal, executor)
 

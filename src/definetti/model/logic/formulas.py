@@ -153,7 +153,7 @@ def holds(
     """Whether a formula is true.
 
     `binding` gives each free variable a constant's index, `truth(predicate, indices)` each atom its value, `sizes` each
-    quantified variable the size of its sort. Slow and obvious: the oracle of the tests.
+    quantified variable the size of its sort.
     """
 
     def value(term: Term) -> int:

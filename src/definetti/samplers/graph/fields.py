@@ -15,7 +15,7 @@ from definetti.model.graph.factors import FactorGraph
 from definetti.samplers.graph.lanes import Engine, Harvest, Seeds, Slots, words
 from definetti.samplers.protocol import prefixed
 
-CODES = 16  # as in kernels/graph/fields.py, which is loaded only when needed
+CODES = 16  # at most so many local fields per variable
 WHOLE = 1 << 48
 WORDS = 8  # as in kernels/graph/fields.py
 NARROW = 6  # up to so many chains are advanced one by one

@@ -9,7 +9,7 @@ unchanged: tempering is a smaller scale, annealing towards a product of independ
 model itself is scale 1, share 0 and an infinite penalty, with the same draws as without a level.
 
 On a level (`at_level`, that of the model included) the tally of a chain follows its state from flip to flip: `recount`
-once, then `log_density`, `violated`, `formula_counts` and `log_product` cost nothing. `look` is a pass that draws
+once, then `log_density`, `violated` and `log_product` cost nothing. `look` is a pass that draws
 nothing and changes nothing.
 """
 
@@ -144,11 +144,6 @@ def log_density(r: Relational, chain: Chain) -> float:
 def violated(chain: Chain) -> int:
     """Violated groundings of hard formulas."""
     return int(chain.tally[BROKEN])
-
-
-def formula_counts(r: Relational, chain: Chain) -> np.ndarray:
-    """True groundings of the soft formulas, by shape: formulas that differ in constants or weights only are one."""
-    return chain.tally[COUNTS:][[not s.hard for s in r.theory.shapes]].copy()
 
 
 def log_product(chain: Chain) -> float:

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from definetti.symmetry.graph.group import GraphSymmetries
 
 MOST_STATES = 2**24
-MOST_LISTED = 2**20
 BLOCK = 2**20
 MOST_ELEMENTS = 5_000  # of a group whose orbits are enumerated
 MOST_REPRESENTATIVES = 1 << 21
@@ -63,22 +62,6 @@ def enumerate_states(model: FactorGraph, queries: Sequence[Query] = (), *, limit
         literals[model.literal_start[variable] : model.literal_start[variable + 1]] = sums / sums.sum()
     log_z = model.log_constant + log_idle(model, variables) + totals.top + float(np.log(totals.weight))
     return Solution(log_z, literals, tuple(min(1.0, float(e) / totals.weight) for e in totals.events))
-
-
-def distribution(model: FactorGraph, *, limit: float = MOST_LISTED) -> tuple[np.ndarray, np.ndarray]:
-    """All states that agree with the evidence, int32[S, n], and their probabilities, for small models."""
-    free = model.free
-    _check(model, free, limit, "the list of states")
-    simple = simplify(model)
-    refuse_cancelling(simple)
-    log = _log_weights(simple, free, np.zeros(1), range(simple.factor_count))
-    if log.max() == -np.inf:
-        raise no_state(model)
-    weight = np.exp(log - log.max())
-    states = np.tile(model.evidence, (len(log), 1))
-    if len(free):
-        states[:, free] = np.stack(np.unravel_index(np.arange(len(log)), model.cards[free], order="F"), axis=1)
-    return states, weight / weight.sum()
 
 
 def enumerated(model: FactorGraph, events: Sequence[Event]) -> np.ndarray:

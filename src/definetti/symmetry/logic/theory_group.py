@@ -34,10 +34,6 @@ class TheorySymmetry:
     moves: Moves
     renaming: np.ndarray
 
-    @property
-    def negates(self) -> bool:
-        return any(not image.sign for image in self.moves.values())
-
 
 @dataclass(frozen=True, eq=False)
 class TheoryGroup:

@@ -20,7 +20,6 @@ import numpy as np
 from definetti.samplers.kernels.compiling import njit
 from definetti.samplers.kernels.rng import next_word
 
-CODES = 16  # at most so many local fields per variable
 WORDS = 8  # at most so many words, of 64 lanes each, in a block
 BITS = 10  # of a lane's first draw; as many further ones as make 48 decide where they tie
 FURTHER = 48 - BITS
