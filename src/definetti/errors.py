@@ -46,6 +46,7 @@ class Notice:
 
     @property
     def fails(self) -> bool:
+        """Whether an answer with this notice is not to be trusted."""
         return self.kind in FAILURES
 
 

@@ -38,6 +38,16 @@ def test_classes_have_an_example(name: str) -> None:
     assert "\nExamples\n--------\n>>> " in (inspect.getdoc(getattr(dft, name)) or "")
 
 
+@pytest.mark.parametrize("name", CLASSES)
+def test_methods_and_properties_have_a_docstring(name: str) -> None:
+    """Those of samplers are how the engine runs them: `samplers/protocol.py` describes them once."""
+    if hasattr(getattr(dft, name), "kinds"):
+        return
+    members = {key: getattr(value, "fget", None) or getattr(value, "func", None) or value
+               for key, value in vars(getattr(dft, name)).items() if not key.startswith("_")}  # fmt: skip
+    assert not [key for key, value in members.items() if inspect.isfunction(value) and not inspect.getdoc(value)]
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_examples(name: str) -> None:
     runner = doctest.DocTestRunner(optionflags=doctest.REPORT_ONLY_FIRST_FAILURE)

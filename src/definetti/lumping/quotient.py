@@ -124,18 +124,22 @@ class QuotientChain(show.Shown):
 
     @property
     def states(self) -> int:
+        """The number of states of the chain."""
         return len(self.space)
 
     @property
     def orbits(self) -> int:
+        """The number of orbits of states, the states of the quotient."""
         return len(self.partition)
 
     @property
     def lumpable(self) -> bool:
+        """Whether the quotient is a Markov chain."""
         return self.lumpability.ordinary < LUMPABLE
 
     @property
     def reversible(self) -> bool:
+        """Whether the chain satisfies detailed balance."""
         return self.chain.reversible
 
     @property
@@ -150,6 +154,7 @@ class QuotientChain(show.Shown):
 
     @property
     def quotient_tau_bounds(self) -> tuple[float, float] | None:
+        """Bounds on the quotient's mixing time from its spectral gap; None where it is not reversible."""
         known = self.quotient.reversible
         return mixing_bounds(self.quotient_gap, self.quotient.stationary, self.epsilon) if known else None
 

@@ -83,6 +83,7 @@ class Comparison(show.Shown):
         return tuple(sorted(self.rows, key=lambda row: (-abs(row.z or 0.0), -abs(row.difference)))[:10])
 
     def to_json(self) -> dict[str, Any]:
+        """What `definetti compare --json` prints, as plain numbers and text."""
         strongest = self.strongest
         return {
             "compared": len(self.names),

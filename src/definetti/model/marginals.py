@@ -171,6 +171,7 @@ class OrbitRow:
         _fill_width(self)
 
     def estimate(self) -> Estimate:
+        """The row as the answer for one of its variables."""
         how = self.estimator, self.half_width, self.constant
         return Estimate(self.probability, self.mcse, self.rhat, self.ess, self.size, *how)
 

@@ -41,7 +41,9 @@ class Symmetries(Protocol):
     """
 
     @property
-    def model(self) -> Any: ...
+    def model(self) -> Any:
+        """The model whose symmetries these are."""
+        ...
 
     @property
     def kind(self) -> str:
@@ -54,10 +56,14 @@ class Symmetries(Protocol):
         ...
 
     @property
-    def notices(self) -> tuple[Notice, ...]: ...
+    def notices(self) -> tuple[Notice, ...]:
+        """What was given up in the search for symmetries, if anything."""
+        ...
 
     @property
-    def seconds(self) -> float: ...
+    def seconds(self) -> float:
+        """How long the search took."""
+        ...
 
     @property
     def orbits(self) -> Sequence[Orbit]:
@@ -73,7 +79,9 @@ class Symmetries(Protocol):
         ...
 
     @property
-    def generator_count(self) -> int: ...
+    def generator_count(self) -> int:
+        """The number of generators."""
+        ...
 
     @property
     def generators(self) -> Iterable[Generator]:

@@ -74,6 +74,7 @@ class Samples(Shown):
 
     @cached_property
     def names(self) -> tuple[str, ...]:
+        """The names of the columns: variables, or ground atoms."""
         if self.model.kind == "graph":
             return self.model.names
         from definetti.model.logic.text import atom_text
@@ -86,6 +87,7 @@ class Samples(Shown):
 
     @property
     def variables(self) -> int:
+        """The number of columns."""
         return len(self.cards)
 
     @property

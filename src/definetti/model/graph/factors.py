@@ -151,10 +151,12 @@ class FactorGraph(Shown):
 
     @property
     def n(self) -> int:
+        """The number of variables."""
         return len(self.cards)
 
     @property
     def factor_count(self) -> int:
+        """The number of factors."""
         return len(self.table_of)
 
     @cached_property
@@ -177,6 +179,7 @@ class FactorGraph(Shown):
         return {name: i for i, name in enumerate(self.names)}
 
     def index(self, name: str) -> int:
+        """The number of the variable with this name; `UnknownName` if there is none."""
         try:
             return self._index[name]
         except KeyError:
@@ -201,9 +204,11 @@ class FactorGraph(Shown):
         raise UnknownName(f"{name} has no value {text[:40]!r}; its values are {known}")
 
     def shape(self, factor: int) -> tuple[int, ...]:
+        """How many values each variable of a factor has."""
         return tuple(int(c) for c in self.cards[self.variables(factor)])
 
     def variables(self, factor: int) -> np.ndarray:
+        """The numbers of a factor's variables, in the order of its table's axes."""
         return self.scope[self.scope_start[factor] : self.scope_start[factor + 1]]
 
     def table(self, factor: int) -> np.ndarray:

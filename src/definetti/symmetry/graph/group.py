@@ -70,6 +70,7 @@ class GraphSymmetries(show.Shown):
 
     @cached_property
     def literal_orbit_size(self) -> np.ndarray:
+        """int64: the number of literals in each orbit of literals."""
         return frozen(np.bincount(self.literal_orbit), np.int64)
 
     @cached_property
@@ -91,6 +92,7 @@ class GraphSymmetries(show.Shown):
 
     @cached_property
     def row_size(self) -> np.ndarray:
+        """int64: the number of free variables in each row."""
         return frozen(np.bincount(self.row_of[self.model.free]), np.int64)
 
     @cached_property
@@ -100,6 +102,7 @@ class GraphSymmetries(show.Shown):
 
     @property
     def orbits(self) -> tuple[Orbit, ...]:
+        """One entry per row, in the order of rows."""
         return self._orbits
 
     @cached_property
@@ -111,10 +114,12 @@ class GraphSymmetries(show.Shown):
 
     @property
     def generators(self) -> tuple[Generator, ...]:
+        """Permutations of literals that generate the group, each as (literals that move, their images)."""
         return self.group.generators
 
     @property
     def generator_count(self) -> int:
+        """The number of generators."""
         return len(self.group.generators)
 
     def row_number(self, name: str) -> int:
@@ -137,6 +142,7 @@ class GraphSymmetries(show.Shown):
         return groups.random_elements(self.group, rng)
 
     def random_element(self, rng: np.random.Generator) -> np.ndarray:
+        """A nearly uniform element: the image of each literal."""
         return groups.random_element(self.group, rng)
 
     def count_states(self, seed: int = 0) -> StateCount:

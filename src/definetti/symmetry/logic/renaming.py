@@ -132,6 +132,7 @@ class RenamingSymmetries(show.Shown):
 
     @property
     def atom_orbits(self) -> Mapping[str, AtomOrbits]:
+        """The orbits of each predicate's ground atoms."""
         return self.numbers.orbits
 
     @property
@@ -167,6 +168,7 @@ class RenamingSymmetries(show.Shown):
 
     @property
     def orbit_count(self) -> int:
+        """The number of orbits of ground atoms."""
         return len(self.sizes)
 
     @cached_property
@@ -175,6 +177,7 @@ class RenamingSymmetries(show.Shown):
         return OrbitRows(self)
 
     def orbit(self, number: int) -> AtomOrbit:
+        """The orbit with this number, as a value that lists its atoms when asked."""
         return AtomOrbit(self, number, None)
 
     def orbit_of(self, atom: str) -> AtomOrbit:
@@ -187,6 +190,7 @@ class RenamingSymmetries(show.Shown):
         return self.orbit_number(*find_atom(self.model, name))
 
     def orbit_number(self, predicate: str, constants: Sequence[int]) -> int:
+        """The number of the orbit of an atom, given by the indices of its constants."""
         return int(self.orbit_numbers(predicate, np.array([constants], dtype=np.int64).reshape(1, -1))[0])
 
     def orbit_numbers(self, predicate: str, tuples: np.ndarray) -> np.ndarray:
