@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import shutil
 import subprocess
 import sys
@@ -126,3 +127,16 @@ def test_versions_that_are_compiled_at_the_same_time_are_not_mistaken(tmp_path, 
     assert found.load("int64") == "code for int64" and found.load("float64") in (None, "code for float64")
     one.save("float64", "code for float64")
     assert found.load("float64") == "code for float64" and found.load("int64") == "code for int64"
+
+
+def test_a_full_disk_does_not_cost_the_run(tmp_path):
+    kept = _NamedByKey(str(tmp_path), "kernel", "stamp")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (64, hard))
+    try:
+        kept.save("float64", "code for float64" * 100)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert kept.load("float64") is None and not list(tmp_path.iterdir())
+    kept.save("float64", "code for float64")
+    assert kept.load("float64") == "code for float64"

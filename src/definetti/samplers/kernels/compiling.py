@@ -17,6 +17,7 @@ import stat
 import sys
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache as once
 from pathlib import Path
 from typing import Any
@@ -94,13 +95,14 @@ class _Files(CompileResultCacheImpl):
 class _NamedByKey(IndexDataCacheFile):
     """Numba numbers the files of a function's compiled versions: two processes that compile different ones at the same
     time choose one number, and the version of one is then run with the arguments of the other. Here a file is named by
-    what is in it."""
+    what is in it. A disk that is full costs the next run some time, and this one nothing."""
 
     def save(self, key: Any, data: Any) -> None:
-        overloads = self._load_index()
         name = self._data_name_pattern.format(number=int(hashlib.sha256(repr(key).encode()).hexdigest()[:15], 16))
-        self._save_data(name, data)
-        self._save_index({**overloads, key: name})
+        with suppress(OSError):
+            overloads = self._load_index()
+            self._save_data(name, data)
+            self._save_index({**overloads, key: name})
 
 
 class _KernelCache(FunctionCache):
