@@ -1,12 +1,13 @@
 """Whether 95 % intervals of conditional, quantified and counted queries hold, on models with exact answers.
 
-Slow: outside the gate. `python tests/sampled/test_query_intervals.py 400` prints the shares.
+Slow: outside the gate. `python tests/sampled/test_query_intervals.py 400 ground` prints the shares of one of `PATHS`.
 """
 
 from __future__ import annotations
 
 import sys
 
+import numpy as np
 import pytest
 
 import definetti as dft
@@ -30,14 +31,33 @@ CASES = {
 }  # fmt: skip
 
 
-def shares(case: str, repetitions: int, sweeps: int = 400) -> dict[str, float]:
+PATHS = {
+    "gibbs": {"sampler": "gibbs"},
+    "ground": {"sampler": "gibbs", "symmetries": "literals", "chains": 8},
+    "mcsat": {"sampler": "mcsat"},
+}
+EVENTS = ["X0=1 | X1=1", "X2=0 | X3=1 ^ X0=0", "X0=1 v X1=1 v X2=1", "X4=1 ^ X5=0", "X1=1 | X5=1 v X4=1"]
+
+
+def graph() -> dft.FactorGraph:
+    """A ring of eight variables with a factor of three across it."""
+    rng = np.random.default_rng(7)
+    factors = [([i], rng.uniform(0.3, 1.0, 2)) for i in range(8)]
+    factors += [([i, (i + 1) % 8], rng.uniform(0.3, 1.5, (2, 2))) for i in range(8)]
+    return dft.factor_graph([2] * 8, [*factors, ([0, 3, 5], rng.uniform(0.3, 1.5, (2, 2, 2)))])
+
+
+def shares(case: str, repetitions: int, path: str = "gibbs", sweeps: int = 300) -> dict[str, float]:
     """The share of runs whose interval holds the truth, by query."""
-    text, evidence, queries = CASES[case]
-    model = dft.markov_logic(text, evidence)
+    if case == "graph":
+        model, queries = graph(), EVENTS
+    else:
+        text, evidence, queries = CASES[case]
+        model = dft.markov_logic(text, evidence)
     truth = dft.exact(model, queries)
     held = dict.fromkeys(queries, 0)
     for seed in range(repetitions):
-        found = dft.marginals(model, queries, sampler="gibbs", sweeps=sweeps, seed=seed, workers=1)
+        found = dft.marginals(model, queries, sweeps=sweeps, seed=seed, workers=1, **PATHS[path])
         for query in queries:
             low, high = found[query].interval
             held[query] += low <= truth[query].probability <= high
@@ -45,14 +65,16 @@ def shares(case: str, repetitions: int, sweeps: int = 400) -> dict[str, float]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("case", list(CASES))
-def test_intervals_hold(case: str) -> None:
+@pytest.mark.parametrize(
+    ("case", "path"), [*((case, "gibbs") for case in CASES), ("papers", "ground"), ("graph", "gibbs")]
+)
+def test_intervals_hold(case: str, path: str) -> None:
     """Of 120 runs at least 88 % and not all: 95 % ± three standard errors of the share."""
-    for query, share in shares(case, 120).items():
+    for query, share in shares(case, 120, path).items():
         assert 0.88 <= share <= 1.0, (query, share)
 
 
 if __name__ == "__main__":
-    for name in CASES:
-        for query, share in shares(name, int(sys.argv[1])).items():
+    for name in [*CASES, "graph"] if sys.argv[2:] in ([], ["gibbs"]) else CASES:
+        for query, share in shares(name, int(sys.argv[1]), *sys.argv[2:3]).items():
             print(f"{name}: {query}: {share:.4f}", flush=True)
