@@ -44,6 +44,5 @@ def library_to_link(codegen: Any) -> Any:
 
 def environments(codegen: Any, module: Any) -> str:
     """A module with nothing but the variables through which Numba hands a function its globals."""
-    names = [x.name for x in module.global_variables if x.name.startswith("_ZN08NumbaEnv")]
-    lines = [f"@{name} = common local_unnamed_addr global i8* null" for name in names]
+    lines = [str(x) for x in module.global_variables if x.name.startswith("_ZN08NumbaEnv")]
     return "\n".join([str(codegen._create_empty_module("environments")), *lines])

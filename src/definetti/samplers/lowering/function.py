@@ -3,7 +3,7 @@
 The generator writes a small language: integers, 64-bit words, reals and truth values; loops over ranges, `while`, `if`;
 C-contiguous arrays. Each name has one type, that of its first assignment, so one pass over the syntax tree suffices.
 Numba's analysis of the same text (SSA, inference, rewrites) took most of the time: a theory of 60 shapes was not
-compiled after 67 CPU seconds, and takes about 8 so. Arithmetic is Numba's: integers wrap, an integer beside a real
+compiled after 67 CPU seconds, and takes about 6 so. Arithmetic is Numba's: integers wrap, an integer beside a real
 becomes one, nothing is reordered. Each function stays an LLVM function of its own: chunks of sites are long, and
 optimising one huge function takes more than linear time. Calls of compiled helpers go through Numba. What is not in the
 language is refused by an exception.
