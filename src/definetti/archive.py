@@ -107,7 +107,7 @@ def buffers(tree: Tree, once: bool = False) -> list[Buffer]:
         content = np.ascontiguousarray(rows, dtype=kind).reshape(-1).view(np.uint8)
         reference = [kind.str, list(rows.shape), room.place, turned, part.dtype.newbyteorder("<").str]
         if _is_sparse(content) or (once and kind.kind in "biu" and len(content) >= FEWEST_BYTES):
-            deflated = zlib.compress(content, 1)
+            deflated = zlib.compress(content.data, 1)
             if 2 * len(deflated) < len(content) and room.inflate(len(deflated), len(content)):
                 arrays.append(deflated)
                 return {"!": [*reference, len(deflated)]}
@@ -146,7 +146,7 @@ class Room:
 
 
 def _is_sparse(content: np.ndarray) -> bool:
-    return len(content) >= FEWEST_BYTES and np.count_nonzero(content) * (SPARSE + 1) <= len(content)
+    return len(content) >= FEWEST_BYTES and int(np.count_nonzero(content)) * (SPARSE + 1) <= len(content)
 
 
 def _narrow(array: np.ndarray) -> np.dtype[Any]:
