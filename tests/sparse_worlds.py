@@ -16,6 +16,7 @@ from definetti.samplers.kernels import rng
 from definetti.samplers.sparse import engine
 from definetti.samplers.sparse.engine import Chain, Sparse
 from definetti.samplers.sparse.normal_form import symmetric_predicates
+from definetti.samplers.sparse.stuck import held
 
 MARK = "# --- text ---\n"
 HEADER = "import math\n\nimport numpy as np\n\n\ndef helper(function):\n    return function\n\n\nentry = helper\n"
@@ -193,16 +194,37 @@ def visit_error(r: Sparse, group, world: World, kind: int, a: int, order: np.nda
 
 def path_error(r: Sparse, group, world: World, after: World, visited: list[tuple], chain: Chain) -> float:
     """G of the visit against the conditionals that single-site updates meet on this path; F against the state."""
-    g, here = np.zeros(r.orbit_count), dict(world)
+    g, here, free = np.zeros(r.orbit_count), dict(world), set()
     for site in visited:
+        free |= set(images(r, site)) if 0.0 < chance(r, here, site) < 1.0 else set()
         for name, *at in images(r, site):
             g[group.orbit_number(name, at)] += chance(r, here, site)
         here = put(r, here, site, after[site])
+    if watch_error(r, chain, world, free):
+        return 1.0
     f = np.zeros(r.orbit_count)
     for name, *at in after:
         if r.model.knowledge.value(name, at) is None:
             f[group.orbit_number(name, at)] += after[(name, *at)]
     return float(max(np.abs(chain.sum_g[0, 1:] - g).max(initial=0), np.abs(chain.true_atoms[1:] - f).max(initial=0)))
+
+
+def watch_error(r: Sparse, chain: Chain, world: World, free: set[tuple]) -> bool:
+    """Whether what is still watched is not what hard formulas speak of and no visit found free."""
+    names = list(r.model.predicates)
+    rows = [(name, *map(int, row)) for name, found, _ in held(r, [chain]) for row in found]
+    spoken = [
+        (name, *at)
+        for name, *at in world
+        if names.index(name)
+        in (
+            r.plan.held_bits
+            if len(set(r.model.predicates[name].sorts)) == 1 and len(set(at)) == 1
+            else r.plan.held_pairs
+        )
+    ]
+    left = [atom for atom in spoken if atom not in free and r.model.knowledge.value(atom[0], atom[1:]) is None]
+    return sorted(rows) != sorted(left)
 
 
 def list_error(r: Sparse, chain: Chain, kind: int = -1, a: int = -1) -> float:
@@ -240,3 +262,10 @@ def worst_error(r: Sparse, group, worlds: int, seed: int) -> float:
             a = int(rng.integers(int(r.data.sizes[sort])))
             worst = max(worst, visit_error(r, group, world, kind, a, order))
     return worst
+
+
+def literal(rng: np.random.Generator, names: str) -> str:
+    """A literal of a random theory: two unary and two binary predicates."""
+    one, two = rng.choice(list(names), 2, replace=True)
+    atom = rng.choice([f"P({one})", f"Q({one})", f"E({one},{two})", f"E({two},{one})", f"D({one},{two})"])
+    return f"{'!' if rng.random() < 0.4 else ''}{atom}"

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from small_theories import smokers, with_evidence
-from sparse_worlds import chain_at, list_error, plain, random_world, visit_error, world_of, worst_error
+from sparse_worlds import chain_at, list_error, literal, plain, random_world, visit_error, world_of, worst_error
 
 import definetti as dft
 from definetti.cli.main import run
@@ -75,12 +76,6 @@ def test_evidence() -> None:
 
 
 # --- random theories -------------------------------------------------------------------------------------------------
-
-
-def literal(rng: np.random.Generator, names: str) -> str:
-    one, two = rng.choice(list(names), 2, replace=True)
-    atom = rng.choice([f"P({one})", f"Q({one})", f"E({one},{two})", f"E({two},{one})", f"D({one},{two})"])
-    return f"{'!' if rng.random() < 0.4 else ''}{atom}"
 
 
 def random_theory(seed: int) -> str:
@@ -267,6 +262,13 @@ def test_why_not(text: str, reason: str) -> None:
     found = verdict(dft.markov_logic(text, domain={"n": 50}))
     assert found.engine == "dense"
     assert reason in found.reason
+
+
+def test_a_closed_relation_with_open_atoms_is_dense() -> None:
+    """Rows are visited whole, but for what is known."""
+    model = dft.markov_logic("E(n,n)\n1 E(x,y)\n0.3 E(x,y) ^ E(y,x)", domain={"n": 50})
+    found = verdict(replace(model, closed=frozenset({"E"}), unknown={"E": np.array([[0, 1]], np.int32)}))
+    assert "known but for some" in found.reason
 
 
 def test_cost_decides() -> None:

@@ -16,6 +16,7 @@ from typing import Any, cast
 import numpy as np
 
 from definetti.errors import Notice
+from definetti.samplers.codegen.module import is_held
 from definetti.samplers.draws import Batch, Draws, pick_members
 from definetti.samplers.logic.engine import (
     SCANS,
@@ -34,8 +35,8 @@ from definetti.samplers.logic.levels import log_density, recount, violated
 from definetti.samplers.logic.mirrored import Means, with_mirror_images
 from definetti.samplers.logic.orbital import Atoms, Moves
 from definetti.samplers.logic.queries import Asked
-from definetti.samplers.logic.starts import at_state, clear_live, first_states
-from definetti.samplers.logic.stuck import slow_notices, stuck_notices
+from definetti.samplers.logic.starts import at_state, clear_live, first_states, solver_of
+from definetti.samplers.logic.stuck import held, slow_notices, stuck_notices
 from definetti.samplers.logic.tensors.data import Chain
 from definetti.samplers.logic.tensors.known_bits import home_words, pack, unpack, words_of
 from definetti.samplers.logic.tensors.state import clear_sums, home_offset, put_atoms
@@ -231,8 +232,10 @@ class RelationalSampling(Run):
         if not self._batches:
             return []
         f = np.stack([batch.f for batch in self._batches])[:, :, : len(self.group.sizes)]
-        slow = [] if self._random else slow_notices(self.relational, self.group, f)
-        return [*stuck_notices(self.relational, self.group, self._chains), *slow]
+        r = self.relational
+        hard = any(is_held(r.theory, places) for places in r.written.places.values())
+        slow = slow_notices(self.group, f) if hard and not self._random else []
+        return [*stuck_notices(self.group, held(r, self._chains), lambda: solver_of(r)), *slow]
 
     def report(self) -> dict[str, Any]:
         return {} if self.renamed is None else self.renamed.report()

@@ -7,15 +7,14 @@ number that symmetry makes look perfect.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 
+from definetti.constraints.logic.legal_states import Legal
 from definetti.errors import Notice, TooLarge
 from definetti.model.logic.text import atom_text
-from definetti.samplers.codegen.module import is_held
 from definetti.samplers.logic.engine import Relational
-from definetti.samplers.logic.starts import solver_of
 from definetti.samplers.logic.tensors import state
 from definetti.samplers.logic.tensors.data import Chain
 from definetti.samplers.logic.tensors.known_bits import unpack
@@ -44,18 +43,22 @@ def held(r: Relational, chains: Sequence[Chain]) -> Iterator[tuple[str, np.ndarr
             yield name, np.argwhere(still), values
 
 
-def stuck_notices(r: Relational, group: RenamingSymmetries, chains: Sequence[Chain]) -> list[Notice]:
-    """What is frozen or divided; nothing where every held atom is forced."""
+def stuck_notices(
+    group: RenamingSymmetries,
+    found: Iterable[tuple[str, np.ndarray, np.ndarray]],
+    solver: Callable[[], Legal],
+) -> list[Notice]:
+    """What is frozen or divided among what is `held`; nothing where every such atom is forced."""
     frozen: list[tuple[int, str]] = []
     divided: list[tuple[int, str]] = []
     unsure = False
-    for name, rows, values in held(r, chains):
+    for name, rows, values in found:
         agree = (values == values[:1]).all(axis=0)
         if not agree.all():
             divided.append((int((~agree).sum()), atom_text(group.model, name, rows[~agree][0].tolist())))
         if agree.any():
             try:
-                left = unforced(r, group, name, rows[agree], values[0, agree])
+                left = unforced(solver(), group, name, rows[agree], values[0, agree])
             except TooLarge:
                 left, unsure = rows[agree], True
             if len(left):
@@ -75,17 +78,13 @@ def stuck_notices(r: Relational, group: RenamingSymmetries, chains: Sequence[Cha
     return out
 
 
-def slow_notices(r: Relational, group: RenamingSymmetries, f: np.ndarray) -> list[Notice]:
+def slow_notices(group: RenamingSymmetries, f: np.ndarray) -> list[Notice]:
     """Batches of a chain that resemble the one before: it crosses between regions too rarely for its error to be known.
 
     `f`: batch means [batch, chain, orbit]. Asked only where hard formulas hold atoms, which make such regions.
     """
     batches, chains, _ = f.shape
-    if (
-        batches < FEWEST_BATCHES
-        or chains < 2
-        or not any(is_held(r.theory, places) for places in r.written.places.values())
-    ):
+    if batches < FEWEST_BATCHES or chains < 2:
         return []
     apart = f - f.mean(axis=(0, 1))
     spread = (apart**2).mean(axis=(0, 1))
@@ -99,9 +98,8 @@ def slow_notices(r: Relational, group: RenamingSymmetries, f: np.ndarray) -> lis
     return [Notice("not-mixed", f"{text}: the chains cross between regions of the states too rarely; {CURE}")]
 
 
-def unforced(r: Relational, group: RenamingSymmetries, name: str, rows: np.ndarray, values: np.ndarray) -> np.ndarray:
+def unforced(solver: Legal, group: RenamingSymmetries, name: str, rows: np.ndarray, values: np.ndarray) -> np.ndarray:
     """The rows whose other value some legal state has. One atom speaks for its orbit: the theory is the same there."""
-    solver = solver_of(r)
     orbit = group.orbit_numbers(name, rows)
     key = np.where(orbit >= 0, orbit, orbit.max(initial=0) + 1 + np.arange(len(orbit)))
     found, first, inverse = np.unique(key, return_index=True, return_inverse=True)

@@ -42,8 +42,6 @@ def verdict(model: MarkovLogic) -> Verdict:
     """By the theory and the sizes of its sorts."""
     try:
         plan = plan_of(model)
-        if any(m.hard for m in plan.monomials):
-            raise Unfit("hard formulas: only the dense engine watches for chains that cannot move")
         packed = [packing(model, plan, s) for s in plan.systems]
     except Unfit as why:
         return Verdict("dense", str(why))
@@ -91,6 +89,11 @@ def sparse_engine(asked: Asked, scan: str) -> Sparse | str:
     from definetti.samplers.sparse.engine import compile_sparse
 
     try:
-        return compile_sparse(group.model, group.atom_orbits, group.deferred)
+        made = compile_sparse(group.model, group.atom_orbits, group.deferred)
     except Unfit as why:
         return str(why)
+    from definetti.samplers.sparse.starts import drawn_chain, mended
+
+    if made.plan.hard and mended(made, group, 0, 0, drawn_chain(made, group, 0, 0)) is None:
+        return "sweeps at the cost of the true atoms lead to no state that satisfies the hard formulas"
+    return made

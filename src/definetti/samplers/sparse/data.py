@@ -30,6 +30,9 @@ class SystemData(NamedTuple):
     table: np.ndarray
     known_keys: np.ndarray
     known: np.ndarray
+    watched: np.ndarray  # sites of held predicates, by rows: those that have not been free yet come first
+    watch_length: np.ndarray  # how many these are
+    watch_keys: np.ndarray
     base: np.ndarray
     hard_base: np.ndarray
     units: np.ndarray
@@ -40,10 +43,11 @@ class SystemData(NamedTuple):
     known_atoms: np.ndarray
     loop_orbits: np.ndarray
     loop_free: np.ndarray
+    watch_start: np.ndarray
 
 
 SHARED = SystemData._fields.index("base")
-SCRATCH = frozenset({"touched", "queue", "known_keys", "known"})
+SCRATCH = frozenset({"touched", "queue", "known_keys", "known", "watch_keys"})
 MASKS, ROW_KEYS = 8, 16  # places of `small`
 
 
@@ -72,6 +76,7 @@ class Chain(NamedTuple):
     remainder: np.ndarray  # of the clock, to the next tick
     order: np.ndarray
     types: np.ndarray
+    live: np.ndarray  # bits that hard formulas left free at some visit, where there are hard formulas
     head: np.ndarray
     pool: np.ndarray
     blocks: np.ndarray

@@ -30,6 +30,7 @@ from definetti.samplers.sparse.data import (
 )
 from definetti.samplers.sparse.emit import Plan, kernel_text, plan_of
 from definetti.samplers.sparse.keys import packing
+from definetti.samplers.sparse.watch import watched_sites
 
 SWEEP, ROOM, UPDATES = 0, 5, 4  # places of the clock
 FOREVER = 1 << 60
@@ -48,6 +49,7 @@ class Sparse:
     data: Data
     shared: tuple[tuple[np.ndarray, ...], ...]  # of each system
     masks: tuple[np.ndarray, ...]  # of each system: how its keys are packed
+    watched: tuple[np.ndarray, ...]  # of each system: `watched` of a new chain
     orbit_count: int
     free_sites: int
     seconds: float = 0.0
@@ -67,6 +69,7 @@ class Sparse:
         nodes = sum(int(sizes[s.sorts[1]]) for s in self.plan.systems)
         ends = sum(int(sizes[x]) for p in self.plan.systems for x in self.plan.sorts[p.predicate])
         constants = 8 * int(sizes.sum()) * 2 + 64 * ends + (64 + 64 + 24 + 16 + 32) * nodes + 64 * self.orbit_count
+        constants += sum(4 * len(sites) + 8 * len(s[-1]) for sites, s in zip(self.watched, self.shared, strict=True))
         return constants + ATOM_BYTES * int(self.atoms)
 
 
@@ -88,12 +91,14 @@ def compile_sparse(
     orbit_count = 1 + max((int(o.lookup.max(initial=-1)) for o in orbits.values()), default=-1)
     late = deferred or {}
     data, free = lay_out(model, orbits, late, plan, entries_of(model, plan, orbits, late), packed, shuffled)
+    watched = [watched_sites(model, plan, s, orbits) for s in plan.systems]
     shared = tuple(
-        (*packed[r].arrays, *orbit_arrays(model, plan, s, orbits), *known_arrays(model, plan, s, data, orbits))
-        for r, s in enumerate(plan.systems)
+        (*x.arrays, *orbit_arrays(model, plan, s, orbits), *known_arrays(model, plan, s, data, orbits), start)
+        for x, s, (start, _) in zip(packed, plan.systems, watched, strict=True)
     )
     kernel = load_kernel(kernel_text(plan))
-    made = Sparse(model, plan, kernel, data, shared, tuple(x.masks for x in packed), orbit_count, free)
+    masks, sites = tuple(x.masks for x in packed), tuple(sites for _, sites in watched)
+    made = Sparse(model, plan, kernel, data, shared, masks, sites, orbit_count, free)
     kernel.advance(data, blank(made), 0, 0)  # compiles, or loads what an earlier process compiled
     return replace(made, seconds=perf_counter() - began)
 
@@ -105,7 +110,7 @@ def blank(r: Sparse) -> Chain:
     """A chain without true atoms and without classes."""
     d, total = r.data, int(r.data.sizes.sum())
     systems = []
-    for s, shared, masks in zip(r.plan.systems, r.shared, r.masks, strict=True):
+    for s, shared, masks, watched in zip(r.plan.systems, r.shared, r.masks, r.watched, strict=True):
         n = int(d.sizes[s.sorts[1]])
         table = 1 << max(4, (2 * n).bit_length())
         small = np.zeros(ROW_KEYS + (1 << len(s.bits_b)), np.int64)
@@ -114,6 +119,7 @@ def blank(r: Sparse) -> Chain:
             np.zeros((n, LIST), np.int64), np.zeros(n + 1, np.int64), np.zeros(n + 2, np.int64), small,
             np.zeros(LIST * (n + 1), np.int64), np.arange(n + 1), np.full(table, -1, np.int64),
             np.full(KEPT, -1, np.int64), np.zeros((KEPT, 2)),
+            watched.copy(), np.diff(shared[-1]), np.zeros(int(np.diff(shared[-1]).max(initial=0)), np.int64),
         )  # fmt: skip
         systems.append(SystemData(*own, *shared))
     ends = sum(int(d.sizes[x]) for sorts in r.plan.sorts if len(sorts) == 2 for x in set(sorts))
@@ -125,6 +131,7 @@ def blank(r: Sparse) -> Chain:
         remainder=np.zeros(1),
         order=np.concatenate([np.zeros(0, np.int64), *(np.arange(n) for n in d.sizes)]),
         types=np.zeros(total, np.int64),
+        live=np.zeros(total if r.plan.held_bits else 1, np.int64),
         head=np.zeros(LIST * ends, np.int64),
         pool=np.zeros(int(d.reserve[0]), np.int32),
         blocks=blocks,

@@ -63,7 +63,7 @@ class Monomial:
     bits : tuple of Bit
         What the coefficient depends on, one axis of `table` each.
     table : array
-        Coefficients; of a hard formula how many groundings are satisfied.
+        Coefficients; of a hard formula minus the number of groundings that are violated.
     """
 
     sorts: tuple[int, ...]
@@ -195,7 +195,7 @@ def polynomial(
     table = np.zeros((2,) * (len(pairs) + len(bits)))
     for values in product((0, 1), repeat=table.ndim):
         truth = {a: bool(values[k if pair else len(pairs) + k]) for a, (pair, k) in slot.items()}
-        table[values] = holds(body, truth, same)
+        table[values] = holds(body, truth, same) - int(hard)
     for axis in reversed(range(len(bits))):
         if bits[axis][0] in known:
             table = np.take(table, known[bits[axis][0]], len(pairs) + axis)
@@ -205,7 +205,7 @@ def polynomial(
         table = np.stack([low, high - low], axis)
     for values in product((0, 1), repeat=len(pairs)):
         part = table[values]
-        if part.any() and (any(values) or part.min() != part.max()):
+        if part.any() and (hard or any(values) or part.min() != part.max()):
             chosen = tuple(pair for pair, used in zip(pairs, values, strict=True) if used)
             yield reduced(sorts, chosen, tuple(bits), weight * part, hard, sizes)
 
@@ -293,6 +293,6 @@ def summed(group: Sequence[Monomial]) -> Monomial | None:
     for axis in reversed(range(len(bits))):
         if np.array_equal(np.take(total, 0, axis), np.take(total, 1, axis)):
             total, bits = np.take(total, 0, axis), (*bits[:axis], *bits[axis + 1 :])
-    if not total.any() or (not first.pairs and not bits):
+    if not total.any() or not (first.pairs or bits or first.hard):
         return None
     return Monomial(first.sorts, first.pairs, bits, total, first.hard)

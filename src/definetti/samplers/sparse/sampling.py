@@ -4,16 +4,19 @@ G; memory grows with the true atoms, never with all of them."""
 from __future__ import annotations
 
 import time
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from definetti.errors import TooLarge
+from definetti.constraints.logic.legal_states import Legal, legal
+from definetti.errors import Notice, TooLarge
 from definetti.samplers.draws import Batch, Draws, pick_members
 from definetti.samplers.logic.engine import refuse_large
 from definetti.samplers.logic.queries import Asked
+from definetti.samplers.logic.stuck import slow_notices, stuck_notices
 from definetti.samplers.protocol import Plan, State, prefixed
-from definetti.samplers.run import Map, Run
+from definetti.samplers.run import Illegal, Map, Run, debugging
 from definetti.samplers.sparse.data import SCRATCH, SHARED, Chain, SystemData
 from definetti.samplers.sparse.engine import (
     SWEEP,
@@ -25,7 +28,9 @@ from definetti.samplers.sparse.engine import (
     room,
     true_pairs,
 )
-from definetti.samplers.sparse.starts import first_chain
+from definetti.samplers.sparse.starts import first_chain, violations
+from definetti.samplers.sparse.stuck import held
+from definetti.samplers.sparse.watch import watch_again
 
 CANDIDATES = 1 << 16  # atoms of a predicate looked at to find tracked ones
 MOST_VALUES = 1 << 32
@@ -40,6 +45,7 @@ class SparseSampling(Run):
         self._chains: list[Chain] = []
         self._first = np.zeros(plan.chains, np.int64)
         self._rates = np.full(plan.chains, 1e7)
+        self._debug = debugging()
         self._atoms = tracked_atoms(self.group, plan.seed)
         orbit = np.concatenate([np.zeros(0, np.int64), *(part[2] for part in self._atoms)])
         self._true = np.zeros((plan.chains, len(orbit)))
@@ -66,6 +72,22 @@ class SparseSampling(Run):
         given = None if self.plan.starts is None else self.plan.starts[k]
         return first_chain(self.sparse, self.group, self.plan.seed, k, given)
 
+    def _end_of_warm_up(self) -> None:
+        for chain in self._chains:
+            watch_again(chain)
+
+    def notices(self) -> list[Notice]:
+        """What hard formulas held at every kept sweep."""
+        if not self._batches or not self.sparse.plan.hard:
+            return []
+        f = np.stack([batch.f for batch in self._batches])[:, :, : len(self.group.sizes)]
+        found = stuck_notices(self.group, held(self.sparse, self._chains), lambda: self._solver)
+        return [*found, *slow_notices(self.group, f)]
+
+    @cached_property
+    def _solver(self) -> Legal:
+        return legal(self.group.model, self.group.source)
+
     def _open(self) -> None:
         self._first[:] = [chain.clock[SWEEP] for chain in self._chains]
 
@@ -79,15 +101,19 @@ class SparseSampling(Run):
         if left <= 0:
             return
         budget = max(1, int(seconds * self._rates[k]))
-        if not self._tracking:
+        looked = self._tracking or (self._debug and self.sparse.plan.hard)
+        if not looked:
             self._chains[k], done = advance(self.sparse, self._chains[k], budget, left)
         target = int(self._chains[k].clock[SWEEP]) + left
-        while self._tracking and done < budget and self._chains[k].clock[SWEEP] < target:
+        while looked and done < budget and self._chains[k].clock[SWEEP] < target:
             before = int(self._chains[k].clock[SWEEP])
             self._chains[k], drawn = advance(self.sparse, self._chains[k], budget - done, 1)
             done += drawn
-            if self._chains[k].clock[SWEEP] > before:
+            if self._tracking and self._chains[k].clock[SWEEP] > before:
                 self._true[k] += self._tracked_values(self._chains[k])
+            if self._debug and (broken := violations(self.sparse, self._chains[k])):
+                text = f"a chain is in an impossible state: {broken} groundings of hard formulas are violated"
+                raise Illegal(f"{text}; please report")
         took = max(time.perf_counter() - began, 1e-6)
         self._rates[k] = min(max(done / took, 1.0), 4.0 * self._rates[k])
 

@@ -2,6 +2,9 @@
 
 Bits are drawn from the formulas on them alone. Of the pairs the first chain has none; the others have a few at random,
 up to a mean degree that grows from chain to chain, so that the starts are spread out and cost what sparse sweeps cost.
+
+Where hard formulas do not hold in such a state, sweeps mend it: a site whose values violate different numbers of
+groundings takes the one that violates fewer. They are sweeps of the sampler, so the law of the start stays symmetric.
 """
 
 from __future__ import annotations
@@ -10,15 +13,46 @@ from typing import Any
 
 import numpy as np
 
+from definetti.errors import ModelError
 from definetti.model.logic.evidence import UNKNOWN
 from definetti.samplers.sparse.data import Chain, known_bits
-from definetti.samplers.sparse.engine import Sparse, make_chain
+from definetti.samplers.sparse.engine import FOREVER, Sparse, advance, bits_of, make_chain, true_pairs
 
+MOST_REPAIRS = 30  # sweeps
 DEGREES = (0.0, 1.0, 2.0, 4.0)  # mean degrees of the first chains, and of those after them again
 
 
 def first_chain(r: Sparse, group: Any, seed: int, number: int, given: Any = None) -> Chain:
     """`given`: a state with a method `atoms(predicate)`, the truth values of all its atoms."""
+    chain = drawn_chain(r, group, seed, number, given)
+    if given is not None:
+        return chain
+    chain = mended(r, group, seed, number, chain) or mended(r, group, seed, number, drawn_chain(r, group, seed, 0))
+    if chain is None:
+        raise ModelError("no start that satisfies the hard formulas was found; sampler mcsat looks for one by a solver")
+    return chain
+
+
+def violations(r: Sparse, chain: Chain) -> int:
+    """Of hard formulas: how many groundings the chain's state violates."""
+    return int(r.kernel.violations(r.data, chain)) if r.plan.hard else 0
+
+
+def mended(r: Sparse, group: Any, seed: int, number: int, chain: Chain) -> Chain | None:
+    """A new chain at a legal state near that of a chain; None where sweeps lead to none."""
+    if not violations(r, chain):
+        return chain
+    for _ in range(MOST_REPAIRS):
+        chain, _ = advance(r, chain, FOREVER, 1)
+        if not violations(r, chain):
+            names = r.model.predicates
+            bits = {name: bits_of(r, chain, name) for p, name in enumerate(names) if p in r.plan.position}
+            pairs = {n: true_pairs(r, chain, n) for n in names if len(r.model.shape(n)) == 2}
+            return make_chain(r, seed, number, bits, pairs, group.atom_orbits)
+    return None
+
+
+def drawn_chain(r: Sparse, group: Any, seed: int, number: int, given: Any = None) -> Chain:
     rng = np.random.default_rng([seed, number, 11])
     bits, pairs = {}, {}
     for p, name in enumerate(r.model.predicates):

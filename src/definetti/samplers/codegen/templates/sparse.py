@@ -1,7 +1,7 @@
 """The part of every sparse kernel around what is generated: growing lists, classes, the clock, marks of a row.
 
 Never imported: this text stands at the top of each generated file, below it what `samplers/sparse/emit.py` writes and
-the row loop of each binary predicate (`row_text.py`). Tests replace what stands above the line
+the row loop of each binary predicate (`text/rows.py`). Tests replace what stands above the line
 `# --- text ---` to run the rest as plain Python, and `first_tick` and `draw` to follow every branch.
 """
 # ruff: noqa: E741
@@ -226,17 +226,23 @@ def change_class(pool, blocks, s, b, key):
 
 
 @helper
+def hard_count(s, key):
+    """How many more hard groundings a site satisfies true than false."""
+    shift = s.small[BITS_WIDTH] + s.small[UNIT_WIDTH] * s.units.shape[0]
+    return ((key >> shift) & s.small[UNIT_MASK]) - s.small[UNIT_BIAS]
+
+
+@helper
 def chances(s, key):
     """The place in `known_keys` whose chance and rate are those of a key: computed once, and kept until another key
     needs the place."""
     at = ((key * HASH) >> 30) & (s.known_keys.shape[0] - 1)
     if s.known_keys[at] != key:
-        h, hard, rest = s.base[key & s.small[BITS_MASK]], I(0), key >> s.small[BITS_WIDTH]
+        h, rest = s.base[key & s.small[BITS_MASK]], key >> s.small[BITS_WIDTH]
         for u in range(s.units.shape[0]):
             h += s.units[u] * ((rest & s.small[UNIT_MASK]) - s.small[UNIT_BIAS])
             rest = rest >> s.small[UNIT_WIDTH]
-        if s.small[HARD] != 0:
-            hard = (rest & s.small[UNIT_MASK]) - s.small[UNIT_BIAS]
+        hard = hard_count(s, key) if s.small[HARD] != 0 else I(0)
         p = chance_of(h, hard)
         s.known_keys[at] = key
         s.known[at, 0] = p

@@ -24,7 +24,9 @@ class Row:
     size: str  # how many b there are
     same: bool  # a and b have one sort
     symmetric: bool
+    held: bool  # hard formulas speak of R(a,b)
     mask: int  # of the bits of b in a class key
+    held_loop: bool  # of R(a,a)
     loop: int  # the position of R(a,a) among the bits of a type
     chance: str  # functions: of R(a,a)
     near: str  # after a change of the list of a
@@ -40,6 +42,11 @@ def row_start(row: Row) -> str:
 def in_row_{r}(s, a, b):
     """Whether {{a,b}} is a place of this row, and b in its class."""
     return not {row.symmetric} or s.node[b, POS] > s.node[a, POS]
+
+
+@helper
+def base_key_{r}(s, b):
+    return s.node[b, KEY] + s.small[ROW_KEYS + (s.node[b, KEY] & {row.mask})]
 
 
 @helper
@@ -72,6 +79,9 @@ def begin_row_{r}(d, c, s, a):
             s.node[b, MARKS] |= TRUE
             push(s, b)
     support_{r}(d, c, s, a, c.types[{row.types} + a], I(1))
+    if {row.held}:
+        for i in range(s.watch_length[a]):
+            s.watch_keys[i] = base_key_{r}(s, I(s.watched[s.watch_start[a] + i]))
 '''
 
 
@@ -93,11 +103,6 @@ def run_classes_{r}(d, c, s):
         while m < count:
             make_candidate(s, I(c.pool[at + m]))
             m = first_tick(c.streams, c.remainder, m + 1, count, rate)
-
-
-@helper
-def base_key_{r}(s, b):
-    return s.node[b, KEY] + s.small[ROW_KEYS + (s.node[b, KEY] & {row.mask})]
 
 
 @helper
@@ -123,6 +128,30 @@ def bump_{r}(c, s, y, b, change):
             key = base_key_{r}(s, b) + s.node[b, CHANGE]
             s.node[b, CHANGE] += change
             move_chance(s, c.streams, c.remainder, c.sum_g, b, key, key + change)
+'''
+
+
+def row_watch(row: Row) -> str:
+    """Which sites have been free."""
+    r = row.number
+    return f'''
+
+@helper
+def watch_row_{r}(s, a):
+    """Sites that hard formulas left free at their visit need not be watched any longer. A flip at a site changes its
+    own class, so its key is what the row began with and what was added before the visit."""
+    i = I(0)
+    while i < s.watch_length[a]:
+        at, end = s.watch_start[a] + i, s.watch_start[a] + s.watch_length[a] - 1
+        b = I(s.watched[at])
+        change = s.node[b, CHANGE] if s.node[b, STAMP] == s.small[ROW_STAMP] else I(0)
+        if in_row_{r}(s, a, b) and hard_count(s, s.watch_keys[i] + change) == 0:
+            s.watched[at] = s.watched[end]
+            s.watched[end] = b
+            s.watch_length[a] -= 1
+            s.watch_keys[i] = s.watch_keys[s.watch_length[a]]
+        else:
+            i += 1
 '''
 
 
@@ -154,6 +183,8 @@ def visit_loop_{r}(d, c, s, a):
     p = {row.chance}(d, c, a)
     o = s.loop_orbits[a]
     c.sum_g[NOW, o] += p
+    if {row.held_loop} and p > 0.0 and p < 1.0:
+        c.live[{row.types} + a] |= I(1) << {row.loop}
     old, new = (c.types[{row.types} + a] >> {row.loop}) & 1, I(draw(c.streams, p))
     if old != new:
         before = c.types[{row.types} + a]
@@ -182,6 +213,8 @@ def row_{r}(d, c, s, a):
         value = (marks & CANDIDATE) != 0
         if value != ((marks & TRUE) != 0):
             flip_{r}(d, c, s, a, y, value)
+    if {row.held}:
+        watch_row_{r}(s, a)
     {row.near}(d, c, a)
     if {row.symmetric} and s.node[a, POS] == {row.size} - 1:
         for b in range({row.size}):

@@ -1,0 +1,121 @@
+"""The sweep: its order, the classes of a new state, visits, and how many hard groundings a state violates."""
+
+from __future__ import annotations
+
+from definetti.samplers.sparse.normal_form import Unfit
+from definetti.samplers.sparse.text.joins import Env, Writer, entry, type_bit, type_of
+
+
+def write_begin(w: Writer) -> None:
+    w.put(0, "\n\n@helper\ndef begin_sweep(d, c):")
+    w.put(1, "c.clock[OPEN], c.clock[ENTRY], c.clock[POSITION] = 1, 0, 0")
+    w.put(1, "if d.shuffled[0] != 0:")
+    w.put(2, "for sort in range(d.sizes.shape[0]):")
+    w.put(3, "shuffle(c.streams, c.order, d.type_start[sort], d.sizes[sort])")
+    for r, s in enumerate(w.plan.systems):
+        w.put(1, f"for i in range(d.sizes[{s.sorts[1]}]):")
+        w.put(2, f"c.systems[{r}].node[c.order[d.type_start[{s.sorts[1]}] + i], POS] = i")
+
+
+def write_set_up(w: Writer) -> None:
+    """After a state has been put into the lists: the classes."""
+    w.put(0, "\n\n@entry\ndef make_classes(d, c):")
+    for r, s in enumerate(w.plan.systems):
+        w.put(1, f"for b in range(d.sizes[{s.sorts[1]}]):")
+        w.put(2, f"join_class(c.pool, c.blocks, c.systems[{r}], b, class_key_{r}(d, c, b))")
+    w.put(0, "\n\n@entry\ndef put_atoms(c, h, g, rows, columns):")
+    w.put(1, "for i in range(rows.shape[0]):")
+    w.put(2, "append(c.pool, c.blocks, c.head, h + LIST * rows[i], columns[i])")
+    w.put(2, "append(c.pool, c.blocks, c.head, g + LIST * columns[i], rows[i])")
+    w.put(0, "\n\n@entry\ndef look_up(c, h, rows, columns, out):")
+    w.put(1, "for i in range(rows.shape[0]):")
+    w.put(2, "out[i] = linked(c.pool, c.head, h + LIST * rows[i], columns[i])")
+
+
+def write_violations(w: Writer) -> None:
+    """How many groundings of hard formulas a state violates."""
+    plan = w.plan
+    w.put(0, "\n\n@entry\ndef violations(d, c):")
+    w.put(1, "broken = I(0)")
+    for k, m in enumerate(plan.monomials):
+        if not m.hard:
+            continue
+
+        def inside(depth: int, env: Env, k: int = k, sorts: tuple[int, ...] = m.sorts) -> None:
+            if len(env) < len(sorts):
+                raise Unfit("a formula ties atoms without a chain of atoms between them")
+            read = type_bit(plan, {v: type_of(sorts[int(v)], e) for v, e in env.items()})
+            w.put(depth, f"broken -= I(d.coefs[{entry(plan, k, read)}])")
+
+        if m.sorts:
+            w.put(1, f"for a in range(d.sizes[{m.sorts[0]}]):")
+            w.nest(2, {0: "a"}, m.pairs, dict(enumerate(m.sorts)), inside)
+        else:
+            inside(1, {})
+    w.put(1, "return broken")
+
+
+def write_advance(w: Writer) -> None:
+    plan = w.plan
+    w.put(0, "\n\n@helper\ndef visit_bit(d, c, p, sort, position, a, chance):")
+    w.put(1, "o = d.bit_orbits[d.bit_start[p] + a]")
+    w.put(1, "at = d.type_start[sort] + a")
+    w.put(1, "c.sum_g[NOW, o] += chance")
+    if plan.held_bits:
+        w.put(1, "if chance > 0.0 and chance < 1.0:")
+        w.put(2, "c.live[at] |= I(1) << position")
+    w.put(1, "old, new = (c.types[at] >> position) & 1, I(draw(c.streams, chance))")
+    w.put(1, "if old != new:")
+    w.put(2, "c.types[at] ^= I(1) << position")
+    w.put(2, "c.true_atoms[o] += new - old")
+    w.put(1, "return old != new")
+    for p in plan.position:
+        sort, position = plan.sorts[p][0], plan.position[p]
+        w.put(0, f"\n\n@helper\ndef site_{p}(d, c, a, late):")
+        w.put(1, f"if (d.fixed[late, d.type_start[{sort}] + a] >> {position}) & 1:")
+        w.put(2, "return I(0)")
+        w.put(1, f"if visit_bit(d, c, I({p}), I({sort}), I({position}), a, chance_{p}(d, c, a)):")
+        for side in range(len(plan.sorts[p])):
+            w.put(2, f"reclass_{p}_{side}(d, c, a)")
+        w.put(1, "return I(1)")
+    w.put(0, "\n\n@helper\ndef visit(d, c, kind, a):")
+    for p in plan.unary:
+        w.put(1, f"if kind == {p}:")
+        w.put(2, f"return site_{p}(d, c, a, I(0))")
+    for r, s in enumerate(plan.systems):
+        w.put(1, f"if kind == {s.predicate}:")
+        w.put(2, f"return row_{r}(d, c, c.systems[{r}], a)")
+    for p in plan.position:
+        w.put(1, f"if kind == {len(plan.sorts) + p}:")
+        w.put(2, f"return site_{p}(d, c, a, I(1))")
+    w.put(1, "return I(0)")
+    w.put(0, ADVANCE)
+
+
+ADVANCE = '''
+
+@entry
+def advance(d, c, budget, sweeps):
+    """Draws about `budget` sites in whole rows, or until `sweeps` sweeps have ended; returns how many. Where the pool
+    might not hold another row, `clock[ROOM]` is set: the caller makes it larger and goes on."""
+    clock, done = c.clock, I(0)
+    target = clock[SWEEP] + sweeps
+    while done < budget and clock[SWEEP] < target:
+        if clock[OPEN] == 0:
+            begin_sweep(d, c)
+        if clock[ENTRY] == d.entries.shape[0]:
+            end_sweep(clock, c.true_atoms, c.sum_f, c.sum_g)
+            continue
+        sort = d.entry_sorts[clock[ENTRY]]
+        if clock[POSITION] == d.sizes[sort]:
+            clock[ENTRY] += 1
+            clock[POSITION] = 0
+            continue
+        if c.pool.shape[0] < 3 * c.blocks[TOP] + d.reserve[0]:
+            clock[ROOM] = 1
+            break
+        done += visit(d, c, d.entries[clock[ENTRY]], c.order[d.type_start[sort] + clock[POSITION]])
+        clock[POSITION] += 1
+    clock[UPDATES] += done
+    return done
+'''
