@@ -65,7 +65,7 @@ def measure(name: str) -> dict[str, float]:
     began = time.process_time()
     r = compile_sparse(group.model, group.atom_orbits, group.deferred)
     compiled = time.process_time() - began
-    chain, _ = advance(r, first_chain(r, group, 1, 1), FOREVER, WARM)
+    chain, _ = advance(r, first_chain(r, 1, 1), FOREVER, WARM)
     seconds = math.inf
     for _ in range(3):
         began = time.process_time()

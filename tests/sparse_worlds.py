@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from types import ModuleType
 from unittest.mock import patch
 
@@ -15,7 +15,6 @@ from definetti.model.logic.theory import MarkovLogic
 from definetti.samplers.kernels import rng
 from definetti.samplers.sparse import engine
 from definetti.samplers.sparse.engine import Chain, Sparse
-from definetti.samplers.sparse.normal_form import symmetric_predicates
 from definetti.samplers.sparse.stuck import held
 
 MARK = "# --- text ---\n"
@@ -41,38 +40,58 @@ def plain(model: MarkovLogic, *changes: tuple[str, str], group: object = None) -
         return engine.compile_sparse(group.model, group.atom_orbits, group.deferred, shuffled=False), group
 
 
+def full(r: Sparse, new: str, at: Sequence[int]) -> tuple:
+    """The atom of the theory as given that an atom of the split one is."""
+    part = r.split.parts[new]
+    return (part.name, *part.rows(np.array([at]))[0].tolist())
+
+
+def split_atom(r: Sparse, atom: tuple) -> tuple[str, tuple[int, ...]]:
+    name, *at = atom
+    new, part = next(found for found in r.split.of(name) if found[1].inside(np.array([at]))[0])
+    return new, tuple(at[j] for j in part.kept)
+
+
 def chain_at(r: Sparse, group, world: World) -> Chain:
     bits, pairs = {}, {}
     for name, predicate in r.model.predicates.items():
         shape = r.model.shape(name)
+        if name not in r.split.parts:  # the mark of a constant
+            bits[name] = (r.model.knowledge.codes(name) == 1).astype(int)
+            continue
         if len(shape) == 1 or predicate.sorts[0] == predicate.sorts[1]:
-            bits[name] = np.array([world[(name, *[x] * len(shape))] for x in range(shape[0])], int)
+            bits[name] = np.array([world[full(r, name, [x] * len(shape))] for x in range(shape[0])], int)
         if len(shape) == 2:
             same = predicate.sorts[0] == predicate.sorts[1]
-            rows = [(x, y) for x in range(shape[0]) for y in range(shape[1]) if world[name, x, y]]
+            rows = [(x, y) for x in range(shape[0]) for y in range(shape[1]) if world[full(r, name, (x, y))]]
             pairs[name] = np.array([row for row in rows if not (same and row[0] == row[1])], int).reshape(-1, 2)
-    return engine.make_chain(r, 3, 0, bits, pairs, group.atom_orbits)
+    return engine.make_chain(r, 3, 0, bits, pairs)
 
 
 def world_of(r: Sparse, chain: Chain) -> World:
-    world = dict.fromkeys(atoms_of(r.model), False)
+    world = dict.fromkeys(atoms_of(r.split.source), False)
     for name, predicate in r.model.predicates.items():
         shape = r.model.shape(name)
+        if name not in r.split.parts:
+            continue
         if len(shape) == 2:
             for x, y in engine.true_pairs(r, chain, name):
-                assert not world[name, int(x), int(y)], "an atom stands in a list twice"
-                world[name, int(x), int(y)] = True
+                assert not world[full(r, name, (x, y))], "an atom stands in a list twice"
+                world[full(r, name, (x, y))] = True
         if len(set(predicate.sorts)) == 1:
             for x, value in enumerate(engine.bits_of(r, chain, name)):
-                world[(name, *[x] * len(shape))] = bool(value)
+                world[full(r, name, [x] * len(shape))] = bool(value)
+    for name in r.split.source.predicates:  # those of small sorts alone
+        if not list(r.split.of(name)):
+            world |= {(name, *at): bool(r.split.source.knowledge.value(name, at)) for n, *at in world if n == name}
     return world
 
 
 def images(r: Sparse, site: tuple) -> list[tuple]:
     """The atoms of a site: one, or R(a,b) and R(b,a) where a hard formula makes them equal."""
-    name, *at = site
-    tied = list(r.model.predicates).index(name) in r.plan.ties and at[0] != at[1]
-    return [site, (name, at[1], at[0])] if tied else [site]
+    new, at = split_atom(r, site)
+    tied = list(r.model.predicates).index(new) in r.plan.ties and at[0] != at[1]
+    return [site, full(r, new, at[::-1])] if tied else [site]
 
 
 def put(r: Sparse, world: World, site: tuple, value: bool) -> World:
@@ -82,20 +101,20 @@ def put(r: Sparse, world: World, site: tuple, value: bool) -> World:
 def chance(r: Sparse, world: World, site: tuple) -> float:
     """P(site | rest); of a pair of tied atoms from the log densities of the whole states."""
     if len(images(r, site)) == 1:
-        p = conditional(r.model, world, site)
+        p = conditional(r.split.source, world, site)
         assert p is not None
         return p
-    high, low = (log_density(r.model, put(r, world, site, value)) for value in (True, False))
+    high, low = (log_density(r.split.source, put(r, world, site, value)) for value in (True, False))
     return 1 / (1 + math.exp(low - high))
 
 
-def random_world(model: MarkovLogic, rng: np.random.Generator) -> World | None:
+def random_world(model: MarkovLogic, rng: np.random.Generator, r: Sparse | None = None) -> World | None:
     """A legal state that agrees with the evidence; None where none was met."""
-    tied = [name for p, name in enumerate(model.predicates) if p in symmetric_predicates(model)]
     for _ in range(200):
         share = rng.random()
         world = {atom: bool(rng.random() < share) for atom in atoms_of(model)}
-        world |= {(name, y, x): world[name, x, y] for name, *at in world if name in tied for x, y in [at] if x < y}
+        if r is not None and r.plan.ties:
+            world |= {atom: world[site] for site in world for atom in images(r, site)[1:] if atom < site}
         for name, *at in world:
             known = model.knowledge.value(name, at)
             world[(name, *at)] = world[(name, *at)] if known is None else bool(known)
@@ -125,7 +144,7 @@ def sites(r: Sparse, kind: int, a: int, order: np.ndarray) -> list[tuple]:
         if s.symmetric:
             place = {int(b): i for i, b in enumerate(far)}
             found = [site for site in found if place[site[2]] >= place[a]]
-    return [site for site in found if r.model.knowledge.value(site[0], site[1:]) is None]
+    return [full(r, site[0], site[1:]) for site in found if r.model.knowledge.value(site[0], site[1:]) is None]
 
 
 def branches(r: Sparse, group, world: World, kind: int, a: int, order: np.ndarray) -> Iterator[tuple[float, Chain]]:
@@ -204,26 +223,23 @@ def path_error(r: Sparse, group, world: World, after: World, visited: list[tuple
         return 1.0
     f = np.zeros(r.orbit_count)
     for name, *at in after:
-        if r.model.knowledge.value(name, at) is None:
+        if r.split.source.knowledge.value(name, at) is None:
             f[group.orbit_number(name, at)] += after[(name, *at)]
     return float(max(np.abs(chain.sum_g[0, 1:] - g).max(initial=0), np.abs(chain.true_atoms[1:] - f).max(initial=0)))
 
 
 def watch_error(r: Sparse, chain: Chain, world: World, free: set[tuple]) -> bool:
     """Whether what is still watched is not what hard formulas speak of and no visit found free."""
-    names = list(r.model.predicates)
+    names, known = list(r.model.predicates), r.split.source.knowledge
     rows = [(name, *map(int, row)) for name, found, _ in held(r, [chain]) for row in found]
-    spoken = [
-        (name, *at)
-        for name, *at in world
-        if names.index(name)
-        in (
-            r.plan.held_bits
-            if len(set(r.model.predicates[name].sorts)) == 1 and len(set(at)) == 1
-            else r.plan.held_pairs
-        )
-    ]
-    left = [atom for atom in spoken if atom not in free and r.model.knowledge.value(atom[0], atom[1:]) is None]
+    left = []
+    for atom in world:
+        if atom in free or known.value(atom[0], atom[1:]) is not None:
+            continue
+        new, at = split_atom(r, atom)
+        bit = len(set(r.model.predicates[new].sorts)) == 1 and len(set(at)) == 1
+        if names.index(new) in (r.plan.held_bits if bit else r.plan.held_pairs):
+            left.append(atom)
     return sorted(rows) != sorted(left)
 
 
@@ -254,7 +270,7 @@ def worst_error(r: Sparse, group, worlds: int, seed: int) -> float:
     """Over some states, every kind of site and some constants and orders."""
     rng, worst = np.random.default_rng(seed), 0.0
     for _ in range(worlds):
-        world = random_world(r.model, rng)
+        world = random_world(r.split.source, rng, r)
         if world is None:
             continue
         for kind, sort in zip(r.data.entries.tolist(), r.data.entry_sorts.tolist(), strict=True):

@@ -109,9 +109,9 @@ def test_violations_are_counted(name: str) -> None:
 @pytest.mark.parametrize("name", FORMS)
 def test_starts_are_legal(name: str) -> None:
     """Also where a state without edges is not, and where a start has random edges."""
-    r, group = plain(theory(name, 6))
+    r, _ = plain(theory(name, 6))
     for number in range(4):
-        chain = first_chain(r, group, 7, number)
+        chain = first_chain(r, 7, number)
         assert violations(r, chain) == 0
         assert int(chain.clock[0]) == 0
 
@@ -121,8 +121,8 @@ def test_a_given_start_is_not_mended() -> None:
         def atoms(self, name: str) -> np.ndarray:
             return np.ones(r.model.shape(name), bool)
 
-    r, group = plain(theory("transitivity"))
-    chain = first_chain(r, group, 1, 0, Full())
+    r, _ = plain(theory("transitivity"))
+    chain = first_chain(r, 1, 0, Full())
     assert int(chain.true_atoms.sum()) == 9
 
 

@@ -37,10 +37,16 @@ def test_both_engines_agree(known: bool) -> None:
         assert abs(row.probability - rows[row.representative].probability) <= FALSE_ALARM * error + 1e-12
 
 
-def test_both_engines_agree_on_hard_formulas() -> None:
+HARD = "S(n)\nE(n,n)\n0.4 S(x)\n-2.5 E(x,y)\n0.1 E(x,y) ^ E(y,z) => E(x,z)\nE(x,y) => !E(y,x).\nE(x,y) => S(x)."
+TERNARY = "P(n)\nR(n,n,k)\n0.2 P(x)\n-2.5 R(x,y,v)\n0.3 R(x,y,v) ^ P(x) => P(y)\n0.4 R(x,y,v) ^ R(x,y,w) ^ v != w"
+SOME = "P(n)\nE(n,n)\n0.2 P(x)\n-3.5 E(x,y)\n0.9 P(x) => EXIST y E(x,y)\n-0.3 E(N1,x)"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("text", [HARD, TERNARY, SOME])
+def test_both_engines_agree_on_other_forms(text: str) -> None:
     """What hard formulas hold now and then is no alarm of the watch."""
-    text = "S(n)\nE(n,n)\n0.4 S(x)\n-2.5 E(x,y)\n0.1 E(x,y) ^ E(y,z) => E(x,z)\nE(x,y) => !E(y,x).\nE(x,y) => S(x)."
-    model = dft.markov_logic(text, domain={"n": 24})
+    model = dft.markov_logic(text, domain={"n": 24, "k": 2} if "k)" in text else {"n": 24})
     one, other = answer(model, False, 11), answer(model, True, 12)
     assert one.run["engine"] == "sparse"
     assert not {n.kind for n in one.notices} & {"frozen", "divided", "not-mixed"}

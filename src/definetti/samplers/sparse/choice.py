@@ -17,6 +17,7 @@ from definetti.model.logic.theory import MarkovLogic
 from definetti.samplers.sparse.emit import plan_of
 from definetti.samplers.sparse.keys import packing
 from definetti.samplers.sparse.normal_form import Unfit
+from definetti.samplers.sparse.split import HIDDEN, split_sorts
 
 if TYPE_CHECKING:
     from definetti.samplers.logic.queries import Asked
@@ -41,6 +42,7 @@ class Verdict:
 def verdict(model: MarkovLogic) -> Verdict:
     """By the theory and the sizes of its sorts."""
     try:
+        model = split_sorts(model).model
         plan = plan_of(model)
         packed = [packing(model, plan, s) for s in plan.systems]
     except Unfit as why:
@@ -80,10 +82,12 @@ def sparse_engine(asked: Asked, scan: str) -> Sparse | str:
     found = verdict(group.model)
     if found.engine != "sparse":
         return found.reason
-    for name, orbits in group.atom_orbits.items():
-        for classes in orbits.classes:
+    split = split_sorts(group.model)
+    for name, part in split.parts.items():
+        for j in part.kept if part.name in group.atom_orbits else ():
+            classes = group.atom_orbits[part.name].classes[j]
             if len(classes) and MOST_CLASSES * (int(classes.max()) + 1) > len(classes):
-                return f"evidence makes too many classes of constants for {name}"
+                return f"evidence makes too many classes of constants for {name.split(HIDDEN)[0]}"
     if set(group.atom_orbits) != set(group.model.predicates):
         return "orbits of some predicate are not numbered"
     from definetti.samplers.sparse.engine import compile_sparse
@@ -94,6 +98,6 @@ def sparse_engine(asked: Asked, scan: str) -> Sparse | str:
         return str(why)
     from definetti.samplers.sparse.starts import drawn_chain, mended
 
-    if made.plan.hard and mended(made, group, 0, 0, drawn_chain(made, group, 0, 0)) is None:
+    if made.plan.hard and mended(made, 0, 0, drawn_chain(made, 0, 0)) is None:
         return "sweeps at the cost of the true atoms lead to no state that satisfies the hard formulas"
     return made

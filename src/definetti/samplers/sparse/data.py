@@ -13,6 +13,7 @@ from definetti.model.logic.theory import MarkovLogic
 from definetti.samplers.sparse.emit import Plan
 from definetti.samplers.sparse.keys import Packing
 from definetti.samplers.sparse.normal_form import Unfit
+from definetti.samplers.sparse.split import Split
 from definetti.samplers.sparse.terms import System
 
 LIST = 8  # integers of a list's head
@@ -68,6 +69,7 @@ class Data(NamedTuple):
     bit_orbits: np.ndarray
     shuffled: np.ndarray  # whether every sweep has a new order
     reserve: np.ndarray
+    families: np.ndarray  # int64[f, 2]: first entry and number of entries that take their turns in random order
 
 
 class Chain(NamedTuple):
@@ -76,6 +78,7 @@ class Chain(NamedTuple):
     remainder: np.ndarray  # of the clock, to the next tick
     order: np.ndarray
     types: np.ndarray
+    turns: np.ndarray  # the entries in the order of this sweep
     live: np.ndarray  # bits that hard formulas left free at some visit, where there are hard formulas
     head: np.ndarray
     pool: np.ndarray
@@ -153,9 +156,21 @@ def lay_out(
         np.stack([x.steps for x in packed]) if plan.size else np.zeros((len(packed), 1), np.int64),
         np.concatenate([np.zeros(0), *(m.table.ravel() for m in plan.monomials)]),
         fixed, bit_start, np.concatenate(bit_orbits), np.array([int(shuffled)]),
-        np.array([32 * int(sizes.max(initial=1)) + 1024]),
+        np.array([32 * int(sizes.max(initial=1)) + 1024]), np.zeros((0, 2), np.int64),
     )  # fmt: skip
     return data, free
+
+
+def families_of(plan: Plan, split: Split, data: Data) -> np.ndarray:
+    """Neighbouring entries that are parts of one predicate: symmetries may exchange the constants that are fixed."""
+    count, names = len(plan.sorts), list(split.model.predicates)
+    kinds = [
+        (split.parts[names[kind % count]].name, kind >= count, sort)
+        for kind, sort in zip(data.entries.tolist(), data.entry_sorts.tolist(), strict=True)
+    ]
+    first = [i for i, kind in enumerate(kinds) if i == 0 or kinds[i - 1] != kind]
+    blocks = [(i, j - i) for i, j in zip(first, [*first[1:], len(kinds)], strict=True) if j - i > 1]
+    return np.array(blocks, np.int64).reshape(-1, 2)
 
 
 def site_count(model: MarkovLogic, p: int, name: str, plan: Plan) -> int:

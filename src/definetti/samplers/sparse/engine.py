@@ -24,12 +24,14 @@ from definetti.samplers.sparse.data import (
     SystemData,
     classes_of_b,
     entries_of,
+    families_of,
     known_arrays,
     lay_out,
     orbit_arrays,
 )
 from definetti.samplers.sparse.emit import Plan, kernel_text, plan_of
 from definetti.samplers.sparse.keys import packing
+from definetti.samplers.sparse.split import Split, split_sorts
 from definetti.samplers.sparse.watch import watched_sites
 
 SWEEP, ROOM, UPDATES = 0, 5, 4  # places of the clock
@@ -43,7 +45,7 @@ KEPT = 1 << 12  # keys whose chances are kept
 class Sparse:
     """A Markov logic network ready to be sampled at the cost of its true atoms."""
 
-    model: MarkovLogic
+    model: MarkovLogic  # without small sorts
     plan: Plan
     kernel: ModuleType
     data: Data
@@ -52,6 +54,8 @@ class Sparse:
     watched: tuple[np.ndarray, ...]  # of each system: `watched` of a new chain
     orbit_count: int
     free_sites: int
+    split: Split  # what the predicates are of the theory that was given
+    orbits: Mapping[str, AtomOrbits]
     seconds: float = 0.0
 
     @property
@@ -86,11 +90,14 @@ def compile_sparse(
     `deferred`: by the classes of `orbits`, which atoms are drawn after all others; of R(x,y) all or none.
     """
     began = perf_counter()
+    split = split_sorts(model)
+    model, late, orbits = split.model, split.by_cells(orbits, deferred or {}), split.orbits(orbits)
     plan = plan_of(model) if plan is None else plan
     packed = [packing(model, plan, s) for s in plan.systems]
     orbit_count = 1 + max((int(o.lookup.max(initial=-1)) for o in orbits.values()), default=-1)
-    late = deferred or {}
-    data, free = lay_out(model, orbits, late, plan, entries_of(model, plan, orbits, late), packed, shuffled)
+    entries = entries_of(model, plan, orbits, late)
+    data, free = lay_out(model, orbits, late, plan, entries, packed, shuffled)
+    data = data._replace(families=families_of(plan, split, data))
     watched = [watched_sites(model, plan, s, orbits) for s in plan.systems]
     shared = tuple(
         (*x.arrays, *orbit_arrays(model, plan, s, orbits), *known_arrays(model, plan, s, data, orbits), start)
@@ -98,7 +105,7 @@ def compile_sparse(
     )
     kernel = load_kernel(kernel_text(plan))
     masks, sites = tuple(x.masks for x in packed), tuple(sites for _, sites in watched)
-    made = Sparse(model, plan, kernel, data, shared, masks, sites, orbit_count, free)
+    made = Sparse(model, plan, kernel, data, shared, masks, sites, orbit_count, free, split, orbits)
     kernel.advance(data, blank(made), 0, 0)  # compiles, or loads what an earlier process compiled
     return replace(made, seconds=perf_counter() - began)
 
@@ -131,6 +138,7 @@ def blank(r: Sparse) -> Chain:
         remainder=np.zeros(1),
         order=np.concatenate([np.zeros(0, np.int64), *(np.arange(n) for n in d.sizes)]),
         types=np.zeros(total, np.int64),
+        turns=np.zeros(len(d.entries), np.int64),
         live=np.zeros(total if r.plan.held_bits else 1, np.int64),
         head=np.zeros(LIST * ends, np.int64),
         pool=np.zeros(int(d.reserve[0]), np.int32),
@@ -158,9 +166,8 @@ def with_room(chain: Chain, reserve: int) -> Chain:
 
 
 def make_chain(
-    r: Sparse, seed: int, number: int, bits: Mapping[str, np.ndarray], pairs: Mapping[str, np.ndarray],
-    orbits: Mapping[str, AtomOrbits],
-) -> Chain:  # fmt: skip
+    r: Sparse, seed: int, number: int, bits: Mapping[str, np.ndarray], pairs: Mapping[str, np.ndarray]
+) -> Chain:
     """A chain at a state: by predicate the values of P(x) or R(x,x), and the rows of true R(x,y), x ≠ y."""
     chain, d = blank(r), r.data
     chain.streams[:4], chain.streams[4:] = seed_words(seed, number), seed_words(seed, -1)
@@ -182,17 +189,17 @@ def make_chain(
             once = rows[rows[:, 0] < rows[:, 1]] if p in r.plan.ties else rows
             x, y = np.ascontiguousarray(once[:, 0]), np.ascontiguousarray(once[:, 1])
             r.kernel.put_atoms(chain, int(d.lists[2 * p]), int(d.lists[2 * p + 1]), x, y)
-            chain.true_atoms[:] += pair_counts(r, name, rows, orbits)
+            chain.true_atoms[:] += pair_counts(r, name, rows)
     for system, s in zip(chain.systems, r.plan.systems, strict=True):
-        system.node[:, 6] = classes_of_b(r.model, s, orbits, len(system.node))
+        system.node[:, 6] = classes_of_b(r.model, s, r.orbits, len(system.node))
     with np.errstate(over="ignore"):
         r.kernel.make_classes(d, chain)
     return chain
 
 
-def pair_counts(r: Sparse, name: str, rows: np.ndarray, orbits: Mapping[str, AtomOrbits]) -> np.ndarray:
+def pair_counts(r: Sparse, name: str, rows: np.ndarray) -> np.ndarray:
     """How many of these true atoms, the known ones left out, each orbit has."""
-    found = orbits.get(name)
+    found = r.orbits.get(name)
     if found is None or not len(rows):
         return np.zeros(r.orbit_count + 1, np.int64)
     relation = r.model.knowledge.relation(name)
@@ -233,3 +240,18 @@ def bits_of(r: Sparse, chain: Chain, name: str) -> np.ndarray:
     sort = r.plan.sorts[p][0]
     at = int(r.data.type_start[sort])
     return (chain.types[at : at + int(r.data.sizes[sort])] >> r.plan.position[p] & 1).astype(bool)
+
+
+def truth_of(r: Sparse, chain: Chain, name: str, tuples: np.ndarray) -> np.ndarray:
+    """bool[m]: the values of atoms of a predicate of the theory that was given."""
+    out = np.zeros(len(tuples), bool)
+    for new, part in r.split.of(name):
+        p, here = list(r.model.predicates).index(new), np.flatnonzero(part.inside(tuples))
+        rows = tuples[here][:, part.kept]
+        x, y, value = np.ascontiguousarray(rows[:, 0]), np.ascontiguousarray(rows[:, -1]), np.zeros(len(rows), bool)
+        if rows.shape[1] == 2:
+            r.kernel.look_up(chain, int(r.data.lists[2 * p]), x, y, value)
+        if p in r.plan.position:
+            value[x == y] = bits_of(r, chain, new)[x[x == y]]
+        out[here] = value
+    return out

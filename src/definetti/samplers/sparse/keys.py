@@ -33,22 +33,28 @@ class Packing:
 def packing(model: MarkovLogic, plan: Plan, s: System) -> Packing:
     """Units, and where each stands in a key; raises `Unfit` where a key would not fit into an integer."""
     counted = [*s.row, *s.degree, *s.support]
-    soft = {k for t in counted for k in [t.monomial] if not plan.monomials[k].hard}
+    used = {t.monomial for t in counted} | {k for k, _ in s.some}
+    soft = {k for k in used if not plan.monomials[k].hard}
     values = np.concatenate([np.zeros(0), *(np.abs(plan.monomials[k].table).ravel() for k in sorted(soft))])
     units: list[float] = []
     for value in np.unique(values[values > 0]).tolist():
         if not any(_multiple(value, unit) for unit in units):
             units.append(value)
-    hard = any(plan.monomials[t.monomial].hard for t in (*counted, *s.constant))
+    hard = any(plan.monomials[k].hard for k in (*used, *(t.monomial for t in s.constant)))
     low = len(s.bits_a) + len(s.bits_b)
     fields = len(units) + hard
     width = (KEY_BITS - low) // max(fields, 1)
-    reach = 2 * MOST_MULTIPLE * max(len(counted), 1) * (max(sort.size for sort in model.sorts.values()) + 1)
+    reach = (
+        2
+        * MOST_MULTIPLE
+        * max(len(counted) + 2 * len(s.some), 1)
+        * (max(sort.size for sort in model.sorts.values()) + 1)
+    )
     if fields and (width < 8 or reach >= 1 << (width - 1)):
         raise Unfit(f"keys of {fields} different weights do not fit into an integer")
     shifts = [low + width * u for u in range(fields)]
     steps = np.zeros(plan.size, np.int64)
-    for k in sorted({t.monomial for t in counted}):
+    for k in sorted(used):
         m = plan.monomials[k]
         for i, value in enumerate(m.table.ravel().tolist()):
             steps[plan.offsets[k] + i] = _step(value, units, shifts, m.hard)

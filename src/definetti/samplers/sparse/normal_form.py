@@ -1,24 +1,25 @@
 """The sparse normal form of a theory: its log density as a polynomial in the atoms of binary predicates.
 
 Every formula, under every way in which its variables may be equal, is a Boolean function of distinct constants: of
-atoms R(x,y) of two constants, and of what is known of each constant alone, its *bits* (unary atoms, and the diagonal
-atoms R(x,x)). Expanded in the former (A² = A) it is a sum of monomials, each a set of atoms over distinct variables
-with a table over the bits. So the log density is a sum over monomials and over injective assignments of constants, and
-a false atom takes its monomials away: only true atoms are ever visited. Atoms R(x,y) and R(y,x) that a hard formula
-makes equal are one atom of an unordered pair, written with the smaller variable first.
+atoms R(x,y) of two constants, and of what is known of each constant alone, its *bits* (unary atoms, the diagonal atoms
+R(x,x), and whether it has any R(x,y): `EXIST y R(x,y)` is that, or R(x,x)). Expanded in the former (A² = A) it is a sum
+of monomials, each a set of atoms over distinct variables with a table over the bits. So the log density is a sum over
+monomials and over injective assignments of constants, and a false atom takes its monomials away: only true atoms are
+ever visited. Atoms R(x,y) and R(y,x) that a hard formula makes equal are one atom of an unordered pair, written with
+the smaller variable first.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import permutations, product
 from typing import TypeVar
 
 import numpy as np
 
 from definetti.constraints.logic.ties import tied_classes
-from definetti.model.logic.formulas import atoms, equalities, terms
+from definetti.model.logic.formulas import atoms, equalities, parts, quantified, rebuild, terms
 from definetti.model.logic.theory import (
     And,
     Atom,
@@ -38,6 +39,7 @@ from definetti.model.logic.theory import (
 
 T = TypeVar("T", int, str)
 MOST_ATOMS = 12  # of one formula: its truth table has 2^12 entries
+SOME = "\0"  # starts the names of bits that say whether there is an atom
 NOTHING = 1e-13  # of the largest coefficient: what is left where coefficients cancel
 
 
@@ -47,7 +49,9 @@ class Unfit(Exception):
 
 Pair = tuple[int, int, int]  # predicate, variable, variable: an atom of two different constants
 Symmetric = frozenset[int]  # predicates R with R(x,y) = R(y,x) by a hard formula
-Bit = tuple[int, int]  # predicate, variable: P(x) of a unary predicate, R(x,x) of a binary one
+# predicate, variable: P(x) of a unary predicate, R(x,x) of a binary one, or, numbered behind them all, whether x has
+# any R(x,y) with y ≠ x (2 R), any R(y,x) (2 R + 1)
+Bit = tuple[int, int]
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,9 +129,11 @@ def expanded(
     model: MarkovLogic, formula: WeightedFormula, known: Mapping[int, int], symmetric: Symmetric
 ) -> Iterator[Monomial]:
     """The monomials of one formula, for every way in which its variables may be equal."""
+    formula = replace(formula, body=with_degrees(model, formula.body, formula.sorts))
     check_formula(model, formula)
     sort_number = {name: s for s, name in enumerate(model.sorts)}
     number = {name: p for p, name in enumerate(model.predicates)}
+    number |= {SOME + str(k) + name: len(number) + 2 * p + k for name, p in number.items() for k in (0, 1)}
     names = list(formula.free)
     sorts = [sort_number[formula.sorts[x]] for x in names]
     sizes = [sort.size for sort in model.sorts.values()]
@@ -139,13 +145,36 @@ def expanded(
         yield from polynomial(formula.body, place, number, block_sorts, sizes, weight, formula.hard, known, symmetric)
 
 
+def with_degrees(model: MarkovLogic, f: Formula, sorts: Mapping[str, str]) -> Formula:
+    """With bits for `EXIST y R(x,y)` and `EXIST y R(y,x)`, also where y ≠ x is asked for; other quantifiers stay."""
+    match f:
+        case Forall(names, Not(inner)):
+            return Not(with_degrees(model, Exist(names, inner), sorts))
+        case Exist((_,), Or(some)):
+            return Or(tuple(with_degrees(model, Exist(f.variables, part), sorts) for part in some))
+        case Exist((y,), And((Atom() as atom, Not(Equal(left, right))))) if Variable(y) in (left, right):
+            other = right if left == Variable(y) else left
+            return some_pair(atom, y) if {*atom.args} == {Variable(y), other} else f
+        case Exist((y,), Atom(name, (one, two)) as atom) if (one == Variable(y)) != (two == Variable(y)):
+            x = one if two == Variable(y) else two
+            pair = some_pair(atom, y)
+            same = isinstance(x, Variable) and sorts[x.name] == sorts[y]
+            return Or((Atom(name, (x, x)), pair)) if same else pair
+    return rebuild(f, tuple(with_degrees(model, part, sorts) for part in parts(f)))
+
+
+def some_pair(atom: Atom, y: str) -> Atom:
+    side = 0 if atom.args[1] == Variable(y) else 1
+    return Atom(f"{SOME}{side}{atom.predicate}", (atom.args[side],))
+
+
 def check_formula(model: MarkovLogic, formula: WeightedFormula) -> None:
     body, text = formula.body, formula.source or "a formula"
     if formula.plus or np.ndim(0.0 if formula.weight is None else formula.weight):
         raise Unfit(f"{text!r} has a weight for each constant (`+`)")
     if any(not isinstance(t, Variable) for t in terms(body)):
         raise Unfit(f"{text!r} names a constant")
-    if set(formula.sorts) != set(formula.free):
+    if next(quantified(body), None) is not None:
         raise Unfit(f"{text!r} has a quantifier")
     if {t.name for a in atoms(body) for t in a.args if isinstance(t, Variable)} != set(formula.free):
         raise Unfit(f"{text!r} has a variable that stands in no atom")
@@ -207,7 +236,10 @@ def polynomial(
         part = table[values]
         if part.any() and (hard or any(values) or part.min() != part.max()):
             chosen = tuple(pair for pair, used in zip(pairs, values, strict=True) if used)
-            yield reduced(sorts, chosen, tuple(bits), weight * part, hard, sizes)
+            made = reduced(sorts, chosen, tuple(bits), weight * part, hard, sizes)
+            if len(made.sorts) > 1 and any(p >= len(number) // 3 for p, _ in made.bits):
+                raise Unfit("a formula ties whether there is an atom (EXIST) to other constants")
+            yield made
 
 
 def _place(found: list, item: object) -> int:

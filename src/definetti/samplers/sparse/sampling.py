@@ -27,6 +27,7 @@ from definetti.samplers.sparse.engine import (
     blank,
     room,
     true_pairs,
+    truth_of,
 )
 from definetti.samplers.sparse.starts import first_chain, violations
 from definetti.samplers.sparse.stuck import held
@@ -70,7 +71,7 @@ class SparseSampling(Run):
 
     def _start(self, k: int) -> Chain:
         given = None if self.plan.starts is None else self.plan.starts[k]
-        return first_chain(self.sparse, self.group, self.plan.seed, k, given)
+        return first_chain(self.sparse, self.plan.seed, k, given)
 
     def _end_of_warm_up(self) -> None:
         for chain in self._chains:
@@ -119,15 +120,7 @@ class SparseSampling(Run):
 
     def _tracked_values(self, chain: Chain) -> np.ndarray:
         parts = [np.zeros(0, bool)]
-        for name, tuples, _ in self._atoms:
-            p = list(self.sparse.model.predicates).index(name)
-            x, y = np.ascontiguousarray(tuples[:, 0]), np.ascontiguousarray(tuples[:, -1])
-            out = np.zeros(len(x), bool)
-            if tuples.shape[1] == 2:
-                self.sparse.kernel.look_up(chain, int(self.sparse.data.lists[2 * p]), x, y, out)
-            if p in self.sparse.plan.position:
-                out[x == y] = bits_of(self.sparse, chain, name)[x[x == y]]
-            parts.append(out)
+        parts += [truth_of(self.sparse, chain, name, tuples) for name, tuples, _ in self._atoms]
         return np.concatenate(parts)
 
     def values(self) -> np.ndarray:
@@ -139,12 +132,13 @@ class SparseSampling(Run):
 
     def _tensor(self, chain: Chain, name: str) -> np.ndarray:
         shape = self.group.model.shape(name)
-        out = np.zeros(shape, np.uint8)
-        p = list(self.group.model.predicates).index(name)
-        if len(shape) == 2:
-            out[tuple(true_pairs(self.sparse, chain, name).T)] = 1
-        if p in self.sparse.plan.position:
-            out[(np.arange(shape[0]),) * len(shape)] = bits_of(self.sparse, chain, name)
+        out, r = np.zeros(shape, np.uint8), self.sparse
+        for new, part in r.split.of(name):
+            here, own = out[part.index()], r.model.shape(new)
+            if len(own) == 2:
+                here[tuple(true_pairs(r, chain, new).T)] = 1
+            if list(r.model.predicates).index(new) in r.plan.position:
+                here[(np.arange(own[0]),) * len(own)] = bits_of(r, chain, new)
         return out.ravel()
 
     # --- folding -----------------------------------------------------------------------------------------------------

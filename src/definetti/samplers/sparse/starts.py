@@ -22,12 +22,12 @@ MOST_REPAIRS = 30  # sweeps
 DEGREES = (0.0, 1.0, 2.0, 4.0)  # mean degrees of the first chains, and of those after them again
 
 
-def first_chain(r: Sparse, group: Any, seed: int, number: int, given: Any = None) -> Chain:
+def first_chain(r: Sparse, seed: int, number: int, given: Any = None) -> Chain:
     """`given`: a state with a method `atoms(predicate)`, the truth values of all its atoms."""
-    chain = drawn_chain(r, group, seed, number, given)
+    chain = drawn_chain(r, seed, number, given)
     if given is not None:
         return chain
-    chain = mended(r, group, seed, number, chain) or mended(r, group, seed, number, drawn_chain(r, group, seed, 0))
+    chain = mended(r, seed, number, chain) or mended(r, seed, number, drawn_chain(r, seed, 0))
     if chain is None:
         raise ModelError("no start that satisfies the hard formulas was found; sampler mcsat looks for one by a solver")
     return chain
@@ -38,7 +38,7 @@ def violations(r: Sparse, chain: Chain) -> int:
     return int(r.kernel.violations(r.data, chain)) if r.plan.hard else 0
 
 
-def mended(r: Sparse, group: Any, seed: int, number: int, chain: Chain) -> Chain | None:
+def mended(r: Sparse, seed: int, number: int, chain: Chain) -> Chain | None:
     """A new chain at a legal state near that of a chain; None where sweeps lead to none."""
     if not violations(r, chain):
         return chain
@@ -48,22 +48,32 @@ def mended(r: Sparse, group: Any, seed: int, number: int, chain: Chain) -> Chain
             names = r.model.predicates
             bits = {name: bits_of(r, chain, name) for p, name in enumerate(names) if p in r.plan.position}
             pairs = {n: true_pairs(r, chain, n) for n in names if len(r.model.shape(n)) == 2}
-            return make_chain(r, seed, number, bits, pairs, group.atom_orbits)
+            return make_chain(r, seed, number, bits, pairs)
     return None
 
 
-def drawn_chain(r: Sparse, group: Any, seed: int, number: int, given: Any = None) -> Chain:
+def drawn_chain(r: Sparse, seed: int, number: int, given: Any = None) -> Chain:
     rng = np.random.default_rng([seed, number, 11])
     bits, pairs = {}, {}
     for p, name in enumerate(r.model.predicates):
         shape = r.model.shape(name)
         if p in r.plan.position:
-            bits[name] = own_bits(r, p, name, rng) if given is None else diagonal_of(given.atoms(name))
+            bits[name] = own_bits(r, p, name, rng) if given is None else diagonal_of(given_atoms(r, name, given))
         if len(shape) == 2:
-            pairs[name] = own_pairs(r, p, name, rng, number) if given is None else np.argwhere(given.atoms(name))
+            pairs[name] = (
+                own_pairs(r, p, name, rng, number) if given is None else np.argwhere(given_atoms(r, name, given))
+            )
             if r.plan.sorts[p][0] == r.plan.sorts[p][1]:
                 pairs[name] = pairs[name][pairs[name][:, 0] != pairs[name][:, 1]]
-    return make_chain(r, seed, number, bits, pairs, group.atom_orbits)
+    return make_chain(r, seed, number, bits, pairs)
+
+
+def given_atoms(r: Sparse, name: str, given: Any) -> np.ndarray:
+    """bool: of a given state the atoms of a predicate of the split theory; marks of constants are known."""
+    if name not in r.split.parts:
+        return r.model.knowledge.codes(name) == 1
+    part = r.split.parts[name]
+    return np.asarray(given.atoms(part.name))[part.index()]
 
 
 def diagonal_of(atoms: np.ndarray) -> np.ndarray:

@@ -22,7 +22,8 @@ def held(r: Sparse, chains: Sequence[Chain]) -> Iterator[tuple[str, np.ndarray, 
         still = np.flatnonzero(~live >> one & 1)
         if len(still):
             rows = np.repeat(still[:, None], len(r.plan.sorts[p]), axis=1)
-            yield names[p], rows, np.stack([bits_of(r, chain, names[p])[still] for chain in chains])
+            part = r.split.parts[names[p]]
+            yield part.name, part.rows(rows), np.stack([bits_of(r, chain, names[p])[still] for chain in chains])
     for k, s in enumerate(r.plan.systems):
         if s.predicate not in r.plan.held_pairs:
             continue
@@ -32,7 +33,8 @@ def held(r: Sparse, chains: Sequence[Chain]) -> Iterator[tuple[str, np.ndarray, 
             values = np.zeros((len(chains), len(rows)), bool)
             for value, chain in zip(values, chains, strict=True):
                 r.kernel.look_up(chain, int(d.lists[2 * s.predicate]), x, y, value)
-            yield names[s.predicate], np.stack([x, y], axis=1), values
+            part = r.split.parts[names[s.predicate]]
+            yield part.name, part.rows(np.stack([x, y], axis=1)), values
 
 
 def held_pairs(systems: Sequence[SystemData], symmetric: bool) -> np.ndarray:

@@ -49,6 +49,7 @@ class System:
     row: list[Term] = field(default_factory=list)
     degree: list[Term] = field(default_factory=list)
     support: list[Term] = field(default_factory=list)
+    some: list[tuple[int, int]] = field(default_factory=list)  # monomials, and their bit that a first R(·,b) sets
     bits_a: tuple[int, ...] = ()  # predicates whose bits of a the base field depends on
     bits_b: tuple[int, ...] = ()  # of b: part of its class
     ties: Symmetric = frozenset()  # of all predicates
@@ -90,8 +91,11 @@ def sorted_out(model: MarkovLogic, found: Sequence[Monomial], predicate: int, si
                 sort_out(s, found, k, place, name, side)
                 if s.symmetric:  # {a,b} is met with its constants either way round
                     sort_out(s, found, k, place, name, 1 - side)
+    for k, m in enumerate(found):
+        sort_out_some(s, m, k, name, len(model.predicates))
     bits_a = {p for t in s.constant for p in t.bits(found[t.monomial], A)}
     bits_b = {p for t in (*s.constant, *s.row, *s.degree) for p in t.bits(found[t.monomial], B)}
+    bits_b |= {p for k, _ in s.some for p, _ in found[k].bits if p < len(model.predicates)}
     if s.same and (predicate in bits_a or any(predicate in t.bits(found[t.monomial], A) for t in s.row)):
         raise Unfit(f"{name}(x,x) changes all {name}(x,y) of its row")
     s.bits_a, s.bits_b = tuple(sorted(bits_a)), tuple(sorted(bits_b))
@@ -127,6 +131,15 @@ def sort_out(s: System, found: Sequence[Monomial], k: int, place: int, name: str
         correct(s, term, found, Z, A)
     else:
         raise Unfit(f"a formula ties {name} to a constant without an atom between them")
+
+
+def sort_out_some(s: System, m: Monomial, k: int, name: str, count: int) -> None:
+    """Whether b has any other atom of the predicate: then R(a,b) does not change that it has one."""
+    for bit, _ in m.bits:
+        if bit >= count and (bit - count) // 2 == s.predicate:
+            if s.symmetric or (bit - count) % 2 == s.side:
+                raise Unfit(f"the atoms of {name} in a row count each other, whichever way rows go")
+            s.some.append((k, bit))
 
 
 def in_roles(pairs: Sequence[Pair], roles: Sequence[str], ties: Symmetric) -> tuple[tuple[int, str, str], ...]:

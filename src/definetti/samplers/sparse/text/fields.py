@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from definetti.samplers.sparse.normal_form import Unfit
 from definetti.samplers.sparse.terms import A, B, System, Term, Z, depends, groups
+from definetti.samplers.sparse.text import joins
 from definetti.samplers.sparse.text.joins import Env, Plan, Writer, entry, lists, term_entry, type_bit, type_of
 
 
@@ -31,7 +32,7 @@ def difference(w: Writer, depth: int, env: Env, k: int, v: int, p: int) -> None:
     m = w.plan.monomials[k]
     if len(env) < len(m.sorts):
         raise Unfit("a formula ties atoms without a chain of atoms between them")
-    read = type_bit(w.plan, {u: "ta" if u == v else type_of(m.sorts[int(u)], e) for u, e in env.items()})
+    read = type_bit(w.plan, {u: "ta" if u == v else type_of(m.sorts[int(u)], e) for u, e in env.items()}, env)
     high, low = (
         entry(w.plan, k, lambda q, u, value=value: value if (q, u) == (p, v) else read(q, u)) for value in ("1", "0")
     )
@@ -52,7 +53,17 @@ def write_class_key(w: Writer, r: int, s: System) -> None:
         index = term_entry(w.plan, term, {B: "t"})
         length = f"c.head[{lists(p, 0 if x == B else 1)} + LIST * b + LENGTH]"
         w.put(1, f"key += d.steps[{r}, {index}] * {length}")
+    for k, bit in s.some:
+        w.put(1, f"if {joins.length(w.plan, bit, 'b')} == 0:")
+        w.put(2, f"key += {first_atom(w, r, k, bit, 'b', 't')}")
     w.put(1, "return key")
+
+
+def first_atom(w: Writer, r: int, k: int, bit: int, constant: str, t: str) -> str:
+    """What a key gains where a constant of type t would get its first atom."""
+    read = type_bit(w.plan, {0: t}, {0: constant})
+    high, low = (entry(w.plan, k, lambda q, u, value=value: value if q == bit else read(q, u)) for value in ("1", "0"))
+    return f"d.steps[{r}, {high}] - d.steps[{r}, {low}]"
 
 
 def write_reclass(w: Writer, p: int) -> None:
@@ -66,6 +77,8 @@ def write_reclass(w: Writer, p: int) -> None:
             counted = any(
                 q == p and B in ((u, v) if p in plan.ties else ((u, v)[side],)) for t in s.degree for q, u, v in t.pairs
             )
+            bits = {q for k, _ in s.some for q, _ in plan.monomials[k].bits if q >= len(plan.sorts)}
+            counted = counted or any(plan.some(q) == (p, side) for q in bits)
             bit = p in s.bits_b and len(set(plan.sorts[p])) == 1
             if s.sorts[1] == sort and (counted or bit):
                 w.put(1, f"change_class(c.pool, c.blocks, c.systems[{r}], x, class_key_{r}(d, c, x))")
@@ -130,6 +143,14 @@ def write_support(w: Writer, r: int, s: System) -> None:
             w.put(depth + 1, f"touch(s, {env[B]}, step)")
 
         w.nest(1, {A: "a"}, pairs, role_sorts(plan, terms[0]), inside)
+    for k, bit in s.some:  # R(a,b) is the only one: without it there would be none
+
+        def only(depth: int, env: Env, k: int = k, bit: int = bit) -> None:
+            w.put(depth, f"if {joins.length(plan, bit, env[B])} == 1:")
+            step = first_atom(w, r, k, bit, env[B], type_of(s.sorts[1], env[B]))
+            w.put(depth + 1, f"touch(s, {env[B]}, {step})")
+
+        w.nest(1, {A: "a"}, [s.own(B)], {A: s.sorts[0], B: s.sorts[1]}, only)
     w.put(1, "return")
 
 

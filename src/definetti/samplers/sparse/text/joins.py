@@ -33,12 +33,18 @@ class Plan:
     @property
     def held_pairs(self) -> frozenset[int]:
         """The predicates whose atoms of different constants hard formulas speak of."""
-        return frozenset(p for m in self.monomials if m.hard for p, *_ in m.pairs)
+        hard = [m for m in self.monomials if m.hard]
+        some = {self.some(p)[0] for m in hard for p, _ in m.bits if p >= len(self.sorts)}
+        return frozenset(p for m in hard for p, *_ in m.pairs) | some
 
     @property
     def held_bits(self) -> frozenset[int]:
         """The predicates whose P(x), or R(x,x), hard formulas speak of."""
-        return frozenset(p for m in self.monomials if m.hard for p, _ in m.bits)
+        return frozenset(p for m in self.monomials if m.hard for p, _ in m.bits if p < len(self.sorts))
+
+    def some(self, bit: int) -> tuple[int, int]:
+        """Of a bit that says whether there is an atom: its predicate, and the argument whose constant has it."""
+        return divmod(bit - len(self.sorts), 2)
 
     @property
     def unary(self) -> tuple[int, ...]:
@@ -108,8 +114,21 @@ def entry(plan: Plan, k: int, bit: Callable[[int, int], str]) -> str:
     return " + ".join([str(plan.offsets[k]), *parts])
 
 
-def type_bit(plan: Plan, types: Mapping[str | int, str]) -> Callable[[int, str | int], str]:
-    return lambda p, role: f"(({types[role]} >> {plan.position[p]}) & 1)"
+def type_bit(plan: Plan, types: Mapping[str | int, str], env: Env | None = None) -> Callable[[int, str | int], str]:
+    """Reads bits from types; with `env` also whether the constants there have an atom."""
+
+    def read(p: int, role: str | int) -> str:
+        if p >= len(plan.sorts):
+            assert env is not None
+            return f"I({length(plan, p, env[role])} > 0)"
+        return f"(({types[role]} >> {plan.position[p]}) & 1)"
+
+    return read
+
+
+def length(plan: Plan, bit: int, constant: str) -> str:
+    """How many atoms a constant has."""
+    return f"c.head[{lists(*plan.some(bit))} + LIST * {constant} + LENGTH]"
 
 
 def term_entry(plan: Plan, term: Term, types: Mapping[str | int, str], compact: Sequence[int] | None = None) -> str:

@@ -9,7 +9,11 @@ from definetti.samplers.sparse.text.joins import Env, Writer, entry, type_bit, t
 def write_begin(w: Writer) -> None:
     w.put(0, "\n\n@helper\ndef begin_sweep(d, c):")
     w.put(1, "c.clock[OPEN], c.clock[ENTRY], c.clock[POSITION] = 1, 0, 0")
+    w.put(1, "for i in range(d.entries.shape[0]):")
+    w.put(2, "c.turns[i] = d.entries[i]")
     w.put(1, "if d.shuffled[0] != 0:")
+    w.put(2, "for i in range(d.families.shape[0]):")
+    w.put(3, "shuffle(c.streams, c.turns, d.families[i, 0], d.families[i, 1])")
     w.put(2, "for sort in range(d.sizes.shape[0]):")
     w.put(3, "shuffle(c.streams, c.order, d.type_start[sort], d.sizes[sort])")
     for r, s in enumerate(w.plan.systems):
@@ -44,7 +48,7 @@ def write_violations(w: Writer) -> None:
         def inside(depth: int, env: Env, k: int = k, sorts: tuple[int, ...] = m.sorts) -> None:
             if len(env) < len(sorts):
                 raise Unfit("a formula ties atoms without a chain of atoms between them")
-            read = type_bit(plan, {v: type_of(sorts[int(v)], e) for v, e in env.items()})
+            read = type_bit(plan, {v: type_of(sorts[int(v)], e) for v, e in env.items()}, env)
             w.put(depth, f"broken -= I(d.coefs[{entry(plan, k, read)}])")
 
         if m.sorts:
@@ -114,7 +118,7 @@ def advance(d, c, budget, sweeps):
         if c.pool.shape[0] < 3 * c.blocks[TOP] + d.reserve[0]:
             clock[ROOM] = 1
             break
-        done += visit(d, c, d.entries[clock[ENTRY]], c.order[d.type_start[sort] + clock[POSITION]])
+        done += visit(d, c, c.turns[clock[ENTRY]], c.order[d.type_start[sort] + clock[POSITION]])
         clock[POSITION] += 1
     clock[UPDATES] += done
     return done
