@@ -1,8 +1,7 @@
 """Dense or sparse: which of the two engines sweeps over a theory. They are the same kernel, so only cost decides.
 
-The rule counts operations from the theory and the sizes alone, never from a clock: the seed decides everything. A dense
-row visits every site and counts on machine words; a sparse one pays for the classes, for each true atom, and for the
-pairs of true atoms that joins meet.
+The rule counts operations (`work.py`) from the theory and the sizes alone. A run that is sparse still makes dense
+sweeps of states with many true atoms (`crowded.py`).
 """
 
 from __future__ import annotations
@@ -18,14 +17,12 @@ from definetti.samplers.sparse.emit import plan_of
 from definetti.samplers.sparse.keys import packing
 from definetti.samplers.sparse.normal_form import Unfit
 from definetti.samplers.sparse.split import HIDDEN, split_sorts
+from definetti.samplers.sparse.work import dense_work, sparse_work
 
 if TYPE_CHECKING:
     from definetti.samplers.logic.queries import Asked
     from definetti.samplers.sparse.engine import Sparse
 
-# nanoseconds on one machine, as relative prices: a row, an atom in it, a pair of atoms that a join meets
-ROW, ATOM, PAIR = 300.0, 120.0, 24.0
-SITE, WORD = 10.0, 2.0  # a dense site, and a word of each of its counts
 ADVANTAGE = 2.0  # how many times cheaper the sparse sweep has to be
 MOST_CLASSES = 8  # of constants: at most one in so many has a class of its own
 
@@ -50,13 +47,9 @@ def verdict(model: MarkovLogic) -> Verdict:
     sizes = [sort.size for sort in model.sorts.values()]
     dense = sparse = 0.0
     for s, made in zip(plan.systems, packed, strict=True):
-        rows, columns = sizes[s.sorts[0]], sizes[s.sorts[1]]
-        counts = sum("z" in t.roles for t in (*s.row, *s.degree, *s.support))
         chance = float(np.max(1.0 / (1.0 + np.exp(-made.arrays[0]))))
-        degree = columns * chance
-        rows *= 0.5 if s.symmetric else 1.0
-        dense += rows * columns * (SITE + WORD * counts * (columns // 64 + 1))
-        sparse += rows * (ROW + ATOM * degree + PAIR * degree**2 * bool(counts))
+        dense += dense_work(s, sizes)
+        sparse += sparse_work(s, sizes, sizes[s.sorts[1]] * chance)
     if dense < ADVANTAGE * sparse:
         text = f"a dense sweep costs {dense / max(sparse, 1.0):.2g} times a sparse one; {ADVANTAGE:g} is asked for"
         return Verdict("dense", text, (dense, sparse))

@@ -15,6 +15,7 @@ from definetti.samplers.sparse.keys import Packing
 from definetti.samplers.sparse.normal_form import Unfit
 from definetti.samplers.sparse.split import Split
 from definetti.samplers.sparse.terms import System
+from definetti.samplers.sparse.work import most_pairs
 
 LIST = 8  # integers of a list's head
 
@@ -69,6 +70,7 @@ class Data(NamedTuple):
     bit_orbits: np.ndarray
     shuffled: np.ndarray  # whether every sweep has a new order
     reserve: np.ndarray
+    most_pairs: np.ndarray  # squares of degrees from which on a dense sweep is cheaper
     families: np.ndarray  # int64[f, 2]: first entry and number of entries that take their turns in random order
 
 
@@ -156,7 +158,8 @@ def lay_out(
         np.stack([x.steps for x in packed]) if plan.size else np.zeros((len(packed), 1), np.int64),
         np.concatenate([np.zeros(0), *(m.table.ravel() for m in plan.monomials)]),
         fixed, bit_start, np.concatenate(bit_orbits), np.array([int(shuffled)]),
-        np.array([32 * int(sizes.max(initial=1)) + 1024]), np.zeros((0, 2), np.int64),
+        np.array([32 * int(sizes.max(initial=1)) + 1024]), np.array([most_pairs(plan.systems, sizes.tolist())]),
+        np.zeros((0, 2), np.int64),
     )  # fmt: skip
     return data, free
 

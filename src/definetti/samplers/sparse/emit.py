@@ -68,6 +68,7 @@ def kernel_text(plan: Plan) -> str:
         generated.put(0, row_watch(row) if row.held else "")
         generated.put(0, row_events(row))
     sweep.write_begin(generated)
+    sweep.write_crowded(generated)
     sweep.write_set_up(generated)
     if plan.hard:
         sweep.write_violations(generated)

@@ -34,7 +34,8 @@ from definetti.samplers.sparse.keys import packing
 from definetti.samplers.sparse.split import Split, split_sorts
 from definetti.samplers.sparse.watch import watched_sites
 
-SWEEP, ROOM, UPDATES = 0, 5, 4  # places of the clock
+SWEEP, UPDATES, ROOM, CROWDED, LOOKS = 0, 4, 5, 6, 7  # places of the clock
+SMALLEST = 4  # room of a list
 FOREVER = 1 << 60
 LARGEST = 40  # sizes of blocks
 ATOM_BYTES = 16  # two places in lists, with their room to grow
@@ -172,9 +173,7 @@ def make_chain(
     chain, d = blank(r), r.data
     chain.streams[:4], chain.streams[4:] = seed_words(seed, number), seed_words(seed, -1)
     chain.remainder[0] = np.random.default_rng([seed, number, 5]).exponential()
-    atoms = sum(len(rows) for rows in pairs.values())
-    total = int(d.reserve[0]) + 24 * atoms + 8 * int(d.sizes.sum()) * max(1, len(r.plan.systems))
-    chain = chain._replace(pool=np.zeros(total, np.int32))
+    parts: list[np.ndarray] = []
     for p, name in enumerate(r.model.predicates):
         if p in r.plan.position:
             sort = r.plan.sorts[p][0]
@@ -186,15 +185,30 @@ def make_chain(
             chain.true_atoms[:] += np.bincount(numbers[(values & free) == 1], minlength=r.orbit_count + 1)
         if len(r.plan.sorts[p]) == 2:
             rows = np.ascontiguousarray(pairs[name], dtype=np.int64).reshape(-1, 2)
-            once = rows[rows[:, 0] < rows[:, 1]] if p in r.plan.ties else rows
-            x, y = np.ascontiguousarray(once[:, 0]), np.ascontiguousarray(once[:, 1])
-            r.kernel.put_atoms(chain, int(d.lists[2 * p]), int(d.lists[2 * p + 1]), x, y)
+            for side in (0,) if p in r.plan.ties else (0, 1):
+                size = int(d.sizes[r.plan.sorts[p][side]])
+                parts.append(put_lists(chain, int(d.lists[2 * p + side]), rows[:, side], rows[:, 1 - side], size))
             chain.true_atoms[:] += pair_counts(r, name, rows)
+    more = int(d.reserve[0]) + 8 * int(d.sizes.sum()) * max(1, len(r.plan.systems))
+    chain = chain._replace(pool=np.concatenate([*parts, np.zeros(more, np.int32)]))
     for system, s in zip(chain.systems, r.plan.systems, strict=True):
         system.node[:, 6] = classes_of_b(r.model, s, r.orbits, len(system.node))
     with np.errstate(over="ignore"):
         r.kernel.make_classes(d, chain)
     return chain
+
+
+def put_lists(chain: Chain, head: int, x: np.ndarray, y: np.ndarray, size: int) -> np.ndarray:
+    """The pool's next part: for each of the x, in lists with room to grow, its y."""
+    length = np.bincount(x, minlength=size)
+    room = np.where(length, SMALLEST << np.ceil(np.log2(np.maximum(length, SMALLEST) / SMALLEST)).astype(np.int64), 0)
+    start, at = np.cumsum(room) - room, head + LIST * np.arange(size)
+    chain.head[at], chain.head[at + 1], chain.head[at + 2] = chain.blocks[0] + start, length, room
+    pool = np.zeros(int(room.sum()), np.int32)
+    place = np.arange(len(x)) - np.repeat(np.cumsum(length) - length, length) + np.repeat(start, length)
+    pool[place] = y[np.argsort(x, kind="stable")]
+    chain.blocks[0] += len(pool)
+    return pool
 
 
 def pair_counts(r: Sparse, name: str, rows: np.ndarray) -> np.ndarray:
@@ -254,4 +268,16 @@ def truth_of(r: Sparse, chain: Chain, name: str, tuples: np.ndarray) -> np.ndarr
         if p in r.plan.position:
             value[x == y] = bits_of(r, chain, new)[x[x == y]]
         out[here] = value
+    return out
+
+
+def tensor_of(r: Sparse, chain: Chain, name: str) -> np.ndarray:
+    """bool, of its shape: all atoms of a predicate of the theory that was given."""
+    out = np.zeros(r.split.source.shape(name), bool)
+    for new, part in r.split.of(name):
+        here, own = out[part.index()], r.model.shape(new)
+        if len(own) == 2:
+            here[tuple(true_pairs(r, chain, new).T)] = True
+        if list(r.model.predicates).index(new) in r.plan.position:
+            here[(np.arange(own[0]),) * len(own)] = bits_of(r, chain, new)
     return out

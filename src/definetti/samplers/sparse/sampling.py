@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import time
 from functools import cached_property
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -12,21 +13,24 @@ import numpy as np
 from definetti.constraints.logic.legal_states import Legal, legal
 from definetti.errors import Notice, TooLarge
 from definetti.samplers.draws import Batch, Draws, pick_members
-from definetti.samplers.logic.engine import refuse_large
+from definetti.samplers.logic.engine import Relational, refuse_large
 from definetti.samplers.logic.queries import Asked
+from definetti.samplers.logic.sampling import relational_model
 from definetti.samplers.logic.stuck import slow_notices, stuck_notices
 from definetti.samplers.protocol import Plan, State, prefixed
 from definetti.samplers.run import Illegal, Map, Run, debugging
+from definetti.samplers.sparse.crowded import dense_sweeps, one_kernel
 from definetti.samplers.sparse.data import SCRATCH, SHARED, Chain, SystemData
 from definetti.samplers.sparse.engine import (
+    CROWDED,
+    LOOKS,
     SWEEP,
     UPDATES,
     Sparse,
     advance,
-    bits_of,
     blank,
     room,
-    true_pairs,
+    tensor_of,
     truth_of,
 )
 from definetti.samplers.sparse.starts import first_chain, violations
@@ -46,7 +50,9 @@ class SparseSampling(Run):
         self._chains: list[Chain] = []
         self._first = np.zeros(plan.chains, np.int64)
         self._rates = np.full(plan.chains, 1e7)
-        self._debug = debugging()
+        self._debug, self._lock = debugging(), Lock()
+        self._relational: Relational | None = None
+        self._crowded = np.zeros(plan.chains, np.int64)  # dense sweeps
         self._atoms = tracked_atoms(self.group, plan.seed)
         orbit = np.concatenate([np.zeros(0, np.int64), *(part[2] for part in self._atoms)])
         self._true = np.zeros((plan.chains, len(orbit)))
@@ -61,21 +67,26 @@ class SparseSampling(Run):
         return bool(self.updates)
 
     def report(self) -> dict[str, Any]:
-        return {"engine": "sparse"}
+        dense = {"dense_sweeps": int(self._crowded.sum())} if self._crowded.any() else {}
+        return {"engine": "sparse"} | dense
 
     # --- advancing ---------------------------------------------------------------------------------------------------
 
     def _begin(self, run: Map) -> None:
         if not self._chains:
             self._chains = list(run(self._start, range(self.plan.chains)))
+            for chain in self._chains:
+                chain.clock[LOOKS] = 1
 
     def _start(self, k: int) -> Chain:
         given = None if self.plan.starts is None else self.plan.starts[k]
         return first_chain(self.sparse, self.plan.seed, k, given)
 
     def _end_of_warm_up(self) -> None:
+        looks = one_kernel(self.sparse, self.group.deferred)
         for chain in self._chains:
             watch_again(chain)
+            chain.clock[LOOKS] = int(looks)
 
     def notices(self) -> list[Notice]:
         """What hard formulas held at every kept sweep."""
@@ -104,12 +115,11 @@ class SparseSampling(Run):
         budget = max(1, int(seconds * self._rates[k]))
         looked = self._tracking or (self._debug and self.sparse.plan.hard)
         if not looked:
-            self._chains[k], done = advance(self.sparse, self._chains[k], budget, left)
+            done = self._drawn(k, budget, left)
         target = int(self._chains[k].clock[SWEEP]) + left
         while looked and done < budget and self._chains[k].clock[SWEEP] < target:
             before = int(self._chains[k].clock[SWEEP])
-            self._chains[k], drawn = advance(self.sparse, self._chains[k], budget - done, 1)
-            done += drawn
+            done += self._drawn(k, budget - done, 1)
             if self._tracking and self._chains[k].clock[SWEEP] > before:
                 self._true[k] += self._tracked_values(self._chains[k])
             if self._debug and (broken := violations(self.sparse, self._chains[k])):
@@ -117,6 +127,34 @@ class SparseSampling(Run):
                 raise Illegal(f"{text}; please report")
         took = max(time.perf_counter() - began, 1e-6)
         self._rates[k] = min(max(done / took, 1.0), 4.0 * self._rates[k])
+
+    def _drawn(self, k: int, budget: int, sweeps: int) -> int:
+        """Advances a chain, by dense sweeps where its state is crowded; returns how many sites were drawn."""
+        done, target = 0, int(self._chains[k].clock[SWEEP]) + sweeps
+        while True:
+            left = target - int(self._chains[k].clock[SWEEP])
+            self._chains[k], drawn = advance(self.sparse, self._chains[k], budget - done, left)
+            done += drawn
+            if not self._chains[k].clock[CROWDED]:
+                return done
+            try:
+                left = target - int(self._chains[k].clock[SWEEP])
+                made = dense_sweeps(self.sparse, self._dense(), self._chains[k], budget - done, left)
+            except TooLarge:  # for bits: then the sweep is sparse, however long it takes
+                self._chains[k].clock[[CROWDED, LOOKS]] = 0
+                continue
+            self._chains[k], swept, drawn = made
+            done += drawn
+            self._crowded[k] += swept
+            if done >= budget or self._chains[k].clock[SWEEP] >= target:
+                return done
+
+    def _dense(self) -> Relational:
+        """The dense engine, compiled when it is first needed."""
+        with self._lock:
+            if self._relational is None:
+                self._relational = relational_model(self.asked, "symmetric", self.plan)
+            return self._relational
 
     def _tracked_values(self, chain: Chain) -> np.ndarray:
         parts = [np.zeros(0, bool)]
@@ -131,15 +169,7 @@ class SparseSampling(Run):
         return np.stack([np.concatenate([self._tensor(c, name) for name in model.predicates]) for c in self._chains])
 
     def _tensor(self, chain: Chain, name: str) -> np.ndarray:
-        shape = self.group.model.shape(name)
-        out, r = np.zeros(shape, np.uint8), self.sparse
-        for new, part in r.split.of(name):
-            here, own = out[part.index()], r.model.shape(new)
-            if len(own) == 2:
-                here[tuple(true_pairs(r, chain, new).T)] = 1
-            if list(r.model.predicates).index(new) in r.plan.position:
-                here[(np.arange(own[0]),) * len(own)] = bits_of(r, chain, new)
-        return out.ravel()
+        return tensor_of(self.sparse, chain, name).ravel().astype(np.uint8)
 
     # --- folding -----------------------------------------------------------------------------------------------------
 
@@ -177,7 +207,7 @@ class SparseSampling(Run):
     # --- saving ------------------------------------------------------------------------------------------------------
 
     def _arrays(self) -> dict[str, np.ndarray]:
-        found = {"first": self._first, "true": self._true} if self._chains else {}
+        found = {"first": self._first, "true": self._true, "crowded": self._crowded} if self._chains else {}
         for k, chain in enumerate(self._chains):
             own = {name: array for name, array in chain._asdict().items() if name != "systems"}
             own["pool"] = chain.pool[: chain.blocks[0]]  # what follows is room

@@ -22,7 +22,8 @@ entry = njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True,
 
 I = np.int64
 OWN, SCAN = np.int64(0), np.int64(4)  # where the chain's own stream and the scan's start in `streams`
-SWEEP, ENTRY, POSITION, OPEN, UPDATES, ROOM = 0, 1, 2, 3, 4, 5  # places of `clock`; ROOM: the pool is to grow
+# places of `clock`; ROOM: the pool is to grow; CROWDED: a dense sweep is to be made, if LOOKS
+SWEEP, ENTRY, POSITION, OPEN, UPDATES, ROOM, CROWDED, LOOKS = 0, 1, 2, 3, 4, 5, 6, 7
 NOW, SUM, SQUARE = 0, 1, 2  # rows of the sums by orbit
 # a node's record, one cache line: stamp of its last row, change of its key in this row, marks, class, place in it, its
 # class key, its orbit class, its place in the order

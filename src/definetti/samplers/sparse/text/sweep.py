@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from definetti.samplers.sparse.normal_form import Unfit
-from definetti.samplers.sparse.text.joins import Env, Writer, entry, type_bit, type_of
+from definetti.samplers.sparse.text.joins import Env, Writer, entry, lists, type_bit, type_of
+from definetti.samplers.sparse.work import counts_of
 
 
 def write_begin(w: Writer) -> None:
@@ -21,16 +22,26 @@ def write_begin(w: Writer) -> None:
         w.put(2, f"c.systems[{r}].node[c.order[d.type_start[{s.sorts[1]}] + i], POS] = i")
 
 
+def write_crowded(w: Writer) -> None:
+    """Whether a state has so many pairs of true atoms that a dense sweep costs less."""
+    w.put(0, "\n\n@helper\ndef crowded(d, c):")
+    w.put(1, "pairs = I(0)")
+    for s in w.plan.systems:
+        if counts_of(s):
+            for side, sort in enumerate(w.plan.sorts[s.predicate][: 1 if s.same else 2]):
+                both = f" + c.head[{lists(s.predicate, 1)} + LIST * x + LENGTH]" * (s.same and not s.symmetric)
+                w.put(1, f"for x in range(d.sizes[{sort}]):")
+                w.put(2, f"degree = c.head[{lists(s.predicate, side)} + LIST * x + LENGTH]{both}")
+                w.put(2, "pairs += degree * degree")
+    w.put(1, "return pairs > d.most_pairs[0]")
+
+
 def write_set_up(w: Writer) -> None:
     """After a state has been put into the lists: the classes."""
     w.put(0, "\n\n@entry\ndef make_classes(d, c):")
     for r, s in enumerate(w.plan.systems):
         w.put(1, f"for b in range(d.sizes[{s.sorts[1]}]):")
         w.put(2, f"join_class(c.pool, c.blocks, c.systems[{r}], b, class_key_{r}(d, c, b))")
-    w.put(0, "\n\n@entry\ndef put_atoms(c, h, g, rows, columns):")
-    w.put(1, "for i in range(rows.shape[0]):")
-    w.put(2, "append(c.pool, c.blocks, c.head, h + LIST * rows[i], columns[i])")
-    w.put(2, "append(c.pool, c.blocks, c.head, g + LIST * columns[i], rows[i])")
     w.put(0, "\n\n@entry\ndef look_up(c, h, rows, columns, out):")
     w.put(1, "for i in range(rows.shape[0]):")
     w.put(2, "out[i] = linked(c.pool, c.head, h + LIST * rows[i], columns[i])")
@@ -101,11 +112,15 @@ ADVANCE = '''
 @entry
 def advance(d, c, budget, sweeps):
     """Draws about `budget` sites in whole rows, or until `sweeps` sweeps have ended; returns how many. Where the pool
-    might not hold another row, `clock[ROOM]` is set: the caller makes it larger and goes on."""
+    might not hold another row, `clock[ROOM]` is set: the caller makes it larger and goes on. So is `clock[CROWDED]`
+    where a dense sweep would cost less, if the caller wants to know (`clock[LOOKS]`)."""
     clock, done = c.clock, I(0)
     target = clock[SWEEP] + sweeps
     while done < budget and clock[SWEEP] < target:
         if clock[OPEN] == 0:
+            if clock[LOOKS] != 0 and crowded(d, c):
+                clock[CROWDED] = 1
+                break
             begin_sweep(d, c)
         if clock[ENTRY] == d.entries.shape[0]:
             end_sweep(clock, c.true_atoms, c.sum_f, c.sum_g)
