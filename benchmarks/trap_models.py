@@ -17,6 +17,7 @@ from typing import Any
 import class_traps
 import gated_traps
 import numpy as np
+import planted_traps
 import site_traps
 import trap_truths as truths
 from trap_tables import Answers, Tables, Theory, Trap
@@ -806,6 +807,7 @@ FAMILIES: dict[str, Callable[[Rng], Iterator[Trap]]] = {
     **gated_traps.FAMILIES,
     **class_traps.FAMILIES,
     "reported": reported_family,
+    **planted_traps.FAMILIES,
 }
 
 

@@ -20,7 +20,8 @@ from definetti.model.graph.factors import FactorGraph, factor_graph
 from definetti.modes.annealing import bennett, both_ways, log_weights
 from definetti.modes.brackets import bracket
 from definetti.modes.graph.walkers import GraphWalkers
-from definetti.modes.logic.walkers import logic_walkers, patterns
+from definetti.modes.logic.patterns import predicate_patterns
+from definetti.modes.logic.walkers import logic_walkers
 from definetti.modes.mixture import arrive, mixed, stay, unmet_share
 from definetti.modes.partition import partition
 from definetti.modes.survey import Segment, crossings, cut_chains, take_stock
@@ -374,7 +375,7 @@ def test_starts_follow_the_formulas(tmp_path: Path) -> None:
         "thing = {A, B, C}\nP(thing)\nQ(thing)\nR(thing)\nS(thing)\n9 FORALL x (P(x) ^ !Q(x) ^ R(x) ^ !S(x))\n"
     )
     model = dft.read(path)
-    found = patterns(model, list(model.predicates))
+    found = predicate_patterns(model, list(model.predicates))
     assert {"P": True, "Q": False, "R": True, "S": False} in found
     assert {"P": False, "Q": True, "R": False, "S": True} in found
 

@@ -17,6 +17,7 @@ import calm_models  # noqa: E402
 import class_traps  # noqa: E402
 import gated_traps  # noqa: E402
 import numpy as np  # noqa: E402
+import planted_traps  # noqa: E402
 import site_traps  # noqa: E402
 import trap_models as models  # noqa: E402
 import traps  # noqa: E402
@@ -76,6 +77,17 @@ SMALL = [
     class_traps.all_or_none(3, 0.4, -0.3),
     class_traps.random_fields(3, 4, 0.6, np.arange(12.0).reshape(4, 3) / 20 - 0.3),
     gated_traps.soft_parity(5, 2.0, np.array([0.3, -0.5, 0.2, 0.9, -1.0])),
+    planted_traps.tournament(3, 4.0, -0.8),
+    planted_traps.function(3, 2.0, 3.0, -0.8),
+    planted_traps.star(3, 2.0, -0.8),
+    planted_traps.group_needles((2, 3), 2.5, -0.8),
+    planted_traps.group_cubes((2, 3), (0.2, 0.1), (-0.8, -0.5), 0.3),
+    planted_traps.colours(4, 3, 0.3, 0.2),
+    planted_traps.alike(3, 2, 1.2, -0.7, 0.3),
+    planted_traps.hard_squares(3, 4, 1.5, 0.2),
+    planted_traps.two_gases(3, 2, 1.1, 0.3),
+    planted_traps.clock(3, 2, 3, 1.2, np.arange(18.0).reshape(3, 2, 3) / 20),
+    planted_traps.levels(4, 2, 3, np.random.default_rng(1)),
 ]
 
 

@@ -134,6 +134,7 @@ class Walkers(Protocol):
 
 
 NOT_WEIGHED = "a sampler that was asked for by name does not weigh them"
+SHARES = (0.25, 0.5, 0.5, 0.75, None, None)  # of another region's sites in a mixed state; None: of parts that cohere
 STEEPNESS = 16.0  # a violation costs so much times the level, below level 1
 
 

@@ -17,7 +17,7 @@ from definetti.modes.brackets import Bracket, bracket
 from definetti.modes.looking import Budget, Looked
 from definetti.modes.partition import Partition, partition
 from definetti.modes.survey import Region, Segment, Summary, differ, drifts, summarise, summary_of
-from definetti.modes.walkers import NOT_WEIGHED, Inside, Key, Product, States, Walk, Walkers
+from definetti.modes.walkers import NOT_WEIGHED, SHARES, Inside, Key, Product, States, Walk, Walkers
 
 BLOCK = 20  # sweeps of a confined chain between looks at where it is
 CONFINED = 8  # chains in a region
@@ -34,7 +34,7 @@ BY_SITE, BY_SITE_SWEEPS = 4, 64
 DOWN, DOWN_STEPS = 8, 64  # paths from a chain down to its product
 BRIEF = 128  # sweeps: what all chains left sooner is bounded by how often a run's chains go there
 MOST_REGIONS = 16
-HYBRIDS, HYBRID_SWEEPS, MOST_PAIRS = 4, 96, 3
+HYBRIDS, HYBRID_SWEEPS, MOST_PAIRS = len(SHARES), 96, 3
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from definetti.model.graph.factors import FREE, FactorGraph
-from definetti.modes.walkers import Advanced, Key, Paths, Walk, penalties
+from definetti.modes.walkers import SHARES, Advanced, Key, Paths, Walk, penalties
 from definetti.samplers.draws import Batch, Draws, draws_of
 from definetti.samplers.graph.lanes import Orders, Slots, words
 from definetti.samplers.graph.sampling import Statistics
@@ -116,11 +116,23 @@ class GraphWalkers:
     def hybrids(self, a: np.ndarray, b: np.ndarray, key: Key) -> np.ndarray:
         rng = np.random.default_rng([*key, 4])
         out = a.copy()
-        shares = (0.25, 0.5, 0.5, 0.75)
         for chain in range(out.shape[1]):
-            other = rng.random(self.model.n) < shares[chain % len(shares)]
+            other = self._part(chain, rng)
             out[other, chain] = b[other, chain % b.shape[1]]
         return self.legal(out, rng)
+
+    def _part(self, number: int, rng: np.random.Generator) -> np.ndarray:
+        """bool[n]: some of the variables: single ones, a neighbourhood, some orbits."""
+        from definetti.samplers.graph.starts import neighbourhood
+
+        n, orbit_of = self.model.n, self.statistics.orbit_of
+        share = SHARES[number % len(SHARES)]
+        if share is not None:
+            return rng.random(n) < share
+        kinds = np.zeros(0, int) if orbit_of is None else np.unique(orbit_of[self.model.free])
+        if number % 2 == 0 or not 1 < len(kinds) < len(self.model.free):
+            return neighbourhood(self.model, int(rng.choice(self.model.free)), n // 2)
+        return np.isin(orbit_of, rng.permutation(kinds)[: int(rng.integers(1, len(kinds)))])
 
     def as_starts(self, states: np.ndarray, chains: int) -> np.ndarray:
         """uint8[chains, n]: starts of a run, each state as often as it takes."""

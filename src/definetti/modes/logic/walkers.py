@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
-from itertools import product
 from math import prod
 from typing import Any
 
 import numpy as np
 
 from definetti.groups import random_elements
-from definetti.model.logic.formulas import parts
-from definetti.model.logic.normal_forms import negation_normal
-from definetti.model.logic.theory import Atom, Formula, MarkovLogic, Not
-from definetti.modes.walkers import Advanced, Key, Paths, Walk
+from definetti.model.logic.theory import MarkovLogic
+from definetti.modes.logic.patterns import named_states, orbit_patterns, predicate_patterns, value_patterns
+from definetti.modes.walkers import SHARES, Advanced, Key, Paths, Walk
 from definetti.samplers.codegen.plan import update_words
 from definetti.samplers.draws import Batch, Draws, draws_of
 from definetti.samplers.logic.engine import (
@@ -59,8 +57,8 @@ PROJECTIONS = 96
 GREEDY, GREEDY_SWEEPS = 1000.0, 4
 DRAWN = 2  # starts of each kind that are drawn at random
 LONG = 20_000  # sites: a sweep is worth a thread
+MOST_NAMED = 200_000  # sites of a model whose formulas are solved for
 WORDS = 100  # evaluated in the time of a simple update
-MOST_TOGETHER = 3  # predicates of which every combination of all true and all false is tried
 
 Bits = list[np.ndarray]  # of each chain
 
@@ -147,7 +145,7 @@ class LogicWalkers:
 
     def starts(self, key: Key, most: int, climbs: int) -> Bits:
         """Drawn from the formulas on single atoms and uniformly; all false, all true; greedy ascents from the drawn
-        ones; each predicate true and false, the others drawn."""
+        ones; states that formulas describe (`patterns.py`), the rest being drawn."""
         r, rng = self.relational, np.random.default_rng([*key, 1])
         wishes: list[dict[str, np.ndarray]] = [drawn(r, rng, None, None) for _ in range(DRAWN)]
         wishes += [self._uniform(rng) for _ in range(DRAWN)]
@@ -155,11 +153,11 @@ class LogicWalkers:
         made = [self._legal(wish, key, k) for k, wish in enumerate(wishes)]
         climbed = self._climbed(made[: 2 * DRAWN], key)
         made += climbed[1::DRAWN]
-        free = [name for name in r.model.predicates if r.known[name].free and not r.model.predicates[name].exclusive]
-        for k, turn in enumerate(patterns(r.model, free)[: max(0, most - len(made))]):
+        turns = self._turns(rng)
+        for k, turn in enumerate(turns[: max(0, most - len(made))]):
             wish = drawn(r, rng, None, None)
             for name, value in turn.items():
-                wish[name] = self._all(name, value, wish[name])
+                wish[name] = self._where_free(name, pack(np.broadcast_to(value, r.model.shape(name))), wish[name])
             made.append(self._legal(wish, key, 100 + k))
         made += climbed[::DRAWN]
         return self._moved(made[:most], key)
@@ -191,8 +189,18 @@ class LogicWalkers:
                 out[name] = self._where_free(name, pack(rng.random(shape) < 0.5), out[name])
         return out
 
-    def _all(self, name: str, value: bool, words: np.ndarray) -> np.ndarray:
-        return self._where_free(name, pack(np.full(self.relational.model.shape(name), value)), words)
+    def _turns(self, rng: np.random.Generator) -> list[Mapping[str, Any]]:
+        """Values of whole predicates, or of each of their atoms, that starts are to have."""
+        r = self.relational
+        free = [name for name in r.model.predicates if r.known[name].free]
+        plain = [name for name in free if not r.model.predicates[name].exclusive]
+        few = self.sites <= MOST_NAMED
+        named = named_states(r.model, lambda: self._uniform_atoms(rng)) if few else []
+        of_orbits = orbit_patterns(self.group, plain) if few else []
+        return [*named, *value_patterns(r.model, free), *of_orbits, *predicate_patterns(r.model, plain)]
+
+    def _uniform_atoms(self, rng: np.random.Generator) -> dict[str, np.ndarray]:
+        return {name: rng.random(self.relational.model.shape(name)) < 0.5 for name in self.relational.model.predicates}
 
     def _where_free(self, name: str, wished: np.ndarray, words: np.ndarray) -> np.ndarray:
         mask = self.relational.known[name].mask
@@ -216,12 +224,12 @@ class LogicWalkers:
         return out
 
     def hybrids(self, a: Bits, b: Bits, key: Key) -> Bits:
-        """Each constant takes the atoms in which it comes first from one region or the other."""
+        """Each constant, or each class of them, takes the atoms in which it comes first from one region or the
+        other."""
         r, rng, out = self.relational, np.random.default_rng([*key, 4]), []
-        shares = (0.25, 0.5, 0.5, 0.75)
         for k, bits in enumerate(a):
             first, second = self._chain(key, k, bits), self._chain(key, k, b[k % len(b)])
-            take = {s: rng.random(sort.size) < shares[k % len(shares)] for s, sort in r.model.sorts.items()}
+            take = self._part(k, rng)
             wish = {}
             for name, predicate in r.model.predicates.items():
                 one, other = r.atoms(first, name), r.atoms(second, name)
@@ -232,6 +240,18 @@ class LogicWalkers:
                     one = np.where(take[predicate.sorts[0]].reshape(-1, *[1] * (len(predicate.sorts) - 1)), other, one)
                 wish[name] = pack(np.ascontiguousarray(one))
             out.append(self._legal(wish, key, k))
+        return out
+
+    def _part(self, number: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
+        """Some of the constants of each sort; where these fall into classes, some of the classes."""
+        share = SHARES[number % len(SHARES)]
+        if share is not None:
+            return {s: rng.random(sort.size) < share for s, sort in self.relational.model.sorts.items()}
+        classes = {s: self.group.constants.of_sort(s) for s in self.relational.model.sorts}
+        out = {s: rng.random(len(of)) < 0.5 for s, of in classes.items()}
+        for s, of in classes.items():
+            if (count := int(of.max(initial=0)) + 1) > 1:
+                out[s] = np.isin(of, rng.permutation(count)[: int(rng.integers(1, count))])
         return out
 
     # --- advancing ---------------------------------------------------------------------------------------------------
@@ -425,33 +445,3 @@ class LogicWalkers:
             orbit = self.group.orbit_numbers(name, tuples)
             counts += np.bincount(orbit[orbit >= 0], minlength=len(counts))
         return counts / self._sizes
-
-
-def patterns(model: MarkovLogic, free: Sequence[str]) -> list[dict[str, bool]]:
-    """Predicates that a start has wholly true or wholly false, the others being drawn: as each formula wants them, and
-    as it does not; every combination of few predicates; each one in turn. All true and all false are not among
-    them."""
-    found: list[dict[str, bool]] = []
-    for formula in model.formulas:
-        sides: dict[str, set[bool]] = {}
-        for name, positive in polarities(negation_normal(formula.body)):
-            sides.setdefault(name, set()).add(positive)
-        wanted = {name: next(iter(side)) for name, side in sides.items() if len(side) == 1 and name in free}
-        found += [wanted, {name: not value for name, value in wanted.items()}]
-    if len(free) <= MOST_TOGETHER:
-        found += [dict(zip(free, values, strict=True)) for values in product((True, False), repeat=len(free))]
-    found += [{name: value} for value in (True, False) for name in free]
-    same = [pattern for pattern in found if len(pattern) == len(free) and len(set(pattern.values())) == 1]
-    distinct = {tuple(sorted(pattern.items())): pattern for pattern in found if pattern and pattern not in same}
-    return list(distinct.values())
-
-
-def polarities(formula: Formula) -> Iterator[tuple[str, bool]]:
-    """(predicate, positive) of every literal of a formula in negation normal form."""
-    if isinstance(formula, Atom):
-        yield formula.predicate, True
-    elif isinstance(formula, Not) and isinstance(formula.part, Atom):
-        yield formula.part.predicate, False
-    else:
-        for part in parts(formula):
-            yield from polarities(part)

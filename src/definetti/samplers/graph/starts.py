@@ -8,7 +8,8 @@ Chains that look for modes begin all over the place (`dispersed`), and at many l
 Drawn states and states with one value everywhere are few, and a mode may be met from a small part of the states only.
 So there are hundreds of greedy ascents as well, of a few sweeps each: from uniform draws; with one variable held at
 each of its values in turn until the others have followed it (a class that explains the others is never entered
-otherwise); with the variables of a wide table held at its largest entries; and from slow cooling. Of their distinct
+otherwise); with the variables of a wide table held at its largest entries; from states put together table by table,
+each at its largest entry that agrees with those before (`_extended`); and from slow cooling. Of their distinct
 ends, as far as the group and the statistics distinguish them, the best and some of the others are starts.
 """
 
@@ -32,6 +33,9 @@ HELD, HELD_VALUES = 96, 128  # variables that are held at their values, or orbit
 TABLES, ENTRIES = 48, 2  # tables over three variables and more, and entries of each, that are held
 COOLED, COOLING = 32, (0.1, 0.2, 0.35, 0.6, 1.0, 1.6, 2.5, 4.0)  # lanes, and levels on the way down
 SWEEPS_HELD = 3
+EXTENDED, MOST_EXTENSIONS = 24, 6000  # states that are put together table by table, and tables looked at in all
+BEST = 8  # entries of a table, one of which such a state begins with
+NEAR = 32  # steps to the farthest of a neighbourhood
 
 
 def starts(model: FactorGraph, chains: int, rng: np.random.Generator) -> np.ndarray:
@@ -171,6 +175,10 @@ def _maxima(walkers: Any, key: tuple[int, ...], wanted: int, budget: int) -> np.
         return walkers.blank(0)
     ends = [_climbed(walkers, walkers.legal(_uniform(walkers, lanes, rng), rng), (*key, 6))]
     budget -= GREEDY_SWEEPS * lanes
+    together = _extended(walkers, rng)
+    if together.shape[1] and budget >= GREEDY_SWEEPS * together.shape[1]:
+        budget -= GREEDY_SWEEPS * together.shape[1]
+        ends.append(_climbed(walkers, walkers.legal(together, rng), (*key, 12)))
     for number, (sites, rows) in enumerate(_held(walkers, rng)):
         cost = rows.shape[1] * (SWEEPS_HELD + GREEDY_SWEEPS)
         if budget < cost:
@@ -214,6 +222,67 @@ def _held(walkers: Any, rng: np.random.Generator) -> list[tuple[np.ndarray, np.n
         entries = np.stack(np.unravel_index(places, table.shape))
         tables.append((scope[free[scope]], entries[free[scope]]))
     return [*tables[: TABLES // 2], *single, *tables[TABLES // 2 :]]
+
+
+def _extended(walkers: Any, rng: np.random.Generator) -> np.ndarray:
+    """uint8[n, states]: from the largest entry of one table over three variables or more to that of the next one which
+    shares most variables with those before, and so on; tables that agree only as a whole are met together."""
+    model = walkers.model
+    wide, count = np.flatnonzero(model.arity > 2), len(model.arity)
+    seeds = wide[np.lexsort((rng.random(len(wide)), -model.arity[wide]))]
+    seeds = np.resize(seeds, min(EXTENDED, MOST_EXTENSIONS // max(count, 1)) if len(seeds) else 0)
+    out = _uniform(walkers, len(seeds), rng)
+    scopes = [model.variables(k) for k in range(count)] if len(seeds) else []
+    around: dict[int, list[int]] = {}
+    for k, scope in enumerate(scopes):
+        for i in scope.tolist():
+            around.setdefault(i, []).append(k)
+    for chain, seed in enumerate(seeds.tolist()):
+        known = model.evidence != FREE
+        first = int(rng.integers(BEST)) if chain % 2 else 0  # a large entry, if not the largest
+        shared, waiting = {seed: 0}, True
+        while waiting:
+            k = max(shared, key=shared.__getitem__)
+            del shared[k]
+            for i in _agree(model.table(k), scopes[k], known, out[:, chain], first, rng):
+                known[i] = True
+                for other in around[i]:
+                    if not known[scopes[other]].all():
+                        shared[other] = int(known[scopes[other]].sum())
+            first = 0
+            shared = {other: number for other, number in shared.items() if not known[scopes[other]].all()}
+            waiting = bool(shared)
+    return out
+
+
+def _agree(
+    table: np.ndarray, scope: np.ndarray, known: np.ndarray, state: np.ndarray, rank: int, rng: np.random.Generator
+) -> list[int]:
+    """Set the variables of a table that are not known at its largest entry that agrees with the others, or at one that
+    `rank` are larger than; entries that are alike in random order."""
+    free = [a for a, i in enumerate(scope.tolist()) if not known[i]]
+    part = table[tuple(slice(None) if a in free else int(state[i]) for a, i in enumerate(scope.tolist()))]
+    best = np.lexsort((rng.random(part.size), -part.ravel()))
+    place = np.unravel_index(int(best[min(rank, part.size - 1)]), part.shape)
+    for a, value in zip(free, place, strict=True):
+        state[scope[a]] = value
+    return [int(scope[a]) for a in free]
+
+
+def neighbourhood(model: FactorGraph, site: int, most: int) -> np.ndarray:
+    """bool[n]: the variables around one, step by step, until there are so many."""
+    found = np.zeros(model.n, dtype=bool)
+    found[site] = True
+    spans = np.diff(model.scope_start)
+    start = model.scope_start[:-1][spans > 0]
+    for _ in range(NEAR):
+        touched = np.repeat(np.logical_or.reduceat(found[model.scope], start), spans[spans > 0])
+        reached = found.copy()
+        reached[model.scope[touched]] = True
+        if reached.sum() > most or (reached == found).all():
+            break
+        found = reached
+    return found
 
 
 def _followed(
