@@ -9,6 +9,7 @@ import numpy as np
 import definetti as dft
 from definetti.model.graph.factors import factor_graph
 from definetti.modes.logic.patterns import is_wide, named_states, orbit_patterns, value_patterns
+from definetti.modes.looking import _settled
 from definetti.samplers.graph.starts import neighbourhood
 
 TOURNAMENT = "node = {1,...,6}\nE(node,node)\n22 FORALL x,y (x = y v (E(x,y) <=> !E(y,x)))\n-2 E(x,y)\n"
@@ -82,3 +83,15 @@ def test_neighbourhoods_grow_step_by_step() -> None:
     assert np.flatnonzero(neighbourhood(ring, 5, 5)).tolist() == [3, 4, 5, 6, 7]
     pieces = factor_graph([2] * 4, [([0, 1], np.ones((2, 2)) + np.eye(2)), ([2, 3], np.ones((2, 2)) + np.eye(2))])
     assert np.flatnonzero(neighbourhood(pieces, 3, 4)).tolist() == [2, 3]
+
+
+def test_chains_that_left_a_place_late_do_not_hide_it() -> None:
+    """Where most chains ended says where chains are to be found; one that was elsewhere for most of the late half does
+    not."""
+    rng = np.random.default_rng(1)
+    late = rng.normal(size=(128, 16, 3))
+    late[:100, :5, 1] += 40.0
+    assert _settled(late).tolist() == [False] * 5 + [True] * 11
+    late[:, :, 1] += 40.0 * (np.arange(16) % 2)  # two halves: nobody is in the wrong place
+    assert _settled(late).all()
+    assert _settled(rng.normal(size=(128, 16, 200))).all()

@@ -8,7 +8,7 @@ import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ from definetti import show
 from definetti.errors import INTERRUPTED, ModelError, Notice, NotSaved, query_list
 from definetti.estimators import choose
 from definetti.inference.advice import with_advice
-from definetti.inference.modes import Exploration, explore, started, unsurveyed, with_doubts
+from definetti.inference.modes import CROSSING, Exploration, explore, started, unsurveyed, with_doubts
 from definetti.inference.progress import check_progress, reports
 from definetti.inference.question import Options, Question, Ready, Request, fallen_back, is_stuck, ready_for, usable
 from definetti.inference.stopping import MOST_SECONDS, Stopping
@@ -245,6 +245,7 @@ class _Run:
     report: Callable[[Progress], None] | None
     began: float
     prepared: float  # seconds
+    known: list[Exploration] = field(default_factory=list)  # of the sampler before
 
     def answer(
         self, kernel: Sampler, plan: Plan, seconds: float | None, watched: bool = False
@@ -253,9 +254,13 @@ class _Run:
         how, ready, start = usable(self.method, kernel), self.ready, self._start(seconds)
 
         def survey(question: Any) -> Exploration | Notice | None:
+            if self.known and kernel.name in CROSSING:  # tried after another
+                return self.known[0].crossed_by(question, kernel, plan.seed)
             return explore(question, kernel, ready.chains * ready.sweeps(ready.chains), plan, self.by_choice)
 
         explored, unseen = in_time(survey, ready.question, self.report, start, seconds, self.journal.remembered)
+        if explored is not None:
+            self.known[:] = [explored]
         if explored is not None and explored.weighed:
             return self.mix(kernel, plan, how, explored, seconds), math.inf if seconds is None else 0.0
         if self.by_choice:  # a sampler that was named has its own starts: the survey only warns
@@ -268,7 +273,7 @@ class _Run:
             explored = explored.after(taken.sampling) if kernel.name == "tempering" else explored
             run["regions"] = explored.report(ready.question)
         draws = taken.draws
-        if explored is not None and not explored.several and kernel.single_site:
+        if explored is not None and (explored.rare or (not explored.several and kernel.single_site)):
             unseen_share = explored.left_out(draws.sweeps * draws.chains, draws.f.shape[2])
             draws = replace(draws, left_out=unseen_share) if unseen_share.any() else draws
         result = ready.in_names_of_source(ready.question.conclude(draws, how, run, taken.interrupted))

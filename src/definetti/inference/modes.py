@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,9 +32,12 @@ FEWEST = 256  # sweeps of single chains that a survey needs
 FEW_CHAINS = 4
 NEGLIGIBLE = 1e-5  # share that regions which were dropped may have
 SHOWN = 4  # regions in a message
+CROSSING_SWEEPS = 256  # of chains that show whether moves of another kind cross
+FROM_EACH = 2  # of them that begin in each region that counts, beside those that begin where the survey ended
+WATCHED = ("blocks",)  # samplers with moves of several variables that are surveyed
+CROSSING = ("swendsen-wang",)  # those that `auto` tries where chains of single moves are stuck
+MOST_RARE = 0.002  # share that a region may have which they enter too rarely to tell
 FEW = "fewer than four chains: whether they agree says little, and one chain cannot see a second mode"
-
-TOO_LARGE = Notice("note", "the model is too large for a survey of modes: a second mode may go unseen")
 
 
 def too_short(chains: int) -> Notice:
@@ -51,7 +55,8 @@ class Exploration:
     walkers: Walkers
     looked: Looked
     weighing: Weighing | None  # None: one region
-    trips: tuple[int, ...] | None = None  # round trips of a ladder that ended in each region that counts
+    trips: tuple[int, ...] | None = None  # arrivals of a sampler that crosses in each region that counts
+    rare: float = 0.0  # share that regions may have together which such a sampler leaves, and hardly enters
 
     @property
     def several(self) -> bool:
@@ -69,6 +74,8 @@ class Exploration:
         run of so many sweeps of all chains."""
         from definetti.samplers.draws import with_more
 
+        if self.rare:
+            return np.full(count, self.rare)
         dropped = 0.0
         if self.weighing is not None:
             from definetti.modes.mixture import unmet_share  # a run without weights does not load it
@@ -78,10 +85,11 @@ class Exploration:
 
     @property
     def crossed(self) -> bool:
-        """A ladder has brought states from its lower end to every region that counts, often enough."""
+        """A ladder has brought states from its lower end to every region that counts, or other moves have from other
+        regions, often enough."""
         from definetti.samplers.ladder import FEWEST_TRIPS
 
-        return self.trips is not None and min(self.trips) >= FEWEST_TRIPS
+        return self.trips is not None and min(self.trips, default=0) >= FEWEST_TRIPS
 
     def after(self, sampling: Any) -> Exploration:
         """With what the ladders of a run of tempering have shown."""
@@ -91,6 +99,24 @@ class Exploration:
         features, columns = self.walkers.arrived(sampling)
         where = found.partition.seen_by(columns).of(features)
         return replace(self, trips=tuple(int((where == m).sum()) for m in found.kept))
+
+    def crossed_by(self, question: Any, kernel: Sampler, seed: int) -> Exploration:
+        """With what chains of other moves show: how often they enter each region that counts from another."""
+        found = self.weighing
+        if found is None:
+            return self
+        found = replace(found, trusted=False, doubt=found.doubt or NOT_WEIGHED)
+        if found.partition is None or len(found.kept) < 2:
+            return replace(self, weighing=found)
+        walkers = question.walkers(kernel)
+        if walkers is None:
+            return replace(self, weighing=found)
+        pools = [found.regions[m] for m in found.kept if found.regions[m].pool_size]
+        some = [self.walkers.take(w.pool, range(min(w.pool_size, FROM_EACH))) for w in pools]
+        walk = walkers.walk(self.walkers.join([self.looked.ends, *some]), CROSSING_SWEEPS, (seed, 73))
+        where = found.partition.of(walk.features[:, :, : self.looked.features])
+        arrived, rare = entries(where, found.kept)
+        return replace(self, weighing=found, trips=arrived, rare=rare)
 
     def starts(self, chains: int) -> Any:
         """Where chains of one run begin: at the ends of the survey's, or in the one region that counts."""
@@ -120,14 +146,12 @@ class Exploration:
         if self.weighed and self.several:
             out.append(Notice("note", f"{len(found.kept)} modes were weighed: {_listed(found, question)}"))
         elif self.crossed:
-            out.append(
-                Notice("note", f"{len(found.kept)} modes were found; round trips that ended in them: {self.trips}")
-            )
+            out.append(Notice("note", f"{len(found.kept)} modes were found; arrivals where it counts: {self.trips}"))
         elif self.several or found.doubt:
             text = f"chains from different starts stay in different regions of the states: {_listed(found, question)}"
             why = f"; {found.doubt}" if found.doubt else ""
             if self.trips is not None:
-                why = f"; round trips that ended in them: {', '.join(map(str, self.trips))}"
+                why = f"; arrivals in them: {', '.join(map(str, self.trips))}"
             out.append(Notice("divided", f"{text}{why}. The numbers stand for where the chains are"))
         return out
 
@@ -142,11 +166,11 @@ def explore(question: Any, kernel: Sampler, default: int, plan: Plan, weighs: bo
     """`default`: sweeps of all chains of a default run. A notice: why there was no survey; None: nothing to survey, or
     too much (`unsurveyed`)."""
     ladder = kernel.name == "tempering"
+    if not (ladder or kernel.single_site or kernel.name in WATCHED):
+        return None
     walkers = question.walkers(kernel.over if ladder else kernel)  # pyright: ignore[reportAttributeAccessIssue]
     if walkers is None or (ladder and (walkers.hard or not kernel.over.single_site)):  # pyright: ignore[reportAttributeAccessIssue]
         return None  # what single moves do not connect is in pieces, each for itself
-    if walkers.sites * FEWEST > 2 * MOST:
-        return TOO_LARGE if ladder else None  # `unsurveyed` says it of single moves
     asked = default if plan.sweeps is None else min(default, plan.chains * plan.sweeps)
     budget, seed = budget_of(walkers.work, asked), plan.seed
     if budget.survey < FEWEST:
@@ -160,6 +184,25 @@ def explore(question: Any, kernel: Sampler, default: int, plan: Plan, weighs: bo
     if not kernel.single_site and not ladder:
         return Exploration(walkers, looked, unweighed(walkers, looked, f"the moves of {kernel.name} are not weighed"))
     return Exploration(walkers, looked, weigh(walkers, looked, budget, (seed, 72), weighs and not ladder))
+
+
+def entries(where: np.ndarray, regions: Sequence[int]) -> tuple[tuple[int, ...], float]:
+    """How often chains come into each of some regions from another of them, for those that may count, and what the
+    others may weigh together; `where`: int64[sweeps, chains].
+
+    What is left after L sweeps at most and was entered k times in N sweeps has a share of at most L (k + 2√k + 3) / N.
+    """
+    from definetti.samplers.ladder import FEWEST_TRIPS
+
+    counts, longest = dict.fromkeys(regions, 0), dict.fromkeys(regions, 0)
+    for chain in where.T.tolist():
+        visited = [m for m in chain if m in counts]
+        for number, (m, stay) in enumerate((m, sum(1 for _ in same)) for m, same in groupby(visited)):
+            counts[m] += number > 0
+            longest[m] = max(longest[m], stay)
+    bounds = {m: longest[m] * (k + 2 * math.sqrt(k) + 3) / where.size for m, k in counts.items()}
+    rare = [m for m, k in counts.items() if k < FEWEST_TRIPS and longest[m] and bounds[m] <= MOST_RARE]
+    return tuple(k for m, k in counts.items() if m not in rare), sum(bounds[m] for m in rare)
 
 
 def budget_of(work: int, asked: int) -> Budget:

@@ -80,6 +80,17 @@ def look(walkers: Walkers, budget: Budget, key: Key, longest: int | None = None)
         sweeps = min(2 * done, most)
 
 
+def _settled(late: np.ndarray) -> np.ndarray:
+    """bool[chains]: those that were throughout the late half where most were at its end. A place that some chains left
+    in that half is none where chains are to be found; without a majority all count."""
+    end = late[-max(len(late) // 4, 1) :]
+    low, high = np.quantile(end.min(axis=0), 0.1, axis=0), np.quantile(end.max(axis=0), 0.9, axis=0)
+    slack = 1e-9 + 0.25 * (high - low)
+    mean = late.mean(axis=0)
+    inside = ((mean >= low - slack) & (mean <= high + slack)).all(axis=1)
+    return inside if inside.mean() >= 0.5 else np.ones(len(inside), dtype=bool)
+
+
 def unmet(walkers: Walkers, looked: Looked, sweeps: int) -> np.ndarray:
     """float64[K]: how far what a run of `sweeps` sweeps may never meet can move the mean of each single statistic;
     nothing is known, and 0 said, of models with so many that the survey sees projections."""
@@ -87,6 +98,7 @@ def unmet(walkers: Walkers, looked: Looked, sweeps: int) -> np.ndarray:
     if whole.shape[2] - features != count:
         return np.zeros(count)
     late = whole[len(whole) // 2 :]
+    late = late[:, _settled(late[:, :, :features])]
     low, high = late[:, :, :features].min(axis=(0, 1)), late[:, :, :features].max(axis=(0, 1))
     slack = 1e-9 + 0.25 * (high - low)
     outside = ((whole[:, :, :features] < low - slack) | (whole[:, :, :features] > high + slack)).any(axis=2)

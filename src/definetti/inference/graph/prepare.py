@@ -7,25 +7,28 @@ be asked for and is reported as frozen where it is.
 On the core `auto` takes Gibbs sampling if moves of one variable at a time reach every state; else block moves, if
 elimination on the parts of the hard factors that they do not connect needs small tables only; else, if it is known that
 they do not connect, tempering, whose hot chains pass through states that are impossible at the end of the ladder. Where
-nothing could be decided it takes Gibbs sampling, says so, and the chains' own alarms speak.
+nothing could be decided it takes Gibbs sampling, says so, and the chains' own alarms speak. Where chains of Gibbs
+sampling are stuck, cluster flips are tried on models of pairs (`clusters_fallback.py`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from definetti.errors import ModelError, Notice, Unsatisfiable
 from definetti.inference.graph.question import ask
-from definetti.inference.question import UNDECIDED, UNREACHED, Ready, Request
+from definetti.inference.question import UNDECIDED, UNREACHED, Answer, Ready, Request, is_stuck
 from definetti.integer_rows import first_and_number
 from definetti.model.graph.factors import FREE, FactorGraph
 from definetti.model.graph.simplify import LARGE, simplify
+from definetti.model.marginals import Marginals
 from definetti.samplers.gibbs import Gibbs
-from definetti.samplers.protocol import GraphSampler
+from definetti.samplers.protocol import GraphSampler, Plan
 from definetti.symmetry.find import is_group
 from definetti.symmetry.find import symmetries as find_symmetries
 from definetti.symmetry.graph.group import GraphSymmetries
@@ -57,7 +60,8 @@ def ready(model: FactorGraph | None, request: Request, notices: Sequence[Notice]
     notices = (*notices, *core.notices)
     question = ask(core.group, request.queries, request.method, request.seed, core.untied, notices, request.formulas)
     question = replace(question, given=core.given)
-    return Ready(question, core.sampler, core.group.kind, CHAINS)
+    strategy = partial(_by_choice, core.group.model) if sampler is None and core.sampler.single_site else None
+    return Ready(question, core.sampler, core.group.kind, CHAINS, strategy=strategy)
 
 
 def prepare(model: FactorGraph, wanted: Any, sampler: GraphSampler | None, scan: str, time_limit: float) -> Prepared:
@@ -80,6 +84,19 @@ def prepare(model: FactorGraph, wanted: Any, sampler: GraphSampler | None, scan:
     if untied is not None and target is untied.model:
         untied = None
     return Prepared(group, untied, sampler, tuple(notices), given if untied is None else untied.fields(given))
+
+
+def _by_choice(
+    model: FactorGraph, answer: Answer, sampler: GraphSampler, plan: Plan, _: bool, seconds: float | None
+) -> Marginals:
+    """The answer of Gibbs sampling, or that of cluster flips where it is stuck and they are not."""
+    pairs = bool((model.arity == 2).any() and (model.arity <= 2).all() and (model.cards[model.free] == 2).all())
+    result, left = answer(sampler, plan, seconds, pairs)
+    if not pairs or not is_stuck(result.notices) or result.interrupted or left <= 0:
+        return result
+    from definetti.inference.graph.clusters_fallback import clusters_instead
+
+    return clusters_instead(model, result, answer, plan, left)
 
 
 def model_to_sample(model: FactorGraph, by_core: bool) -> tuple[FactorGraph, Contracted | None]:

@@ -86,14 +86,14 @@ class GraphQuestion:
 
     def walkers(self, sampler: GraphSampler) -> GraphWalkers | None:
         """Chains that look for modes; None where the model is too large, or the sampler cannot be watched."""
-        from definetti.modes.graph.walkers import MOST_SITES, EngineWalkers, GraphWalkers
+        from definetti.modes.graph.walkers import MOST_SEEN, MOST_SITES, EngineWalkers, GraphWalkers
 
-        if not 0 < len(self.group.model.free) <= MOST_SITES:
+        if not 0 < len(self.group.model.free) <= MOST_SITES or len(self.statistics.sizes) > MOST_SEEN:
             return None
         parts = (self.group, self.statistics, self.columns.statistic_of, self.slots, self.given)
         if sampler.single_site:
             return GraphWalkers(*parts)
-        return EngineWalkers(*parts, sampler) if sampler.name == "blocks" else None
+        return EngineWalkers(*parts, sampler) if sampler.name in ("blocks", "swendsen-wang") else None
 
     @property
     def _shown_columns(self) -> Columns:

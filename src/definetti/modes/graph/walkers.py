@@ -23,7 +23,8 @@ LEAST_BY_SITE = 0.01  # of a single site, whose neighbourhood may move slowly
 MOST_COUNTED = 32  # different log values whose factors are counted
 MOST_STATISTICS = 400  # more are seen through random projections
 PROJECTIONS = 96
-MOST_SITES = 500_000
+SKETCHED = 20_000  # statistics: beyond, each is in one projection alone
+MOST_SITES, MOST_SEEN = 20_000_000, 4_000_000  # variables; statistics, which are kept of every chain
 VALUES, READS = 2.5, 78  # of variables, or of neighbours and table entries, in the time of a simple update
 NOTHING, NO_SUMS = np.zeros(0), np.zeros((0, 0))
 
@@ -184,7 +185,7 @@ class GraphWalkers:
         state, chains = states.copy(), states.shape[1]
         rng = np.random.default_rng([*key, 7])
         streams = words(np.random.SeedSequence([*key, 6]), (4, chains))
-        orders = self.orders((*key, 5)).next(sweeps)
+        orders = self.orders((*key, 5))
         flip = rng.random(sweeps) < 0.5
         tilt = np.zeros(0) if product is None else product
         total, scratch = np.zeros((len(self._sizes), chains)), self.scratch(chains)
@@ -195,7 +196,8 @@ class GraphWalkers:
         for s in range(sweeps):
             values[...] = conditional[...] = 0.0
             diverged = np.zeros(0 if product is None else chains)
-            order = orders[s, ::-1].copy() if flip[s] else orders[s]
+            order = orders.next(1)[0]
+            order = order[::-1].copy() if flip[s] else order
             self.sweep(state, order, streams, scratch, 1.0, np.inf, tilt, values, conditional, diverged)
             total += conditional
             f, g = self._with_events(values / self._sizes[:, None], state), conditional / self._sizes[:, None]
@@ -286,10 +288,17 @@ class GraphWalkers:
         return np.concatenate([f, hits / self.statistics.event_sizes[:, None]])
 
     @cached_property
-    def _directions(self) -> np.ndarray | None:
+    def _directions(self) -> Any:
+        """float64[projections, statistics], sparse where there are many; None where all are seen."""
         singles = len(self._sizes)
         if singles <= MOST_STATISTICS:
             return None
+        if singles > SKETCHED:
+            from scipy.sparse import csr_array
+
+            rng, scale = np.random.default_rng(0), np.sqrt(PROJECTIONS * self._sizes / self._sizes.sum())
+            where = (rng.integers(PROJECTIONS, size=singles), np.arange(singles))
+            return csr_array((rng.choice([-1.0, 1.0], singles) * scale, where), (PROJECTIONS, singles))
         return np.random.default_rng(0).normal(size=(PROJECTIONS, singles)) * np.sqrt(self._sizes / self._sizes.sum())
 
     def _seen(self, means: np.ndarray) -> np.ndarray:
@@ -324,8 +333,9 @@ class GraphWalkers:
         streams = words(np.random.SeedSequence([*key, 14]), (4, 1))
         scratch, sums = self.scratch(1), np.zeros((2, literals, 1))
         own = np.arange(literals)
-        for order in self.orders((*key, 15)).next(sweeps):
-            self.sweep(out, order, streams, scratch, 1.0, np.inf, NOTHING, sums[0], sums[1], orbit=own)
+        orders = self.orders((*key, 15))
+        for _ in range(sweeps):
+            self.sweep(out, orders.next(1)[0], streams, scratch, 1.0, np.inf, NOTHING, sums[0], sums[1], orbit=own)
         return self._normalised(sums[1, :, 0], LEAST_BY_SITE), out
 
     def draw(self, product: np.ndarray, count: int, key: Key) -> np.ndarray:
@@ -341,8 +351,7 @@ class GraphWalkers:
     def paths(self, states: np.ndarray, product: np.ndarray, levels: np.ndarray, upwards: bool, key: Key) -> Paths:
         state, chains, steps = states.copy(), states.shape[1], len(levels) - 1
         streams = words(np.random.SeedSequence([*key, 10]), (4, chains))
-        orders = self.orders((*key, 9)).next(steps)
-        orders = orders if upwards else orders[:, ::-1].copy()
+        orders = self.orders((*key, 9))
         ratio, broken = np.zeros((steps, chains)), np.zeros((steps, chains), np.int64)
         penalty, scratch = penalties(levels), self.scratch(chains)
         features = None if upwards else self.features(state)
@@ -352,8 +361,9 @@ class GraphWalkers:
             ratio[row], broken[row] = soft + self.model.log_constant - log_q, illegal
             if step < steps - 1:
                 at = step + 1 if upwards else steps - 1 - step
+                order = orders.next(1)[0] if upwards else orders.next(1)[0, ::-1].copy()
                 self.sweep(
-                    state, orders[step], streams, scratch, float(levels[at]), float(penalty[at]), product
+                    state, order, streams, scratch, float(levels[at]), float(penalty[at]), product
                 )  # fmt: skip
         return Paths(ratio, broken, self.features(state) if features is None else features)
 

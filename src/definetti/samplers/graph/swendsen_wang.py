@@ -66,7 +66,7 @@ def build(model: FactorGraph, slots: Slots) -> ClusterEngine:
     """Compile a simplified model; `ModelError` if it has other factors."""
     from definetti.samplers.kernels.graph import swendsen_wang as kernels
 
-    pairs, coupling, field = _couplings(model)
+    pairs, coupling, field = couplings(model)
     place = np.full(model.n, -1, dtype=np.int64)
     place[model.free] = np.arange(len(model.free))
     ends = place[pairs].astype(np.int32)
@@ -82,7 +82,7 @@ def build(model: FactorGraph, slots: Slots) -> ClusterEngine:
     return ClusterEngine(compiled, slots, model.n)
 
 
-def _couplings(model: FactorGraph) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def couplings(model: FactorGraph) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Pairs, half the log ratio of equal to different values (infinite for hard pairs), and the fields."""
     arity = model.arity
     if (model.cards[model.free] != 2).any() or (arity > 2).any():
