@@ -84,7 +84,7 @@ def _settled(late: np.ndarray) -> np.ndarray:
     """bool[chains]: those that were throughout the late half where most were at its end. A place that some chains left
     in that half is none where chains are to be found; without a majority all count."""
     end = late[-max(len(late) // 4, 1) :]
-    low, high = np.quantile(end.min(axis=0), 0.1, axis=0), np.quantile(end.max(axis=0), 0.9, axis=0)
+    low, high = np.quantile(end.min(axis=0), 0.25, axis=0), np.quantile(end.max(axis=0), 0.75, axis=0)
     slack = 1e-9 + 0.25 * (high - low)
     mean = late.mean(axis=0)
     inside = ((mean >= low - slack) & (mean <= high + slack)).all(axis=1)
