@@ -21,7 +21,7 @@ from definetti.model.graph.factors import FactorGraph, factor_graph
 from definetti.model.graph.simplify import simplify
 from definetti.samplers.gibbs import Gibbs
 from definetti.samplers.graph.lanes import slots_of
-from definetti.samplers.graph.tempering import TemperingBlock, build, ladder, softened
+from definetti.samplers.graph.tempering import TemperingBlock, _held, build, ladder, softened, word_parts
 from definetti.samplers.kernels.graph import tempering as kernels
 from definetti.samplers.ladder import penalty
 from definetti.samplers.tempering import Tempering
@@ -72,7 +72,7 @@ def exchange_error(model: FactorGraph, parity_: int, *changes: tuple[str, str]) 
             )
             block._kernels, block._parity = source, parity_
             for level, s in enumerate(joint):
-                block._blocks[level].state[: model.n, 0] = states[s]
+                _held(block._blocks[level])[: model.n, 0] = states[s]
             block._exchange()
             after = [part.state[: model.n, 0] & np.uint8(part.mask) for part in block._blocks]
             key = tuple(number[tuple(s.tolist())] for s in after)
@@ -100,6 +100,79 @@ def test_exchanges_leave_the_levels_alone(name: str, which: int) -> None:
 def test_planted_bugs_are_seen(change: tuple[str, str]) -> None:
     with np.errstate(invalid="ignore"):
         assert max(exchange_error(MODELS["tie"], 0, change), exchange_error(MODELS["three values"], 1, change)) > 1e-3
+
+
+def pairs_of_bits(n: int = 9) -> FactorGraph:
+    """A ring of binary variables, with pairs and fields of two kinds, not symmetric."""
+    rng = np.random.default_rng(1)
+    kinds, fields = np.exp(rng.normal(size=(2, 2, 2))), np.exp(rng.normal(size=(2, 2)))
+    factors = [([i, (i + 1) % n], kinds[i % 2]) for i in range(n)]
+    return simplify(factor_graph([2] * n, [*factors, *(([i], fields[i % 3 % 2]) for i in range(n))]))
+
+
+def packed(states: np.ndarray) -> np.ndarray:
+    """uint64[n + 1, words] from uint8[n, lanes]."""
+    lanes = -(-states.shape[1] // 64) * 64
+    wide = np.zeros((len(states) + 1, lanes), np.uint8)
+    wide[: len(states), : states.shape[1]] = states
+    return np.packbits(wide, axis=1, bitorder="little").view(np.uint64)
+
+
+@pytest.mark.parametrize("python", [True, False])
+def test_energies_from_bits_are_those_from_bytes(python: bool) -> None:
+    model, lanes = pairs_of_bits(), 70
+    parts = word_parts(model)
+    states = np.random.default_rng(2).integers(0, 2, (model.n, lanes)).astype(np.uint8)
+    expected = model.log_density(states.T.astype(np.int64)) - model.log_constant
+    planes = np.full((len(parts.left).bit_length(), kernels.ENTRIES * len(parts.gain), 2), 7, np.uint64)
+    soft = np.full(lanes, 3.0)
+    source = uncompiled(kernels) if python else kernels
+    with np.errstate(over="ignore"):
+        source.weigh_words(parts, packed(states), planes, lanes, soft)
+    np.testing.assert_allclose(soft, expected, atol=1e-9)
+
+
+@pytest.mark.parametrize("python", [True, False])
+def test_bits_are_exchanged_as_bytes_are(python: bool) -> None:
+    rng, lanes, n = np.random.default_rng(4), 70, 5
+    a, b = rng.integers(0, 2, (2, n, lanes)).astype(np.uint8)
+    wide = [packed(a), packed(b)]
+    source = uncompiled(kernels) if python else kernels
+    levels, penalties = np.array([0.3, 1.0]), np.array([penalty(0.3), penalty(1.0)])
+    found = []
+    for bits in (False, True):
+        soft, broken = np.random.default_rng(5).normal(0, 2, (2, lanes)), np.zeros((2, lanes), np.int64)
+        replica, rejected = np.repeat(np.arange(2)[:, None], lanes, axis=1), np.zeros((2, 1))
+        stream = np.arange(1, 5, dtype=np.uint64)
+        told = (soft, broken, replica, rejected, lanes, stream)
+        with np.errstate(over="ignore"):
+            if bits:
+                source.swap_words(levels, penalties, 0, *wide, *told, np.full(2, 9, np.uint64))
+            else:
+                source.swap_levels(levels, penalties, 0, a, np.uint8(1), b, np.uint8(1), *told)
+        found.append((soft, replica, rejected, stream))
+    assert 5 < found[0][1][0].sum() < lanes - 5  # some exchange, some do not
+    assert (packed(a) == wide[0]).all() and (packed(b) == wide[1]).all()
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_which_models_are_kept_in_bits() -> None:
+    assert word_parts(pairs_of_bits()) is not None
+    for name in ("tie", "not both", "three values"):
+        assert word_parts(simplify(MODELS[name])) is None
+    rng = np.random.default_rng(1)
+    many = factor_graph([2] * 12, [([i, j], np.exp(rng.normal(size=(2, 2)))) for i in range(12) for j in range(i)])
+    assert word_parts(simplify(many)) is None
+
+
+@pytest.mark.parametrize("chains", [4, 64, 70])
+def test_ladders_in_bits_agree_with_enumeration(chains: int) -> None:
+    model = pairs_of_bits()
+    found = dft.marginals(model, sampler=Tempering(), sweeps=400, seed=5, chains=chains)
+    assert found.compare(dft.exact(model)).agrees
+    engine = Tempering(levels=(0.2, 1.0)).engine(model, slots_of(model, none(model).row_of))
+    assert {level.name for level in engine.engines} == {"fields"}  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def test_hot_levels_allow_what_is_impossible() -> None:

@@ -271,6 +271,11 @@ class FieldsBlock:
         """uint64[n + 1, words]: the same of a wide block, a bit per lane; not a copy."""
         return self._state
 
+    @property
+    def held(self) -> np.ndarray:
+        """uint8[n + 1, lanes]: the same of a narrow block; not a copy."""
+        return self._state.T
+
     def run(self, orders: np.ndarray, folded: int) -> None:
         folded = min(folded, 2 if self._conditionals else 1)
         counts = (self._cells, self._drawn, self._final, folded, self._visits_too)

@@ -26,6 +26,7 @@ MOST_LEVELS = 100
 PILOTS, PILOT_SWEEPS = 64, 12
 ROUNDS = (16, 48)  # sweeps of the pilots' ladder, after each of which the levels are placed anew
 ARRIVALS = 64  # of a block: round trips whose last state is remembered
+MOST_KINDS = 16  # of tables whose entries are counted in bits
 SHARE = 0.5  # of the annealed chains that a step must leave effective
 
 
@@ -42,6 +43,7 @@ class TemperingEngine(Engine):
     engines: tuple[Engine, ...]  # the last is that of the model itself
     levels: np.ndarray
     parts: Any
+    words: Any  # kernels.WordParts where lanes are bits of words; else None
     free: np.ndarray
     cards: np.ndarray  # of all variables
     width: int
@@ -81,20 +83,52 @@ class TemperingEngine(Engine):
 
 
 def build(model: FactorGraph, over: GraphSampler, slots: Slots, levels: tuple[float, ...]) -> TemperingEngine:
-    engines = tuple(_engine(softened(model, level), over, slots) for level in levels)
+    words = word_parts(model) if over.single_site else None
+    engines = _engines([softened(model, level) for level in levels], over, slots, words is not None)
+    words = words if engines[-1].name == "fields" else None
     width = min(engine.width for engine in engines)
     return TemperingEngine(
-        engines, np.array(levels, dtype=np.float64), all_parts(model), model.free, model.cards, width
+        engines, np.array(levels, dtype=np.float64), all_parts(model), words, model.free, model.cards, width
     )
 
 
-def _engine(model: FactorGraph, over: GraphSampler, slots: Slots) -> Engine:
-    """Levels exchange states in place, so Gibbs sampling runs on the engine that keeps them as bytes."""
+def _engines(models: Sequence[FactorGraph], over: GraphSampler, slots: Slots, bits: bool) -> tuple[Engine, ...]:
+    """Of all levels, alike: they exchange states in place. Gibbs sampling keeps them as bits where energies can be had
+    from bits, else as bytes."""
     if not over.single_site:
-        return over.engine(model, slots)
+        return tuple(over.engine(model, slots) for model in models)
+    if bits:
+        from definetti.samplers.graph import fields
+
+        made = [fields.build(model, slots) for model in models]
+        found = [engine for engine in made if engine is not None]
+        if len(found) == len(models):
+            return tuple(found)
     from definetti.samplers.graph import tables
 
-    return tables.build(model, slots)
+    return tuple(tables.build(model, slots) for model in models)
+
+
+def word_parts(model: FactorGraph) -> Any:
+    """`kernels.WordParts`, or None where a variable has more values, a factor more variables, an entry is impossible,
+    or there are many kinds of tables."""
+    from definetti.samplers.kernels.graph.tempering import WordParts
+
+    arity = model.arity
+    if (model.cards != 2).any() or (arity > 2).any() or np.isneginf(model.tables).any():
+        return None
+    own = np.flatnonzero(arity > 0)
+    pair = arity[own] == 2
+    first = model.table_start[model.table_of[own]]
+    left = model.scope[model.scope_start[own]]
+    right = np.where(pair, model.scope[model.scope_start[own] + pair], model.n)
+    entries = np.where(pair[:, None], first[:, None] + np.arange(4), first[:, None] + np.array([0, 0, 1, 1]))
+    kinds, kind = np.unique(model.tables[entries].reshape(-1, 4), axis=0, return_inverse=True)
+    if len(kinds) > MOST_KINDS:
+        return None
+    gain = kinds[:, [3, 2, 1]] - kinds[:, :1]
+    ground = float(kinds[kind.ravel(), 0].sum())
+    return WordParts(left.astype(np.int64), right.astype(np.int64), kind.ravel().astype(np.int64), gain, ground)
 
 
 class TemperingBlock:
@@ -129,6 +163,12 @@ class TemperingBlock:
         self._heading = np.zeros((count, self.lanes), np.int64)  # by replica
         self.rejected = np.zeros((2, count - 1))  # sums of rejection probabilities, attempts
         self.trips = np.zeros(1, np.int64)
+        self._wide = engine.words is not None and all(block.wide for block in self._blocks)  # pyright: ignore[reportAttributeAccessIssue]
+        count = -(-self.lanes // 64)
+        planes = 0 if engine.words is None else len(engine.words.left).bit_length()
+        kinds = 0 if engine.words is None else len(engine.words.gain)
+        self._planes = np.zeros((planes, kernels.ENTRIES * kinds, count), np.uint64)
+        self._chosen = np.zeros(count, np.uint64)
         self.arrivals = np.zeros((self._blocks[-1].state.shape[0], ARRIVALS), np.uint8)
         self._noted = np.array(0)  # arrivals, those that were overwritten too
 
@@ -156,25 +196,43 @@ class TemperingBlock:
                 block.run(orders, folded)
 
     def _exchange(self) -> None:
-        for k, block in enumerate(self._blocks):
-            self._kernels.weigh(
-                self._engine.parts, block.state, np.uint8(block.mask), self.lanes, self._soft[k], self._broken[k]
-            )
-        for k in range(int(self._parity), len(self._blocks) - 1, 2):
-            a, b = self._blocks[k], self._blocks[k + 1]
-            self._kernels.swap_levels(
-                self._engine.levels, self._penalties, k, a.state, np.uint8(a.mask), b.state, np.uint8(b.mask),
-                self._soft, self._broken, self._replica, self.rejected, self.lanes, self._stream,
-            )  # fmt: skip
+        if self._wide:
+            self._exchange_words()
+        else:
+            self._exchange_bytes()
         self._note_arrivals()
         self._kernels.count_trips(self._replica, self._heading, self.trips)
         self._parity ^= 1
 
+    def _exchange_bytes(self) -> None:
+        states = [_held(block) for block in self._blocks]
+        masks = [np.uint8(block.mask) for block in self._blocks]
+        for k, (state, mask) in enumerate(zip(states, masks, strict=True)):
+            self._kernels.weigh(self._engine.parts, state, mask, self.lanes, self._soft[k], self._broken[k])
+        for k in range(int(self._parity), len(states) - 1, 2):
+            self._kernels.swap_levels(
+                self._engine.levels, self._penalties, k, states[k], masks[k], states[k + 1], masks[k + 1],
+                self._soft, self._broken, self._replica, self.rejected, self.lanes, self._stream,
+            )  # fmt: skip
+
+    def _exchange_words(self) -> None:
+        states: list[np.ndarray] = [block.words for block in self._blocks]  # pyright: ignore[reportAttributeAccessIssue]
+        for k, state in enumerate(states):
+            self._kernels.weigh_words(self._engine.words, state, self._planes, self.lanes, self._soft[k])
+        for k in range(int(self._parity), len(states) - 1, 2):
+            self._kernels.swap_words(
+                self._engine.levels, self._penalties, k, states[k], states[k + 1], self._soft, self._broken,
+                self._replica, self.rejected, self.lanes, self._stream, self._chosen,
+            )  # fmt: skip
+
     def _note_arrivals(self) -> None:
         """The states that end round trips."""
         lanes = np.arange(self.lanes)
-        for lane in np.flatnonzero(self._heading[self._replica[-1], lanes] == self._kernels.RETURNING).tolist():
-            self.arrivals[:, int(self._noted) % ARRIVALS] = self.state[:, lane] & np.uint8(self.mask)
+        ended = np.flatnonzero(self._heading[self._replica[-1], lanes] == self._kernels.RETURNING).tolist()
+        state = self.state if ended else None  # a copy, where lanes are bits
+        for lane in ended:
+            assert state is not None
+            self.arrivals[:, int(self._noted) % ARRIVALS] = state[:, lane] & np.uint8(self.mask)
             self._noted += 1
 
     @property
@@ -195,6 +253,12 @@ class TemperingBlock:
         for k, block in enumerate(self._blocks):
             found |= prefixed(f"level{k}", block.arrays())
         return found
+
+
+def _held(block: Block) -> np.ndarray:
+    """uint8[n, lanes]: the states of a block themselves, no copy."""
+    held = getattr(block, "held", None)
+    return block.state if held is None else held
 
 
 def scattered(engine: TemperingEngine, starts: np.ndarray, rng: np.random.Generator) -> np.ndarray:
