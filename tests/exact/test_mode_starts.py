@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 import definetti as dft
 from definetti.model.graph.factors import factor_graph
+from definetti.modes.graph import walkers
 from definetti.modes.logic.patterns import is_wide, named_states, orbit_patterns, value_patterns
 from definetti.modes.looking import _settled
 from definetti.samplers.graph.starts import neighbourhood
@@ -96,3 +98,17 @@ def test_chains_that_left_a_place_late_do_not_hide_it() -> None:
     halves[:, :, 1] += 40.0 * (np.arange(16) % 2)  # nobody is in the wrong place
     assert _settled(halves).all()
     assert _settled(rng.normal(size=(128, 16, 200))).all()
+
+
+def test_modes_are_seen_through_sparse_projections(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A magnet without symmetries, whose two modes differ everywhere; each site is in one projection alone."""
+    monkeypatch.setattr(walkers, "MOST_STATISTICS", 4)
+    monkeypatch.setattr(walkers, "SKETCHED", 8)
+    rng, signs = np.random.default_rng(3), np.array([[1.0, -1.0], [-1.0, 1.0]])
+    factors = [([i, j], np.exp(0.15 * signs)) for i in range(16) for j in range(i)]
+    fields = [([i], np.exp([-h, h])) for i, h in enumerate(rng.normal(0, 0.1, 16).tolist())]
+    model = factor_graph([2] * 16, [*factors, *fields])
+    found = dft.marginals(model, ["X0"], sweeps=400, seed=1)
+    assert len(found.run["regions"]) >= 2
+    exact = dft.exact(model)["X0"].probability
+    assert abs(found["X0"].probability - exact) < 6 * found["X0"].mcse
