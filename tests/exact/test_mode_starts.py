@@ -44,7 +44,7 @@ def test_formulas_that_agree_are_solved_together_and_others_are_left_out(tmp_pat
     assert (last.sum(axis=1) == 1).all() and not last.diagonal().any()
     contrary = read(text + "7 FORALL x,y (!E(x,y))\n", tmp_path)
     states = [state["E"] for state in named_states(contrary, lambda: wished(contrary))]
-    assert (states[-1].sum(axis=1) == 1).all()
+    assert any((state.sum(axis=1) == 1).all() for state in states)
     assert any(not state.any() for state in states)
 
 

@@ -26,7 +26,7 @@ MOST_TOGETHER = 3  # predicates of which every combination of all true and all f
 MOST_VALUES = 8  # of an exactly-one block, or orbits, that are tried in turn
 MOST_NAMED = 8  # formulas that are solved for
 WIDE = 4  # atoms: formulas of fewer are met by single moves
-MOST_LITERALS = 100_000  # of ground clauses
+MOST_LITERALS = 100_000  # of the ground clauses of all that is solved
 
 Pattern = Mapping[str, Any]  # predicate → bool, or bool of every atom
 
@@ -92,18 +92,28 @@ def named_states(model: MarkovLogic, wish: Callable[[], Mapping[str, np.ndarray]
     """States in which a wide formula is true of everything, states in which it is true of nothing, and one in which
     as many such formulas as possible have what they want, one after the other. `wish`: what such states are near."""
     wide = [f for f in model.formulas if f.weight is not None and is_wide(f.body)][:MOST_NAMED]
-    out = []
+    wide.sort(key=lambda f: -float(np.max(np.abs(f.weight))))  # pyright: ignore[reportArgumentType, reportCallIssue]
+    left, out, together = MOST_LITERALS, list[Pattern](), list[WeightedFormula]()
+
+    def solve(*more: WeightedFormula) -> bool:
+        """Whether a legal state was found in which further formulas hold."""
+        nonlocal left
+        asked = replace(model, formulas=(*(f for f in model.formulas if f.hard), *more))
+        size = hard_size(asked)
+        if size > left:
+            return False
+        left -= size
+        found = _solved(asked, wish())
+        out.extend([] if found is None else [found])
+        return found is not None
+
     for formula in wide:
-        out += [_solved(model, [with_body(formula, side, None)], wish()) for side in _sides(formula)]
-    if len(wide) > 1:
-        together: list[WeightedFormula] = []
-        for formula in sorted(wide, key=lambda f: -float(np.max(np.abs(f.weight)))):
-            tried = [*together, with_body(formula, _sides(formula)[0], None)]
-            found = _solved(model, tried, wish())
-            if found is not None:
-                together = tried
-                out.append(found)
-    return [state for state in out if state is not None]
+        wanted, other = (with_body(formula, side, None) for side in _sides(formula))
+        possible = solve(wanted)
+        solve(other)
+        if possible and (not together or solve(*together, wanted)):
+            together.append(wanted)
+    return out
 
 
 def _sides(formula: WeightedFormula) -> tuple[Formula, Formula]:
@@ -121,12 +131,9 @@ def _atoms(formula: Formula) -> int:
     return isinstance(formula, Atom) + sum(map(_atoms, parts(formula)))
 
 
-def _solved(model: MarkovLogic, more: Sequence[WeightedFormula], wish: Mapping[str, np.ndarray]) -> Pattern | None:
-    """A legal state in which further formulas hold; None where there is none, or where that is hard to say."""
-    asked = replace(model, formulas=(*(f for f in model.formulas if f.hard), *more))
-    if hard_size(asked) > MOST_LITERALS:
-        return None
-    solver = legal(asked)
+def _solved(model: MarkovLogic, wish: Mapping[str, np.ndarray]) -> Pattern | None:
+    """A legal state; None where there is none, or where that is hard to say."""
+    solver = legal(model)
     try:
         return solver.solve(wish) if solver.satisfiable() else None
     except TooLarge:
