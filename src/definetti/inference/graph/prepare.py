@@ -91,7 +91,7 @@ def _by_choice(
 ) -> Marginals:
     """The answer of Gibbs sampling, or that of cluster flips where it is stuck and they are not."""
     pairs = bool((model.arity == 2).any() and (model.arity <= 2).all() and (model.cards[model.free] == 2).all())
-    result, left = answer(sampler, plan, seconds, pairs)
+    result, left = answer(sampler, plan, seconds)  # not ended early: cluster flips may do no better
     if not pairs or not is_stuck(result.notices) or result.interrupted or left <= 0:
         return result
     from definetti.inference.graph.clusters_fallback import clusters_instead
