@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from definetti.errors import INTERRUPTED
-from definetti.modes.annealing import Annealed, anneal, log_weights
+from definetti.modes.annealing import PATHS, Annealed, anneal, log_weights
 from definetti.modes.brackets import Bracket, bracket
 from definetti.modes.looking import Budget, Looked
 from definetti.modes.partition import Partition, partition
@@ -27,7 +27,8 @@ OWN = 0.9  # share of a region's sweeps that the partition must give to it
 FAR = 12.0  # nats below another's lower end: dropped; its share is at most exp(−FAR), which goes into the error
 NEAR = 12.0  # nats: what annealing and bracket say of regions this far below the heaviest is not compared
 LIGHT = 5.0  # nats below the heaviest: a region whose weight is not found goes into the error as a whole
-MOST_GAP, MOST_ERROR = 6.0, 0.5  # of an annealed weight that is believed
+MOST_GAP, MOST_ERROR = 4.0, 0.5  # of an annealed weight that is believed
+FEWEST_INSIDE = 4  # of the upward paths must end in a region: one or two say little of how many might
 WIDE = 2.0  # nats: a bracket beyond this may be that of a region that breaks the symmetry
 FAR_BY_SITE = 14.0  # nats, where the number of copies is only bounded
 BY_SITE, BY_SITE_SWEEPS = 4, 64
@@ -412,4 +413,5 @@ def _longest(region: Region) -> int:
 def _is_known(annealed: Annealed | None) -> bool:
     if annealed is None or not np.isfinite(annealed.log_z):
         return False
-    return annealed.gap <= MOST_GAP and annealed.error <= MOST_ERROR
+    enough = annealed.share * PATHS >= FEWEST_INSIDE
+    return enough and annealed.gap <= MOST_GAP and annealed.error <= MOST_ERROR
