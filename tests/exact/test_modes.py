@@ -255,6 +255,9 @@ def test_what_is_left_soon_is_bounded_by_how_often_it_is_entered(expected: float
 
 def test_regions_that_are_entered_often_are_not_put_into_the_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("definetti.inference.mixture.unmet_share", lambda life, runs: 0.2)
+    monkeypatch.setattr(  # cluster flips would answer
+        "definetti.inference.graph.clusters_fallback.clusters_instead", lambda model, result, *rest: result
+    )
     found = dft.marginals(mean_field(14, 0.4, 0.005), ["X0"], chains=8, sweeps=50, seed=1)
     assert "divided" in [n.kind for n in found.notices] and found["X0"].half_width is not None
     assert found["X0"].half_width > 0.2
