@@ -15,7 +15,7 @@ from definetti.samplers.sparse.normal_form import Unfit, monomials, symmetric_pr
 from definetti.samplers.sparse.terms import System, positions, system_of
 from definetti.samplers.sparse.text import fields, sweep
 from definetti.samplers.sparse.text.joins import Plan, Writer, lists
-from definetti.samplers.sparse.text.rows import Row, row_candidates, row_events, row_start, row_watch
+from definetti.samplers.sparse.text.rows import Row, row_candidates, row_events, row_flips, row_start, row_watch
 
 TEMPLATES = Path(__file__).parents[1] / "codegen" / "templates"
 
@@ -66,6 +66,7 @@ def kernel_text(plan: Plan) -> str:
         fields.write_delta(generated, r, s)
         fields.write_loop_delta(generated, r, s)
         generated.put(0, row_watch(row) if row.held else "")
+        generated.put(0, row_flips(row))
         generated.put(0, row_events(row))
     sweep.write_begin(generated)
     sweep.write_crowded(generated)

@@ -36,6 +36,7 @@ from definetti.samplers.sparse.engine import (
 from definetti.samplers.sparse.starts import first_chain, violations
 from definetti.samplers.sparse.stuck import held
 from definetti.samplers.sparse.watch import watch_again
+from definetti.samplers.sparse.work import NEVER
 
 CANDIDATES = 1 << 16  # atoms of a predicate looked at to find tracked ones
 MOST_VALUES = 1 << 32
@@ -76,14 +77,14 @@ class SparseSampling(Run):
         if not self._chains:
             self._chains = list(run(self._start, range(self.plan.chains)))
             for chain in self._chains:
-                chain.clock[LOOKS] = 1
+                chain.clock[LOOKS] = int(self.sparse.data.most_pairs[0] < NEVER)
 
     def _start(self, k: int) -> Chain:
         given = None if self.plan.starts is None else self.plan.starts[k]
         return first_chain(self.sparse, self.plan.seed, k, given)
 
     def _end_of_warm_up(self) -> None:
-        looks = one_kernel(self.sparse, self.group.deferred)
+        looks = self.sparse.data.most_pairs[0] < NEVER and one_kernel(self.sparse, self.group.deferred)
         for chain in self._chains:
             watch_again(chain)
             chain.clock[LOOKS] = int(looks)

@@ -155,8 +155,8 @@ def watch_row_{r}(s, a):
 '''
 
 
-def row_events(row: Row) -> str:
-    """Visits of the candidates, and flips."""
+def row_flips(row: Row) -> str:
+    """What a flip does, and the visit of R(a,a)."""
     r = row.number
     return f'''
 
@@ -192,6 +192,13 @@ def visit_loop_{r}(d, c, s, a):
         c.true_atoms[o] += new - old
         loop_delta_{r}(d, c, s, a, before, c.types[{row.types} + a])
 
+'''
+
+
+def row_events(row: Row) -> str:
+    """The visits of a row."""
+    r = row.number
+    return f'''
 
 @helper
 def row_{r}(d, c, s, a):
