@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -68,6 +69,18 @@ def test_evidence() -> None:
     r, group = plain(model)
     assert r.free_sites == 9 * 2 - 2 + 2
     assert worst_error(r, group, 2, 2) < ROUNDING
+
+
+def test_a_weight_for_each_value() -> None:
+    """`+v`: each value takes its own weight."""
+    text = "P(n)\nR(n,n,k)\n0.2 P(x)\n-0.5 R(x,y,+v)\n0.3 P(x) ^ R(x,y,+v) ^ R(y,x,+w)"
+    model = dft.markov_logic(text, domain={"n": 3, "k": 2})
+    weights = {("v",): np.array([-0.7, 0.4]), ("v", "w"): np.array([[0.1, -0.6], [0.9, 0.3]])}
+    formulas = tuple(replace(f, weight=weights[f.plus]) if f.plus else f for f in model.formulas)
+    assert sum(f.plus != () for f in formulas) == 2
+    r, group = plain(replace(model, formulas=formulas))
+    assert len(group.sizes) == 5
+    assert worst_error(r, group, 2, 3) < ROUNDING
 
 
 def random_theory(seed: int) -> str:
