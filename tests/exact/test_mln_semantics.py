@@ -17,7 +17,7 @@ from definetti.model.logic.ground import ground
 from definetti.model.logic.text import format_db, format_formula, format_mln
 from definetti.model.logic.theory import Atom, Constant, MarkovLogic, Not, Truth
 from definetti.readers.logic import syntax as mln_syntax
-from definetti.readers.logic.mln import read_mln, read_mln_text
+from definetti.readers.logic.mln import natural, read_mln, read_mln_text
 from definetti.readers.logic.queries import groundings, parse_queries, parse_query
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -338,3 +338,12 @@ def test_the_grammar_has_no_conflicts(caplog: pytest.LogCaptureFixture) -> None:
             assert "conflict" in caplog.text.lower()  # the check can fail
     finally:
         lark.logger.setLevel(level)
+
+
+@pytest.mark.parametrize("named", [(), ("Person7",), ("Anna", "Person10", "Zoe"), ("Person2x", "Person", "Person99")])
+def test_constants_made_by_number_stand_in_natural_order(named: tuple[str, ...]) -> None:
+    """Few names among many are put in their places, without a key for every constant."""
+    text = "P(person)\n" + "".join(f"1 P({name})\n" for name in named)
+    made = read_mln_text(text, domain={"person": 300}).sorts["person"].constants
+    assert len(set(made)) == 300 and set(named) <= set(made)
+    assert list(made) == sorted(made, key=natural)

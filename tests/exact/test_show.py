@@ -51,6 +51,9 @@ def test_large_integers() -> None:
     assert show.large(16) == "16"
     assert show.large(math.factorial(30)) == "2.652e+32"
     assert show.large(-math.factorial(30)) == "-2.652e+32"
+    assert show.large(10**5000) == "1.000e+5000"
+    assert show.large(-(98765 * 10**5000 - 1)) == "-9.876e+5004"
+    assert show.large(math.factorial(100_000)) == "2.824e+456573"
 
 
 @given(st.integers(0, 60_000), st.integers(0, 10**30), st.booleans())

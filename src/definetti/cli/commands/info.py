@@ -33,9 +33,10 @@ def command(source: Source, as_json: bool, quiet: bool) -> int:
 
 
 def engines_of(model: Any) -> dict[str, Any]:
-    """Which engine sweeps over each predicate of a Markov logic network, and why."""
+    """Which engine sweeps over each predicate of a Markov logic network, and why; and what its chains take."""
     if model.kind != "logic":
         return {}
     from definetti.samplers.sparse.choice import engines
 
-    return {"engines": engines(model)}
+    found, memory = engines(model)
+    return {"engines": found} | ({"memory_mb": {"state_of_one_chain": memory / 1e6}} if memory else {})

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import count, islice
 from math import prod
 
 import numpy as np
@@ -199,9 +198,9 @@ def check_size(sort: str, size: object) -> int:
 
 def new_constants(sort: str, taken: Iterable[str], number: int) -> list[str]:
     """Names such as Person1, Person2, … that are not taken."""
-    seen = set(taken)
-    names = (f"{sort[0].upper()}{sort[1:]}{k}" for k in count(1))
-    return list(islice((name for name in names if name not in seen), max(0, number)))
+    seen, first = set(taken), f"{sort[0].upper()}{sort[1:]}"
+    names = [name for k in range(1, number + len(seen) + 1) if (name := f"{first}{k}") not in seen]
+    return names[: max(0, number)]
 
 
 def with_domain(model: MarkovLogic, sizes: Mapping[str, int]) -> MarkovLogic:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -254,6 +255,7 @@ def _worlds(
 # --- constants --------------------------------------------------------------------------------------------------------
 
 
+FEW = 32  # constants made by number for each one that is named
 _DIGITS = re.compile(r"[0-9]+")
 
 
@@ -301,11 +303,23 @@ def _filled(
         if wanted < len(constants):
             raise ModelError(f"the domain asks for {wanted} constants of sort {sort}, but {len(constants)} are named")
         more = (next_integers if integers else new_constants)(sort, constants, wanted - len(constants))
-        constants = [*constants, *more] if sort in draft.lists else sorted([*constants, *more], key=natural)
+        constants = [*constants, *more] if sort in draft.lists else _merged(constants, more)
     if not constants:
         cure = f"say how many there are (--domain {sort}=100), or list them ({sort} = {{A, B}})"
         raise ModelError(f"sort {sort} has no constants: {cure}")
     return tuple(constants)
+
+
+def _merged(named: Sequence[str], more: list[str]) -> list[str]:
+    """Both in natural order, which `more` is in; few names are put in their places, as keys of a million take long."""
+    if FEW * len(named) > len(more):
+        return sorted([*named, *more], key=natural)
+    out, begin = [], 0
+    for name in named:
+        end = bisect_left(more, natural(name), begin, key=natural)
+        out += [*more[begin:end], name]
+        begin = end
+    return out + more[begin:]
 
 
 def next_integers(sort: str, taken: Iterable[str], number: int) -> list[str]:

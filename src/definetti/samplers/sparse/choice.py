@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from definetti.samplers.sparse.engine import Sparse
 
 ADVANTAGE = 2.0  # how many times cheaper the sparse sweep has to be
+CONSTANT_BYTES, ATOM_BYTES = 160.0, 16.0  # of a sparse chain: what an end of a pair needs, and a true atom
 MOST_CLASSES = 8  # of constants: at most one in so many has a class of its own
 
 
@@ -34,6 +35,7 @@ class Verdict:
     engine: str  # "dense" or "sparse"
     reason: str
     work: tuple[float, float] = (0.0, 0.0)
+    memory: float = 0.0  # bytes of a sparse chain
 
 
 def verdict(model: MarkovLogic) -> Verdict:
@@ -45,22 +47,25 @@ def verdict(model: MarkovLogic) -> Verdict:
     except Unfit as why:
         return Verdict("dense", str(why))
     sizes = [sort.size for sort in model.sorts.values()]
-    dense = sparse = 0.0
+    dense = sparse = memory = 0.0
     for s, made in zip(plan.systems, packed, strict=True):
         chance = float(np.max(1.0 / (1.0 + np.exp(-made.arrays[0]))))
+        rows, columns = sizes[s.sorts[0]], sizes[s.sorts[1]]
         dense += dense_work(s, sizes)
-        sparse += sparse_work(s, sizes, sizes[s.sorts[1]] * chance)
+        sparse += sparse_work(s, sizes, columns * chance)
+        memory += CONSTANT_BYTES * (rows + columns) + ATOM_BYTES * rows * columns * chance
     if dense < ADVANTAGE * sparse:
         text = f"a dense sweep costs {dense / max(sparse, 1.0):.2g} times a sparse one; {ADVANTAGE:g} is asked for"
         return Verdict("dense", text, (dense, sparse))
     text = f"a sparse sweep is about {dense / sparse:.2g} times cheaper, by counts"
-    return Verdict("sparse", text, (dense, sparse))
+    return Verdict("sparse", text, (dense, sparse), memory)
 
 
-def engines(model: MarkovLogic) -> dict[str, str]:
-    """For `info`: the engine that sweeps of Gibbs sampling have for each predicate, and why."""
+def engines(model: MarkovLogic) -> tuple[dict[str, str], float]:
+    """For `info`: the engine that sweeps of Gibbs sampling have for each predicate, and why; bytes of the state of a
+    chain, 0 for a bit of each atom."""
     found = verdict(with_forced_atoms(model))
-    return dict.fromkeys(model.predicates, f"{found.engine} ({found.reason})")
+    return dict.fromkeys(model.predicates, f"{found.engine} ({found.reason})"), found.memory
 
 
 def sparse_engine(asked: Asked, scan: str) -> Sparse | str:
