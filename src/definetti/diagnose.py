@@ -233,6 +233,8 @@ def lag_correlation(batches: np.ndarray) -> np.ndarray:
 
 # --- mixing --------------------------------------------------------------------------------------------------------
 
+ROUNDING = 1e-13  # of squares: what their difference cannot show
+
 
 def split_rhat(
     batches: np.ndarray, lengths: np.ndarray, squares: np.ndarray, sizes: np.ndarray
@@ -249,15 +251,17 @@ def split_rhat(
         return nothing, nothing
     half = count // 2
     parts = [slice(0, half), slice(half, count)]
-    means = np.concatenate([np.average(batches[p], axis=0, weights=lengths[p]) for p in parts])
-    square = np.maximum(squares.mean(axis=(0, 1)), means.mean(axis=0) / sizes)
-    within = square - (means**2).mean(axis=0)
-    within[within < 1e-14] = 0.0
+    means, square = (
+        np.concatenate([np.average(x[p], axis=0, weights=lengths[p]) for p in parts]) for x in (batches, squares)
+    )
+    nothing = ROUNDING * (means**2).mean(axis=0)  # F of a large orbit may have a variance of 1e-18, and that is known
+    within = np.maximum(square.mean(axis=0), means.mean(axis=0) / sizes) - (means**2).mean(axis=0)
+    within[within <= nothing] = 0.0
     size = lengths[:half].sum()
     total = (size - 1) / size * within + means.var(axis=0, ddof=1)
     with np.errstate(invalid="ignore", divide="ignore"):
         rhat = np.sqrt(total / within)
-    rhat[(within == 0) & (total < 1e-14)] = np.nan
+    rhat[(within == 0) & (total <= nothing)] = np.nan
     return rhat, total
 
 
