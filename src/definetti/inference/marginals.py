@@ -281,6 +281,8 @@ class _Run:
             seen = with_doubts(plan, explored.notices(ready.question))
         else:
             seen = [] if unseen else unsurveyed(ready.question, kernel, plan)
+        if kernel.single_site:
+            seen = [*seen, *ready.question.beyond(draws)]
         fallen = fallen_back(self.method, how, kernel)
         said = [*self.said_first, *unseen, *result.notices, *taken.notices, *seen, *fallen]
         return replace(result, notices=tuple(said)), taken.left

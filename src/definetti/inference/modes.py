@@ -171,14 +171,18 @@ def explore(question: Any, kernel: Sampler, default: int, plan: Plan, weighs: bo
     walkers = question.walkers(kernel.over if ladder else kernel)  # pyright: ignore[reportAttributeAccessIssue]
     if walkers is None or (ladder and (walkers.hard or not kernel.over.single_site)):  # pyright: ignore[reportAttributeAccessIssue]
         return None  # what single moves do not connect is in pieces, each for itself
+    if ladder and not walkers.weighs:
+        return None
     asked = default if plan.sweeps is None else min(default, plan.chains * plan.sweeps)
     budget, seed = budget_of(walkers.work, asked), plan.seed
     if budget.survey < FEWEST:
-        return too_short(plan.chains)
+        return too_short(plan.chains) if walkers.weighs else None  # the run's own chains start far apart
     looked = look(walkers, budget, (seed, 71), None if plan.sweeps is None else plan.sweeps)
     single = len(looked.survey.regions) == 1 and not looked.survey.forgotten
     if single:
         return Exploration(walkers, looked, None)
+    if not walkers.weighs:
+        return Exploration(walkers, looked, walkers.bounded(looked))
     from definetti.modes.weighing import unweighed, weigh  # only where there are several
 
     if not kernel.single_site and not ladder:

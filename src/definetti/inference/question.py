@@ -54,6 +54,10 @@ class Question(Protocol):
         """Chains that look for modes; None where the model is too large, or the sampler cannot be watched."""
         ...
 
+    def beyond(self, draws: Draws) -> list[Notice]:
+        """What is to be said of states that chains of single moves do not get to and no survey looked at."""
+        ...
+
     def estimated(self, draws: Draws, method: str) -> Estimated:
         """Estimates and their errors."""
         ...

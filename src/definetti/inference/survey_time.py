@@ -106,7 +106,7 @@ def in_time(
     try:
         found = explore(surveyed)
     except OutOfTime:
-        return None, [LEFT_OUT]
+        return None, [LEFT_OUT] if surveyed.walking is None or surveyed.walking.weighs else []
     if surveyed.walking is not None:
         surveyed.walking.deadline = surveyed.walking.remembered = None  # what comes after has its own limits
     return (None, [found]) if isinstance(found, Notice) else (found, [])

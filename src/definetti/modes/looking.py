@@ -93,9 +93,10 @@ def _settled(late: np.ndarray) -> np.ndarray:
 
 def unmet(walkers: Walkers, looked: Looked, sweeps: int) -> np.ndarray:
     """float64[K]: how far what a run of `sweeps` sweeps may never meet can move the mean of each single statistic;
-    nothing is known, and 0 said, of models with so many that the survey sees projections."""
+    nothing is known, and 0 said, of models with so many that the survey sees projections, and of large ones, whose log
+    densities are not followed."""
     whole, features, count = looked.trace, looked.features, walkers.singles
-    if whole.shape[2] - features != count:
+    if whole.shape[2] - features != count or not walkers.weighs:
         return np.zeros(count)
     late = whole[len(whole) // 2 :]
     late = late[:, _settled(late[:, :, :features])]

@@ -68,6 +68,7 @@ class Walkers(Protocol):
     sites: int  # drawn in a sweep
     work: int  # of a sweep of one chain, counted in updates of a simple model
     hard: bool  # something is impossible
+    weighs: bool  # log densities are followed, and there are products and paths: regions can be weighed
     singles: int  # statistics that are of one orbit
     log_copies: float  # the logarithm of the order of the group; inf where it is not known
     counted: Sequence[tuple[int, int]]  # (statistic, size): counts whose values are kept are so many times these

@@ -95,6 +95,9 @@ class GraphQuestion:
             return GraphWalkers(*parts)
         return EngineWalkers(*parts, sampler) if sampler.name in ("blocks", "swendsen-wang") else None
 
+    def beyond(self, draws: Draws) -> list[Notice]:
+        return []
+
     @property
     def _shown_columns(self) -> Columns:
         """Of the model that is asked about."""

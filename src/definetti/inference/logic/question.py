@@ -42,6 +42,7 @@ from definetti.symmetry.logic.members import AtomMembers
 from definetti.symmetry.logic.renaming import RenamingSymmetries, trivial
 
 if TYPE_CHECKING:
+    from definetti.modes.logic.sparse_walkers import SparseWalkers
     from definetti.modes.logic.walkers import LogicWalkers
 
 MOST_ROWS = 100  # of a region that are shown
@@ -139,11 +140,21 @@ class LogicQuestion:
         knowledge = self.group.model.knowledge
         return sum(knowledge.free_count(name) for name in self.group.model.predicates)
 
-    def walkers(self, sampler: LogicSampler) -> LogicWalkers | None:
+    def walkers(self, sampler: LogicSampler) -> LogicWalkers | SparseWalkers | None:
         """Chains that look for modes; None where the model is too large, or the sampler cannot be watched."""
         from definetti.modes.logic.walkers import logic_walkers
 
-        return logic_walkers(self._asked) if sampler.single_site else None
+        return logic_walkers(self._asked, sampler.scan or "") if sampler.single_site else None
+
+    def beyond(self, draws: Draws) -> list[Notice]:
+        """What is to be said of states that are much denser than those that were sampled, where no chain looked."""
+        from definetti.modes.logic.walkers import MOST_SITES
+
+        if self.sites <= MOST_SITES:
+            return []
+        from definetti.inference.logic.denser_states import denser_states
+
+        return denser_states(self.group, weighted_mean(draws.f, draws.lengths)[: len(self.group.sizes)])
 
     def rows(self, means: np.ndarray) -> dict[str, Any]:
         """What the means of the statistics say of each orbit."""

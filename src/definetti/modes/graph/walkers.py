@@ -46,6 +46,8 @@ class _View:
 
 
 class GraphWalkers:
+    weighs = True
+
     def __init__(
         self, group: GraphSymmetries, statistics: Statistics, statistic_of: np.ndarray, slots: Slots,
         given: np.ndarray | None = None,

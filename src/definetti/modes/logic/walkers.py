@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -49,6 +49,9 @@ from definetti.samplers.logic.tensors.known_bits import pack
 from definetti.samplers.logic.tensors.state import Start, clear_sums, seed_chain
 from definetti.samplers.logic.tensors.tied_sites import spread
 
+if TYPE_CHECKING:
+    from definetti.modes.logic.sparse_walkers import SparseWalkers
+
 LEAST = 1e-9  # probability in a product
 MOST_ORBITS = 20_000
 MOST_SITES = 1_600_000  # more are not swept over often enough for a survey
@@ -63,13 +66,16 @@ WORDS = 100  # evaluated in the time of a simple update
 Bits = list[np.ndarray]  # of each chain
 
 
-def logic_walkers(asked: Asked) -> LogicWalkers | None:
-    """None where there are too many orbits, or nothing to draw."""
+def logic_walkers(asked: Asked, scan: str = "symmetric") -> LogicWalkers | SparseWalkers | None:
+    """None where there are too many orbits, nothing to draw, or too much that is not swept at the cost of what is
+    true."""
     group = asked.group
     if not 0 < len(group.sizes) <= MOST_ORBITS:
         return None
     if free_atoms(group.model) > MOST_SITES:
-        return None
+        from definetti.modes.logic.sparse_walkers import sparse_walkers
+
+        return sparse_walkers(asked, scan)
     refuse_model(group.model, chains=1)
     relational = compile_model(
         group.model, group.atom_orbits, queries=asked.counted, late=asked.late(), source=group.source
@@ -94,6 +100,8 @@ def words_of_sweep(r: Relational) -> float:
 
 
 class LogicWalkers:
+    weighs = True
+
     def __init__(self, relational: Relational, asked: Asked) -> None:
         self.relational, self.asked, self.group = relational, asked, asked.group
         self.sites, self.hard = relational.free_sites, any(s.hard for s in relational.theory.shapes)
