@@ -247,7 +247,8 @@ def levels(items: int, kinds: int, count: int, rng: Rng) -> Trap:
     seen = rng.binomial(6, rng.uniform(0.1, 0.9, kinds)[rng.choice(kinds, items, p=share)])
     logs = np.round(seen[:, None] * np.log(chance) + (6 - seen[:, None]) * np.log(1 - chance), 6)
     prior, share = np.round(rng.normal(0, 0.3, (kinds, count)), 6), np.round(np.log(share), 6)
-    factors: Factors = [((k,), prior[k]) for k in range(kinds)] + [((kinds + i,), share) for i in range(items)]
+    factors: Factors = [((k,), prior[k]) for k in range(kinds)]
+    factors += [((kinds + i,), share) for i in range(items)]
     for i, k in product(range(items), range(kinds)):
         table = np.zeros((count, kinds))
         table[:, k] = logs[i]

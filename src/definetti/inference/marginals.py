@@ -259,8 +259,7 @@ class _Run:
             return explore(question, kernel, ready.chains * ready.sweeps(ready.chains), plan, self.by_choice)
 
         explored, unseen = in_time(survey, ready.question, self.report, start, seconds, self.journal.remembered)
-        if explored is not None:
-            self.known[:] = [explored]
+        self.known[:] = [] if explored is None else [explored]
         if explored is not None and explored.weighed:
             return self.mix(kernel, plan, how, explored, seconds), math.inf if seconds is None else 0.0
         if self.by_choice:  # a sampler that was named has its own starts: the survey only warns

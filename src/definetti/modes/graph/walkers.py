@@ -133,7 +133,7 @@ class GraphWalkers:
         if share is not None:
             return rng.random(n) < share
         kinds = np.zeros(0, int) if orbit_of is None else np.unique(orbit_of[self.model.free])
-        if number % 2 == 0 or not 1 < len(kinds) < len(self.model.free):
+        if orbit_of is None or number % 2 == 0 or not 1 < len(kinds) < len(self.model.free):
             return neighbourhood(self.model, int(rng.choice(self.model.free)), n // 2)
         return np.isin(orbit_of, rng.permutation(kinds)[: int(rng.integers(1, len(kinds)))])
 
