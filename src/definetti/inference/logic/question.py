@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -40,10 +40,6 @@ from definetti.samplers.logic.tensors.known_bits import Turns
 from definetti.samplers.protocol import LogicSampler, Plan, Sampling
 from definetti.symmetry.logic.members import AtomMembers
 from definetti.symmetry.logic.renaming import RenamingSymmetries, trivial
-
-if TYPE_CHECKING:
-    from definetti.modes.logic.sparse_walkers import SparseWalkers
-    from definetti.modes.logic.walkers import LogicWalkers
 
 MOST_ROWS = 100  # of a region that are shown
 
@@ -140,7 +136,7 @@ class LogicQuestion:
         knowledge = self.group.model.knowledge
         return sum(knowledge.free_count(name) for name in self.group.model.predicates)
 
-    def walkers(self, sampler: LogicSampler) -> LogicWalkers | SparseWalkers | None:
+    def walkers(self, sampler: LogicSampler) -> Any:
         """Chains that look for modes; None where the model is too large, or the sampler cannot be watched."""
         from definetti.modes.logic.walkers import logic_walkers
 
