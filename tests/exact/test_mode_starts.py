@@ -112,3 +112,12 @@ def test_modes_are_seen_through_sparse_projections(monkeypatch: pytest.MonkeyPat
     assert len(found.run["regions"]) >= 2
     exact = dft.exact(model)["X0"].probability
     assert abs(found["X0"].probability - exact) < 6 * found["X0"].mcse
+
+
+def test_values_that_evidence_forbids_are_not_wished_for(tmp_path: Path) -> None:
+    """A block of which one value is known to be false was left without any: the chain could not move."""
+    text = "thing = {1,...,4}\ncolour = {1,...,3}\nC(thing,colour!)\n0.5 C(x,k) ^ C(y,k)\n"
+    model = read(text, tmp_path, {"C(1,1)": False, "C(2,2)": True, "C(3,3)": False})
+    found = dft.marginals(model, ["C(1,2)", "C(2,2)", "C(3,3)"], sweeps=300, seed=1)
+    exact = dft.exact(model, ["C(1,2)"])["C(1,2)"]
+    assert abs(found["C(1,2)"].probability - exact.probability) < 6 * found["C(1,2)"].mcse

@@ -21,6 +21,7 @@ from definetti.errors import TooLarge
 from definetti.model.logic.formulas import parts, quantified, with_body
 from definetti.model.logic.normal_forms import negation_normal
 from definetti.model.logic.theory import Atom, Formula, MarkovLogic, Not, WeightedFormula
+from definetti.modes.walkers import SHARES
 
 MOST_TOGETHER = 3  # predicates of which every combination of all true and all false is tried
 MOST_VALUES = 8  # of an exactly-one block, or orbits, that are tried in turn
@@ -138,3 +139,17 @@ def _solved(model: MarkovLogic, wish: Mapping[str, np.ndarray]) -> Pattern | Non
         return solver.solve(wish) if solver.satisfiable() else None
     except TooLarge:
         return None
+
+
+def some_constants(model: MarkovLogic, group: Any, number: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
+    """bool of the constants of each sort, for the mixed state of this number; where they fall into classes, some of the
+    classes."""
+    share = SHARES[number % len(SHARES)]
+    if share is not None:
+        return {s: rng.random(sort.size) < share for s, sort in model.sorts.items()}
+    classes = {s: group.constants.of_sort(s) for s in model.sorts}
+    out = {s: rng.random(len(of)) < 0.5 for s, of in classes.items()}
+    for s, of in classes.items():
+        if (count := int(of.max(initial=0)) + 1) > 1:
+            out[s] = np.isin(of, rng.permutation(count)[: int(rng.integers(1, count))])
+    return out

@@ -13,8 +13,14 @@ import numpy as np
 
 from definetti.groups import random_elements
 from definetti.model.logic.theory import MarkovLogic
-from definetti.modes.logic.patterns import named_states, orbit_patterns, predicate_patterns, value_patterns
-from definetti.modes.walkers import SHARES, Advanced, Key, Paths, Walk
+from definetti.modes.logic.patterns import (
+    named_states,
+    orbit_patterns,
+    predicate_patterns,
+    some_constants,
+    value_patterns,
+)
+from definetti.modes.walkers import Advanced, Key, Paths, Walk
 from definetti.samplers.codegen.plan import update_words
 from definetti.samplers.draws import Batch, Draws, draws_of
 from definetti.samplers.logic.engine import (
@@ -45,7 +51,7 @@ from definetti.samplers.logic.orbital import Renamings, relabelled_atoms
 from definetti.samplers.logic.queries import Asked, satisfied
 from definetti.samplers.logic.starts import drawn, put, solved
 from definetti.samplers.logic.tensors.data import Chain
-from definetti.samplers.logic.tensors.known_bits import pack
+from definetti.samplers.logic.tensors.known_bits import pack, unpack
 from definetti.samplers.logic.tensors.state import Start, clear_sums, seed_chain
 from definetti.samplers.logic.tensors.tied_sites import spread
 
@@ -165,7 +171,7 @@ class LogicWalkers:
         for k, turn in enumerate(turns[: max(0, most - len(made))]):
             wish = drawn(r, rng, None, None)
             for name, value in turn.items():
-                wish[name] = self._where_free(name, pack(np.broadcast_to(value, r.model.shape(name))), wish[name])
+                wish[name] = self._wished(name, np.broadcast_to(value, r.model.shape(name)), wish[name])
             made.append(self._legal(wish, key, 100 + k))
         made += climbed[::DRAWN]
         return self._moved(made[:most], key)
@@ -210,6 +216,14 @@ class LogicWalkers:
     def _uniform_atoms(self, rng: np.random.Generator) -> dict[str, np.ndarray]:
         return {name: rng.random(self.relational.model.shape(name)) < 0.5 for name in self.relational.model.predicates}
 
+    def _wished(self, name: str, wished: np.ndarray, words: np.ndarray) -> np.ndarray:
+        """What is wished where nothing is known; blocks that would not have one value are as they were."""
+        made, places = self._where_free(name, pack(wished), words), self.relational.model.predicates[name].exclusive
+        if not places:
+            return made
+        new, old = (unpack(part, self.relational.model.shape(name)) for part in (made, words))
+        return pack(np.where(new.sum(axis=places, keepdims=True) == 1, new, old))
+
     def _where_free(self, name: str, wished: np.ndarray, words: np.ndarray) -> np.ndarray:
         mask = self.relational.known[name].mask
         return wished if mask is None else (wished & ~mask) | (words & mask)
@@ -237,7 +251,7 @@ class LogicWalkers:
         r, rng, out = self.relational, np.random.default_rng([*key, 4]), []
         for k, bits in enumerate(a):
             first, second = self._chain(key, k, bits), self._chain(key, k, b[k % len(b)])
-            take = self._part(k, rng)
+            take = some_constants(r.model, self.group, k, rng)
             wish = {}
             for name, predicate in r.model.predicates.items():
                 one, other = r.atoms(first, name), r.atoms(second, name)
@@ -248,18 +262,6 @@ class LogicWalkers:
                     one = np.where(take[predicate.sorts[0]].reshape(-1, *[1] * (len(predicate.sorts) - 1)), other, one)
                 wish[name] = pack(np.ascontiguousarray(one))
             out.append(self._legal(wish, key, k))
-        return out
-
-    def _part(self, number: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
-        """Some of the constants of each sort; where these fall into classes, some of the classes."""
-        share = SHARES[number % len(SHARES)]
-        if share is not None:
-            return {s: rng.random(sort.size) < share for s, sort in self.relational.model.sorts.items()}
-        classes = {s: self.group.constants.of_sort(s) for s in self.relational.model.sorts}
-        out = {s: rng.random(len(of)) < 0.5 for s, of in classes.items()}
-        for s, of in classes.items():
-            if (count := int(of.max(initial=0)) + 1) > 1:
-                out[s] = np.isin(of, rng.permutation(count)[: int(rng.integers(1, count))])
         return out
 
     # --- advancing ---------------------------------------------------------------------------------------------------
