@@ -47,6 +47,7 @@ from definetti.samplers.logic.levels import (
     single_weights,
     violated,
 )
+from definetti.samplers.logic.mirrored import with_mirrored_means
 from definetti.samplers.logic.orbital import Renamings, relabelled_atoms
 from definetti.samplers.logic.queries import Asked, satisfied
 from definetti.samplers.logic.starts import drawn, put, solved
@@ -155,7 +156,10 @@ class LogicWalkers:
         return [Start(r.written, r.data, r.model, states[c % len(states)]) for c in range(chains)]
 
     def draws(self, batches: Sequence[Batch], chains: int) -> Draws:
-        return draws_of(batches, self.asked.sizes, chains, 0)
+        """Of chains in one region. Averages over symmetries that negate atoms are those of the whole model, which the
+        regions make up: so they are taken in each."""
+        joint = [with_mirrored_means(batch, self.group.mirror, self.group.sizes) for batch in batches]
+        return draws_of(joint, self.asked.sizes, chains, 0)
 
     def starts(self, key: Key, most: int, climbs: int) -> Bits:
         """Drawn from the formulas on single atoms and uniformly; all false, all true; greedy ascents from the drawn

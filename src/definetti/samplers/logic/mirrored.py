@@ -9,6 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from definetti.samplers.draws import Batch
+
 
 class Means(NamedTuple):
     """Means over a batch, [..., orbits]: of F, of G and of F²."""
@@ -37,6 +39,17 @@ def with_mirror_images(means: Means, mirror: np.ndarray, sizes: np.ndarray) -> M
         most = (own * np.sqrt(np.maximum(square, 0.0)) + (1.0 - own) * np.sqrt(turned)) ** 2
         square = np.where(itself, 0.25, np.where(mirror >= 0, most, square))
     return Means(joint(means.f), None if means.g is None else joint(means.g), square)
+
+
+def with_mirrored_means(batch: Batch, mirror: np.ndarray, sizes: np.ndarray) -> Batch:
+    """A batch of the joint statistics; those beside the orbits (joint queries) stay as they are."""
+    own = (batch.f, batch.g, batch.square)
+    means = with_mirror_images(Means(*(x if x is None else x[..., : len(mirror)] for x in own)), mirror, sizes)
+    f, g, square = (
+        x if x is None or y is None else np.concatenate([y, x[..., len(mirror) :]], axis=-1)
+        for x, y in zip(own, means, strict=True)
+    )
+    return batch._replace(f=f, g=g, square=square)
 
 
 def indicator_counts(mirror: np.ndarray, sizes: np.ndarray) -> np.ndarray:
