@@ -23,7 +23,7 @@ from typing import Any
 
 from measuring import HERE, Row
 
-from peers.problem import SET_UP
+from peers.problem import set_up_limit
 from peers.tasks import TASKS
 
 OURS = "definetti"
@@ -71,7 +71,7 @@ def measured(task: str, path: Path, peer: str, limit: float) -> dict[str, Any]:
     command = [sys.executable, "-m", "peers", str(path), file, str(limit)]
     done = subprocess.run(command, cwd=HERE, capture_output=True, text=True, check=False)
     if done.returncode == -signal.SIGXCPU:
-        return {"why": f"not done after {limit + SET_UP:.0f} CPU seconds"}
+        return {"why": f"not done after {limit + set_up_limit(task):.0f} CPU seconds"}
     if done.returncode:
         text = done.stderr.strip().splitlines()
         return {"why": f"failed: {text[-1][:120] if text else done.returncode}"}

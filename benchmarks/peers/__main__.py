@@ -8,7 +8,7 @@ import resource
 import sys
 from pathlib import Path
 
-from peers.problem import SET_UP, Problem
+from peers.problem import Problem, set_up_limit
 
 
 def peak_megabytes() -> float:
@@ -21,7 +21,8 @@ def peak_megabytes() -> float:
 
 if __name__ == "__main__":
     path, peer, limit = sys.argv[1:]
-    seconds = int(float(limit) + SET_UP)
+    problem = Problem.load(Path(path))
+    seconds = int(float(limit) + set_up_limit(problem.task))
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 5))  # the first by a signal of its own
-    made = importlib.import_module(f"peers.{peer}").run(Problem.load(Path(path)), float(limit))
+    made = importlib.import_module(f"peers.{peer}").run(problem, float(limit))
     print(json.dumps({**made, "megabytes": peak_megabytes()}))

@@ -13,6 +13,13 @@ import numpy as np
 
 GOAL = 1e-4
 SET_UP = 60.0  # CPU seconds beyond the limit of sampling, then a process is ended
+MORE = {"tables": 240.0}  # many statistics: every run of definetti surveys modes and judges each number
+
+
+def set_up_limit(task: str) -> float:
+    return MORE.get(task, SET_UP)
+
+
 Step = Callable[[], tuple[np.ndarray, int, int]]
 FLOOR = 1e-9  # stands for 0 in a denominator
 

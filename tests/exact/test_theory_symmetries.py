@@ -491,6 +491,13 @@ def test_a_model_without_a_field_is_at_a_half_from_any_sample(sampler) -> None:
     assert found.run["symmetries"] == "theory"
 
 
+def test_modes_that_are_mirror_images_are_averaged_exactly() -> None:
+    model = read_mln_text("P(a)\n0.05 P(x) <=> P(y)\n", domain={"a": 30})  # nearly all true, or nearly all false
+    found = marginals(model, chains=8, sweeps=200, seed=3)
+    assert len(found.run["regions"]) == 2 and found.trusted
+    assert abs(found["P(A1)"].probability - 0.5) < 1e-12 and found["P(A1)"].half_width < 1e-12
+
+
 def test_exchanged_predicates_share_their_probability_from_any_sample() -> None:
     model = read_mln_text("R1(a)\nS1(a)\n0.5 R1(x) v S1(y)\n", domain={"a": 20})
     found = marginals(model, sampler=Gibbs(), chains=4, sweeps=200, seed=3)
