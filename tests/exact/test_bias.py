@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import pytest
@@ -301,11 +302,16 @@ def test_gibbs_sampling_needs_no_such_test() -> None:
     assert "bias" not in dft.marginals(mean_field(4, 0.3), sampler="gibbs", sweeps=50, seed=1).run
 
 
+def with_power(real: Callable[..., None], exponent: float, levels: np.ndarray, *rest: object) -> None:
+    real(exponent * levels, *rest)
+
+
 @pytest.mark.parametrize("exponent", [0.0, 0.5])
 def test_wrong_exchanges_between_levels_are_caught(exponent: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every exchange is accepted; or with the wrong power of the ratio."""
-    real = tempering_kernels.swap_levels
-    monkeypatch.setattr(tempering_kernels, "swap_levels", lambda levels, *rest: real(exponent * levels, *rest))
+    for name in ("swap_levels", "swap_words"):  # states as bytes, and as bits
+        real = getattr(tempering_kernels, name)
+        monkeypatch.setattr(tempering_kernels, name, partial(with_power, real, exponent))
     model = mean_field(6, 0.3, 0.25)
     found = dft.marginals(model, sampler=SAMPLERS["tempering"], sweeps=1000, seed=1)
     assert verdict(found) and not found.trusted

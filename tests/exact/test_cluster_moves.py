@@ -62,7 +62,7 @@ def bonds(draw: st.DrawFn) -> FactorGraph:
 def applies(model: FactorGraph) -> bool:
     """Whether every factor is a field or a bond."""
     try:
-        return bool(cluster._couplings(model))
+        return bool(cluster.couplings(model))
     except ModelError:
         return False
 

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 CHAINS = 64
 MOST_CHECKED = 20_000  # hard factors: where a named sampler cannot get is reported if that is quickly known
+LONG = 100  # sweeps of a run whose chains would agree if they mixed at all: shorter ones are only short
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +93,8 @@ def _by_choice(
     """The answer of Gibbs sampling, or that of cluster flips where it is stuck and they are not."""
     pairs = bool((model.arity == 2).any() and (model.arity <= 2).all() and (model.cards[model.free] == 2).all())
     result, left = answer(sampler, plan, seconds)  # not ended early: cluster flips may do no better
-    if not pairs or not is_stuck(result.notices) or result.interrupted or left <= 0:
+    short = plan.sweeps is not None and plan.sweeps < LONG and not any(n.kind == "divided" for n in result.notices)
+    if not pairs or short or not is_stuck(result.notices) or result.interrupted or left <= 0:
         return result
     from definetti.inference.graph.clusters_fallback import clusters_instead
 

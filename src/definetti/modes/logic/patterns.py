@@ -147,8 +147,10 @@ def some_constants(model: MarkovLogic, group: Any, number: int, rng: np.random.G
     share = SHARES[number % len(SHARES)]
     if share is not None:
         return {s: rng.random(sort.size) < share for s, sort in model.sorts.items()}
-    classes = {s: group.constants.of_sort(s) for s in model.sorts}
-    out = {s: rng.random(len(of)) < 0.5 for s, of in classes.items()}
+    known = group.constants.nodes.start  # without the sorts that queries bring
+    classes = {s: group.constants.of_sort(s) for s in model.sorts if s in known}
+    out = {s: rng.random(sort.size) < 0.5 for s, sort in model.sorts.items() if s not in known}
+    out |= {s: rng.random(len(of)) < 0.5 for s, of in classes.items()}
     for s, of in classes.items():
         if (count := int(of.max(initial=0)) + 1) > 1:
             out[s] = np.isin(of, rng.permutation(count)[: int(rng.integers(1, count))])
