@@ -33,6 +33,15 @@ def test_a_calm_crowd_is_surveyed_and_trusted() -> None:
     assert 2.2 < n * found["friends(Person1,Person2)"].probability < 2.4
 
 
+def test_a_named_sampler_does_not_start_where_nothing_weighs() -> None:
+    """Two of eight starts end where everybody smokes, for good: the survey leaves that region out."""
+    n = 2000
+    rules = CROWD.rsplit("\n", 2)[0]  # without transitivity
+    model = dft.markov_logic(rules.format(prior=round(math.log(n / 10), 6)), domain={"person": n})
+    found = dft.marginals(model, sampler="gibbs", sweeps=32, chains=8, seed=1)
+    assert found.trusted and found["smokes(Person1)"].probability < 0.001
+
+
 @pytest.mark.parametrize(
     ("triangle", "kinds"), [(5.4, []), (6.0, ["divided"]), (6.6, ["divided"]), (60.0, ["divided"])]
 )

@@ -262,7 +262,8 @@ class _Run:
         self.known[:] = [] if explored is None else [explored]
         if explored is not None and explored.weighed:
             return self.mix(kernel, plan, how, explored, seconds), math.inf if seconds is None else 0.0
-        if self.by_choice:  # a sampler that was named has its own starts: the survey only warns
+        # A sampler that was named has its own starts, the survey only warns; those of large models are the survey's.
+        if self.by_choice or (explored is not None and not explored.walkers.weighs):
             plan = started(plan, explored)
         until, report = self.options.until, self.report
         taken = _take(ready.question, kernel, plan, how, seconds, until, report, watched, start, self.journal)
