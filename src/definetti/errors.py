@@ -33,6 +33,8 @@ class Notice:
         One word, such as "not-mixed" or "time-limit"; `fails` says whether the numbers cannot be trusted.
     message : str
         What happened, and what to do.
+    cure : str
+        What to do, where the usual advice of its kind does not apply.
 
     Examples
     --------
@@ -43,6 +45,7 @@ class Notice:
 
     kind: str
     message: str
+    cure: str = ""
 
     @property
     def fails(self) -> bool:

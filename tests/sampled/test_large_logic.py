@@ -52,3 +52,11 @@ def test_degenerate_graphs_are_not_trusted(triangle: float, kinds: list[str]) ->
     group = dft.symmetries(dft.markov_logic(text, domain={"node": n}))
     said = denser_states(group, np.array([0.0025]))
     assert [notice.kind for notice in said] == kinds
+    assert all("--domain" in notice.cure for notice in said)
+
+
+def test_what_to_do_about_a_denser_phase_is_not_more_sweeps() -> None:
+    n = 2000
+    text = f"E(node,node)\n!E(x,x).\n-6 E(x,y)\n{6.6 / n} E(x,y) ^ E(y,z) ^ E(x,z) ^ x!=y ^ y!=z ^ x!=z"
+    found = dft.marginals(dft.markov_logic(text, domain={"node": n}), sweeps=20, chains=4, seed=1)
+    assert not found.trusted and "--domain" in found.run["advice"] and "--sweeps" not in found.run["advice"]

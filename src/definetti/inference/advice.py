@@ -19,7 +19,7 @@ def with_advice(result: Marginals, by_choice: bool, exact_is_possible: bool, sec
     first = first_failure(result.notices)
     if first is None:
         return result
-    text = advice(first.kind, result.run, by_choice, exact_is_possible, seconds)
+    text = first.cure or advice(first.kind, result.run, by_choice, exact_is_possible, seconds)
     notices = tuple(replace(n, message=f"{n.message}; {text}") if n is first else n for n in result.notices)
     return replace(result, run={**result.run, "advice": text}, notices=notices)
 
