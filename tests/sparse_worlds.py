@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import ModuleType
 from unittest.mock import patch
 
@@ -15,8 +15,11 @@ from definetti.model.logic.theory import MarkovLogic
 from definetti.samplers.kernels import rng
 from definetti.samplers.sparse import engine
 from definetti.samplers.sparse.engine import Chain, Sparse
+from definetti.samplers.sparse.normal_form import Unfit
+from definetti.samplers.sparse.sampling import SparseSampling
 from definetti.samplers.sparse.stuck import held
 
+ROUNDING = 1e-12
 MARK = "# --- text ---\n"
 HEADER = "import math\n\nimport numpy as np\n\n\ndef helper(function):\n    return function\n\n\nentry = helper\n"
 
@@ -285,3 +288,29 @@ def literal(rng: np.random.Generator, names: str) -> str:
     one, two = rng.choice(list(names), 2, replace=True)
     atom = rng.choice([f"P({one})", f"Q({one})", f"E({one},{two})", f"E({two},{one})", f"D({one},{two})"])
     return f"{'!' if rng.random() < 0.4 else ''}{atom}"
+
+
+def exact_theories(text: Callable[[int], str], sizes: Mapping[str, int], seeds: Sequence[int]) -> list[Sparse]:
+    """The kernels of those random theories that the generator covers, each of which is exact."""
+    out = []
+    for seed in seeds:
+        try:
+            r, group = plain(dft.markov_logic(text(seed), domain=sizes))
+        except Unfit:
+            continue
+        assert worst_error(r, group, 1, seed) < ROUNDING, text(seed)
+        out.append(r)
+    return out
+
+
+def stopped_and_not(make: Callable[[], SparseSampling], steps: int) -> tuple[SparseSampling, SparseSampling]:
+    """Two finished runs: one was never stopped, the other was saved after so many steps and put into a new one."""
+    whole, first, second = (make() for _ in range(3))
+    going = first.steps()
+    for _ in range(steps):
+        next(going)
+    second.restore(first.state())
+    for run in (whole, second):
+        for _ in run.steps():
+            pass
+    return whole, second

@@ -9,7 +9,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 from small_theories import smokers, with_evidence
-from sparse_worlds import chain_at, list_error, literal, plain, random_world, visit_error, world_of, worst_error
+from sparse_worlds import (
+    ROUNDING,
+    chain_at,
+    exact_theories,
+    list_error,
+    literal,
+    plain,
+    random_world,
+    stopped_and_not,
+    visit_error,
+    world_of,
+    worst_error,
+)
 
 import definetti as dft
 from definetti.cli.main import run
@@ -19,10 +31,8 @@ from definetti.model.logic.theory import MarkovLogic
 from definetti.samplers.protocol import Plan
 from definetti.samplers.sparse.choice import verdict
 from definetti.samplers.sparse.engine import advance, compile_sparse
-from definetti.samplers.sparse.normal_form import Unfit
 from definetti.samplers.sparse.sampling import SparseSampling
 
-ROUNDING = 1e-12
 FORMS = {
     "reciprocity": "E(node,node)\n-0.7 E(x,y)\n0.9 E(x,y) ^ E(y,x)",
     "homophily": "G(node)\nE(node,node)\n0.3 G(x)\n-0.8 E(x,y)\n0.5 E(x,y) ^ E(y,x)\n0.6 E(x,y) ^ (G(x) <=> G(y))",
@@ -92,27 +102,13 @@ def random_theory(seed: int) -> str:
 @pytest.mark.parametrize("block", range(4))
 def test_random_theories(block: int) -> None:
     """Those that the generator covers are exact; two constants, so that every coincidence is met."""
-    covered = 0
-    for seed in range(25 * block, 25 * block + 25):
-        model = dft.markov_logic(random_theory(seed), domain={"node": 2})
-        try:
-            r, group = plain(model)
-        except Unfit:
-            continue
-        covered += 1
-        assert worst_error(r, group, 1, seed) < ROUNDING, random_theory(seed)
-    assert covered >= 6
+    assert len(exact_theories(random_theory, {"node": 2}, range(25 * block, 25 * block + 25))) >= 6
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(60))
 def test_random_theories_of_three_constants(seed: int) -> None:
-    model = dft.markov_logic(random_theory(1000 + seed), domain={"node": 3})
-    try:
-        r, group = plain(model)
-    except Unfit:
-        return
-    assert worst_error(r, group, 1, seed) < ROUNDING
+    exact_theories(random_theory, {"node": 3}, [1000 + seed])
 
 
 # --- planted mistakes ------------------------------------------------------------------------------------------------
@@ -229,15 +225,7 @@ def test_a_saved_run_goes_on(people: MarkovLogic) -> None:
     r = compile_sparse(group.model, group.atom_orbits, group.deferred)
     question = logic_question(group, (), "orbit")
     plan = Plan(chains=2, burn_in=3, sweeps=40, seed=5, workers=1)
-    whole, first, second = (SparseSampling(r, question._asked, plan) for _ in range(3))
-    for _ in whole.steps():
-        pass
-    steps = first.steps()
-    for _ in range(4):
-        next(steps)
-    second.restore(first.state())
-    for _ in second.steps():
-        pass
+    whole, second = stopped_and_not(lambda: SparseSampling(r, question._asked, plan), 4)
     assert np.array_equal(whole.draws().f, second.draws().f)
     assert np.array_equal(whole.draws().g, second.draws().g)
     assert np.array_equal(whole.values(), second.values())

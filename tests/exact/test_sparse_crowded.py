@@ -7,7 +7,7 @@ from itertools import permutations
 import numpy as np
 import pytest
 from small_theories import smokers, with_evidence
-from sparse_worlds import plain, sites
+from sparse_worlds import plain, sites, stopped_and_not
 
 import definetti as dft
 from definetti.inference.logic.question import logic_question
@@ -84,15 +84,7 @@ def test_it_ends_with_the_crowd() -> None:
 
 
 def test_a_saved_run_goes_on() -> None:
-    whole, first, second = (run_of(smokers(PEOPLE), 60) for _ in range(3))
-    for _ in whole.steps():
-        pass
-    steps = first.steps()
-    for _ in range(3):
-        next(steps)
-    second.restore(first.state())
-    for _ in second.steps():
-        pass
+    whole, second = stopped_and_not(lambda: run_of(smokers(PEOPLE), 60), 3)
     assert np.array_equal(whole.draws().f, second.draws().f)
     assert np.array_equal(whole.values(), second.values())
 
