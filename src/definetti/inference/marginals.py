@@ -19,9 +19,9 @@ from definetti.inference.advice import with_advice
 from definetti.inference.modes import CROSSING, Exploration, explore, started, unsurveyed, with_doubts
 from definetti.inference.progress import check_progress, reports
 from definetti.inference.question import Options, Question, Ready, Request, fallen_back, is_stuck, ready_for, usable
-from definetti.inference.stopping import MOST_SECONDS, Stopping
+from definetti.inference.stopping import MOST_SECONDS, Stopping, follow
 from definetti.inference.survey_time import in_time
-from definetti.journal import Journal, Part
+from definetti.journal import Journal
 from definetti.memory import available_cores
 from definetti.model.checked_input import check_length, whole
 from definetti.model.marginals import Marginals
@@ -361,7 +361,7 @@ def _take(
         sampling.goal, seconds, until = part.goal.sweeps, part.goal.seconds, part.goal.until
         start = time.perf_counter()
     stopping = Stopping(question, method, seconds, until, progress is not None, follows, start, plan.chains)
-    interrupted = _follow(sampling, stopping, progress, part)
+    interrupted = follow(sampling, stopping, progress, part)
     if interrupted and not sampling.batch_count:  # states of the warm-up are no answer
         raise KeyboardInterrupt
     draws = sampling.draws()
@@ -399,37 +399,6 @@ def resolve(model: FactorGraph | MarkovLogic, wanted: Any, time_limit: float) ->
     from definetti.symmetry.find import symmetries
 
     return symmetries(model, "none" if wanted is None else wanted, None, time_limit)
-
-
-def _follow(sampling: Sampling, stopping: Stopping, progress: Callable[[Progress], None] | None, part: Part) -> bool:
-    """Run to the end, to the time limit, or to the wanted error; true if interrupted."""
-
-    def state() -> dict[str, Any]:
-        return {"sampling": sampling.state(), "stopping": stopping.state(), "left": stopping.remaining}
-
-    with part.fitting():
-        if part.state is not None:
-            sampling.restore(part.state["sampling"])
-            stopping.restore(part.state["stopping"], not part.extended)
-    if part.finished or part.shown:
-        return part.shown
-    part.look(state, sampling.state_size)  # before the first sweep
-    try:
-        with part.journal.patiently():
-            for step in sampling.steps():
-                end = stopping.step(sampling, step)
-                if progress is not None:
-                    progress(replace(step, worst=stopping.look.half_width, left=stopping.left))
-                if INTERRUPTED.is_set():
-                    part.keep(state)
-                    return True
-                if end:
-                    break
-                part.look(state, sampling.state_size)
-    except KeyboardInterrupt:
-        return True
-    part.keep(state, finished=True)
-    return False
 
 
 def _plan(

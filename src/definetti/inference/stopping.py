@@ -13,15 +13,16 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
 
 from definetti import show
 from definetti.diagnose import Diagnosis, half_width
-from definetti.errors import Notice
+from definetti.errors import INTERRUPTED, Notice
 from definetti.inference.assemble import MOST_RHAT as TRUSTED_RHAT
+from definetti.journal import Part
 from definetti.samplers.draws import Draws
 from definetti.samplers.protocol import Progress, Sampling
 from definetti.samplers.warmup import DEAR, FEWEST_CHAINS
@@ -251,3 +252,34 @@ class Stopping:
             why = f"the largest half-width is {half}, {self.until:g} was asked for"
         cure = "give --seconds to allow more time"
         return [*said, Notice("time-limit", f"stopped after {show.seconds(self.limit or 0.0)}: {why}; {cure}")]
+
+
+def follow(sampling: Sampling, stopping: Stopping, progress: Callable[[Progress], None] | None, part: Part) -> bool:
+    """Run to the end, to the time limit, or to the wanted error; true if interrupted."""
+
+    def state() -> dict[str, Any]:
+        return {"sampling": sampling.state(), "stopping": stopping.state(), "left": stopping.remaining}
+
+    with part.fitting():
+        if part.state is not None:
+            sampling.restore(part.state["sampling"])
+            stopping.restore(part.state["stopping"], not part.extended)
+    if part.finished or part.shown:
+        return part.shown
+    part.look(state, sampling.state_size)  # before the first sweep
+    try:
+        with part.journal.patiently():
+            for step in sampling.steps():
+                end = stopping.step(sampling, step)
+                if progress is not None:
+                    progress(replace(step, worst=stopping.look.half_width, left=stopping.left))
+                if INTERRUPTED.is_set():
+                    part.keep(state)
+                    return True
+                if end:
+                    break
+                part.look(state, sampling.state_size)
+    except KeyboardInterrupt:
+        return True
+    part.keep(state, finished=True)
+    return False

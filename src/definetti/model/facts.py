@@ -56,7 +56,7 @@ def _counts(values: np.ndarray) -> dict[str, int]:
 
 def markov_logic_facts(model: MarkovLogic) -> dict[str, Any]:
     observed = sum(len(e.values) for e in model.evidence.values())
-    free = sum(model.knowledge.free_count(name) for name in model.predicates)
+    free = model.knowledge.free_total
     return {
         "kind": "MarkovLogic",
         "dialect": model.dialect,

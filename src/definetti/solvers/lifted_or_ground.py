@@ -165,7 +165,7 @@ def _refused(model: MarkovLogic, reason: str, refusal: TooLarge) -> TooLarge:
 
 def _state_text(model: MarkovLogic) -> str:
     """An upper bound of the number of states: every atom that is not observed is free."""
-    bits = sum(model.knowledge.free_count(name) for name in model.predicates)
+    bits = model.knowledge.free_total
     return f"{show.power_of_two(bits)} states"
 
 

@@ -133,8 +133,7 @@ class LogicQuestion:
 
     @property
     def sites(self) -> int:
-        knowledge = self.group.model.knowledge
-        return sum(knowledge.free_count(name) for name in self.group.model.predicates)
+        return self.group.model.knowledge.free_total
 
     def walkers(self, sampler: LogicSampler) -> Any:
         """Chains that look for modes; None where the model is too large, or the sampler cannot be watched."""

@@ -113,6 +113,11 @@ class Knowledge:
         width = prod(shape[k] for k in declared.exclusive)  # a true value decides its block; 1 without blocks
         return prod(shape) - int(listed[0]) - int(listed[1]) * width
 
+    @property
+    def free_total(self) -> int:
+        """The number of all atoms that are not known."""
+        return sum(self.free_count(name) for name in self.model.predicates)
+
     def occurs(self, predicate: str, value: int) -> bool:
         """Whether some atom of a predicate is known to have this value."""
         relation, declared = self.relation(predicate), self.model.predicates[predicate]

@@ -6,13 +6,11 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
-from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from definetti.groups import random_elements
-from definetti.model.logic.theory import MarkovLogic
 from definetti.modes.logic.patterns import (
     named_states,
     orbit_patterns,
@@ -21,7 +19,6 @@ from definetti.modes.logic.patterns import (
     value_patterns,
 )
 from definetti.modes.walkers import Advanced, Key, Paths, Walk
-from definetti.samplers.codegen.plan import update_words
 from definetti.samplers.draws import Batch, Draws, draws_of
 from definetti.samplers.logic.engine import (
     FOREVER,
@@ -32,6 +29,7 @@ from definetti.samplers.logic.engine import (
     refuse_model,
     repair,
     violations,
+    words_of_sweep,
 )
 from definetti.samplers.logic.levels import (
     COUNTS,
@@ -79,7 +77,7 @@ def logic_walkers(asked: Asked, scan: str = "symmetric") -> LogicWalkers | Spars
     group = asked.group
     if not 0 < len(group.sizes) <= MOST_ORBITS:
         return None
-    if free_atoms(group.model) > MOST_SITES:
+    if group.model.knowledge.free_total > MOST_SITES:
         from definetti.modes.logic.sparse_walkers import sparse_walkers
 
         return sparse_walkers(asked, scan)
@@ -88,22 +86,6 @@ def logic_walkers(asked: Asked, scan: str = "symmetric") -> LogicWalkers | Spars
         group.model, group.atom_orbits, queries=asked.counted, late=asked.late(), source=group.source
     )
     return LogicWalkers(relational, asked) if relational.free_sites else None
-
-
-def free_atoms(model: MarkovLogic) -> int:
-    return sum(model.knowledge.free_count(name) for name in model.predicates)
-
-
-def words_of_sweep(r: Relational) -> float:
-    """A guess, by counts, of the words that a sweep evaluates."""
-    sizes, instances = [s.size for s in r.model.sorts.values()], [len(some.constants) for some in r.instances]
-    total = 0.0
-    for p, (name, predicate) in enumerate(r.model.predicates.items()):
-        if p in r.written.places:
-            values = prod(sizes[r.theory.signatures[p].sorts[j]] for j in predicate.exclusive)
-            words = update_words(r.theory, p, r.written.places[p], instances, sizes)
-            total += float(r.known[name].free) * values * words
-    return total
 
 
 class LogicWalkers:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import prod
 from time import perf_counter
 from types import ModuleType
 from typing import Literal
@@ -24,6 +25,7 @@ from definetti.model.logic.theory import MarkovLogic
 from definetti.samplers.codegen import layout
 from definetti.samplers.codegen.cache import load_kernel
 from definetti.samplers.codegen.module import Written, module_text, write_kernel
+from definetti.samplers.codegen.plan import update_words
 from definetti.samplers.codegen.shapes import Image, Instances, Signature, Theory, shapes_of
 from definetti.samplers.logic.queries import Query, confined, observed_of
 from definetti.samplers.logic.tensors import state
@@ -266,3 +268,15 @@ def advance(r: Relational, chain: Chain, updates: int, sweeps: int = FOREVER) ->
             "formula whatever its value; start from a legal state"
         )
     return done
+
+
+def words_of_sweep(r: Relational) -> float:
+    """A guess, by counts, of the words that a sweep evaluates."""
+    sizes, instances = [s.size for s in r.model.sorts.values()], [len(some.constants) for some in r.instances]
+    total = 0.0
+    for p, (name, predicate) in enumerate(r.model.predicates.items()):
+        if p in r.written.places:
+            values = prod(sizes[r.theory.signatures[p].sorts[j]] for j in predicate.exclusive)
+            words = update_words(r.theory, p, r.written.places[p], instances, sizes)
+            total += float(r.known[name].free) * values * words
+    return total

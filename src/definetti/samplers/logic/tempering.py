@@ -234,7 +234,7 @@ class TemperedSampling(RelationalSampling):
             return {}
         model = self.group.model
         lengths, means, squares = (np.array(part) for part in zip(*found, strict=True))
-        free = sum(model.knowledge.free_count(name) for name in model.predicates)
+        free = model.knowledge.free_total
         return {"log_z": log_z(Energies(self._levels, means, squares, lengths), free * math.log(2.0))}
 
     def _ladder_report(self) -> dict[str, Any]:
