@@ -19,7 +19,7 @@ PYTHONS = $(shell for p in python3.11 python3.12 python3.13 python3.14 $(HOME)/.
 .PHONY: help demo test suite test-all lint style types bench coverage soak fuzz check-slow check-site docs browser clean
 help:
 	@echo "make demo        the main job on a bundled model"
-	@echo "make test        the gate: build the wheel, install it; style, then types beside the suite"
+	@echo "make test        the gate: build the wheel, install it; style, types, then the suite"
 	@echo "make test-all    the suite on every Python from 3.11 on that is found"
 	@echo "make lint        style, types, and who may import whom"
 	@echo "make bench       speed, as JSON; exits 1 below a target"
@@ -34,9 +34,8 @@ help:
 demo: $(VENV)/demo.stamp
 	@PATH="$(CURDIR)/$(BIN):$$PATH" sh examples/demo.sh
 
-# Style takes seconds and comes first. Types are a minute of one core: they are checked beside the suite, and fail the gate alike.
-test: style
-	@$(MAKE) --no-print-directory -j 2 types suite
+# Style and types come first: a mistake there is known within a minute, not after the suite.
+test: style types suite
 
 suite: $(VENV)/dev.stamp
 	DEFINETTI_INSTALLED=1 $(BIN)/python -P -m pytest -q -n 2 --dist worksteal

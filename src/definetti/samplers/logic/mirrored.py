@@ -43,11 +43,12 @@ def with_mirror_images(means: Means, mirror: np.ndarray, sizes: np.ndarray) -> M
 
 def with_mirrored_means(batch: Batch, mirror: np.ndarray, sizes: np.ndarray) -> Batch:
     """A batch of the joint statistics; those beside the orbits (joint queries) stay as they are."""
-    own = (batch.f, batch.g, batch.square)
-    means = with_mirror_images(Means(*(x if x is None else x[..., : len(mirror)] for x in own)), mirror, sizes)
+    orbits = len(mirror)
+    g, square = (None if x is None else x[..., :orbits] for x in (batch.g, batch.square))
+    means = with_mirror_images(Means(batch.f[..., :orbits], g, square), mirror, sizes)
     f, g, square = (
-        x if x is None or y is None else np.concatenate([y, x[..., len(mirror) :]], axis=-1)
-        for x, y in zip(own, means, strict=True)
+        x if x is None or y is None else np.concatenate([y, x[..., orbits:]], axis=-1)
+        for x, y in zip((batch.f, batch.g, batch.square), means, strict=True)
     )
     return batch._replace(f=f, g=g, square=square)
 
