@@ -260,17 +260,17 @@ class _Run:
 
         explored, unseen = in_time(survey, ready.question, self.report, start, seconds, self.journal.remembered)
         self.known[:] = [] if explored is None else [explored]
-        if explored is not None and explored.weighed:
+        if explored is not None and explored.weighed and kernel.single_site:
             return self.mix(kernel, plan, how, explored, seconds), math.inf if seconds is None else 0.0
-        # A sampler that was named has its own starts, the survey only warns; those of large models are the survey's.
-        if self.by_choice or (explored is not None and not explored.walkers.weighs):
-            plan = started(plan, explored)
+        # A sampler that was named has its own starts, unless one of several regions counts: they may be elsewhere.
+        if self.by_choice or (explored is not None and (explored.one_of_several or not explored.walkers.weighs)):
+            plan = plan if kernel.name == "tempering" else started(plan, explored)
         until, report = self.options.until, self.report
         taken = _take(ready.question, kernel, plan, how, seconds, until, report, watched, start, self.journal)
         run = {**self._head(kernel, how), **taken.run}
         run["seconds"] = {"symmetries": self.prepared, **taken.run["seconds"]}
         if explored is not None and explored.weighing is not None:
-            explored = explored.after(taken.sampling) if kernel.name == "tempering" else explored
+            explored = explored.after(kernel, taken.sampling, taken.draws)
             run["regions"] = explored.report(ready.question)
         draws = taken.draws
         if explored is not None and (explored.rare or (not explored.several and kernel.single_site)):
@@ -283,8 +283,9 @@ class _Run:
             seen = [] if unseen else unsurveyed(ready.question, kernel, plan)
         if kernel.single_site:
             seen = [*seen, *ready.question.beyond(draws)]
-        fallen = fallen_back(self.method, how, kernel)
-        said = [*self.said_first, *unseen, *result.notices, *taken.notices, *seen, *fallen]
+        fallen, own = fallen_back(self.method, how, kernel), list(taken.notices)
+        own = own if explored is None else explored.explained(own, kernel)
+        said = [*self.said_first, *unseen, *result.notices, *own, *seen, *fallen]
         return replace(result, notices=tuple(said)), taken.left
 
     def mix(self, kernel: Sampler, plan: Plan, how: str, explored: Exploration, seconds: float | None) -> Marginals:

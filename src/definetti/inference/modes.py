@@ -19,11 +19,13 @@ from definetti import show
 from definetti.errors import Notice
 from definetti.modes.looking import SHORTEST, Budget, Looked, look, unmet
 from definetti.modes.walkers import NOT_WEIGHED, States, Walkers
+from definetti.samplers.gibbs import Gibbs
 from definetti.samplers.protocol import Plan, Sampler
 from definetti.samplers.registry import is_independent
 
 if TYPE_CHECKING:
     from definetti.modes.weighing import Weighed, Weighing
+    from definetti.samplers.draws import Draws
 
 SURVEY_SHARE, WEIGHING_SHARE = 0.25, 0.5  # of the run that is asked for
 QUICK = 20_000_000  # updates of a simple model: about a second's work
@@ -35,6 +37,7 @@ SHOWN = 4  # regions in a message
 CROSSING_SWEEPS = 256  # of chains that show whether moves of another kind cross
 FROM_EACH = 2  # of them that begin in each region that counts, beside those that begin where the survey ended
 WATCHED = ("blocks",)  # samplers with moves of several variables that are surveyed
+OTHERS = ("mcsat", "orbital", "orbital-metropolis", "swendsen-wang")  # for which chains of single moves look
 CROSSING = ("swendsen-wang",)  # those that `auto` tries where chains of single moves are stuck
 MOST_RARE = 0.002  # share that a region may have which they enter too rarely to tell
 FEW = "fewer than four chains: whether they agree says little, and one chain cannot see a second mode"
@@ -57,11 +60,17 @@ class Exploration:
     weighing: Weighing | None  # None: one region
     trips: tuple[int, ...] | None = None  # arrivals of a sampler that crosses in each region that counts
     rare: float = 0.0  # share that regions may have together which such a sampler leaves, and hardly enters
+    strays: int = 0  # chains of the run that ended in regions which were left out
 
     @property
     def several(self) -> bool:
         """More than one region counts."""
         return self.weighing is not None and len(self.weighing.kept) > 1
+
+    @property
+    def one_of_several(self) -> bool:
+        """All regions but one were left out."""
+        return self.weighing is not None and self.weighing.trusted and len(self.weighing.kept) == 1
 
     @property
     def weighed(self) -> bool:
@@ -77,11 +86,23 @@ class Exploration:
         if self.rare:
             return np.full(count, self.rare)
         dropped = 0.0
+        ended: list[int] | None = None
         if self.weighing is not None:
             from definetti.modes.mixture import unmet_share  # a run without weights does not load it
 
             dropped = self.weighing.left_out + unmet_share(self.weighing.life, [(0, sweeps)])
-        return with_more(unmet(self.walkers, self.looked, sweeps), count) + dropped
+            region = self.weighing.regions[self.weighing.kept[0]].region if len(self.weighing.kept) == 1 else None
+            ended = region.chains if region is not None and region.settled else None
+        return with_more(unmet(self.walkers, self.looked, sweeps, ended), count) + dropped
+
+    @property
+    def alike(self) -> bool:
+        """All regions that count are images of one, and everything that is asked is an average over the group."""
+        found = self.weighing
+        if found is None or not (found.images and found.doubt == NOT_WEIGHED):
+            return False
+        means = [found.regions[m].means for m in found.kept]
+        return all(values is not None and len(values) == self.walkers.singles for values in means)
 
     @property
     def crossed(self) -> bool:
@@ -91,14 +112,34 @@ class Exploration:
 
         return self.trips is not None and min(self.trips, default=0) >= FEWEST_TRIPS
 
-    def after(self, sampling: Any) -> Exploration:
-        """With what the ladders of a run of tempering have shown."""
+    def after(self, kernel: Sampler, sampling: Any, draws: Draws) -> Exploration:
+        """With what a run has shown: how often its ladders, or moves of another kind, came to each region that counts,
+        and whether its chains ended where nothing counts."""
         found = self.weighing
-        if found is None or found.partition is None or found.doubt != NOT_WEIGHED:
+        if found is None or found.partition is None:
             return self
-        features, columns = self.walkers.arrived(sampling)
-        where = found.partition.seen_by(columns).of(features)
-        return replace(self, trips=tuple(int((where == m).sum()) for m in found.kept))
+        from definetti.modes import whereabouts
+
+        trips, astray = self.trips, 0
+        if kernel.name == "tempering" and found.doubt == NOT_WEIGHED:
+            features, columns = self.walkers.arrived(sampling)
+            where = found.partition.seen_by(columns).of(features)
+            trips = tuple(int((where == m).sum()) for m in found.kept)
+        if not self.walkers.mirrored:
+            means = whereabouts.batch_features(self.walkers, draws.f)
+            seen = found.partition.seen_by(np.arange(means.shape[2]))
+            astray = whereabouts.strays(seen, means, draws.lengths, found.kept)
+            if trips is None and self.several and not kernel.single_site:
+                trips = whereabouts.entries(seen, means, found.kept)
+        return replace(self, trips=trips, strays=astray)
+
+    def explained(self, notices: Sequence[Notice], kernel: Sampler) -> list[Notice]:
+        """What a run says of itself. A ladder that no replica climbs shows nothing; but where bounds on the weights of
+        all regions leave one, and all chains are in it, nothing else was to be met."""
+        if kernel.name != "tempering" or not self.one_of_several or self.strays or self.walkers.mirrored:
+            return list(notices)
+        text = "; but one region counts, by the survey's bounds on the weights of all, and every chain is in it"
+        return [Notice("note", n.message + text) if n.kind == "not-mixed" else n for n in notices]
 
     def crossed_by(self, question: Any, kernel: Sampler, seed: int) -> Exploration:
         """With what chains of other moves show: how often they enter each region that counts from another."""
@@ -119,12 +160,14 @@ class Exploration:
         return replace(self, weighing=found, trips=arrived, rare=rare)
 
     def starts(self, chains: int) -> Any:
-        """Where chains of one run begin: at the ends of the survey's, or in the one region that counts."""
+        """Where chains of one run begin: at the ends of the survey's, in the regions that count."""
         states: States = self.looked.ends
-        if self.weighing is not None and len(self.weighing.kept) == 1:
-            counts = self.weighing.regions[self.weighing.kept[0]]
-            settled = counts.region.settled
-            states = self.walkers.take(states, counts.region.chains) if settled else counts.pool
+        if self.weighing is not None and self.weighing.kept:
+            counts = [self.weighing.regions[m] for m in self.weighing.kept]
+            settled = sorted(c for w in counts if w.region.settled for c in w.region.chains)
+            pools = [w.pool for w in counts if w.pool_size]
+            if settled or pools:
+                states = self.walkers.take(states, settled) if settled else self.walkers.join(pools)
         return self.walkers.as_starts(states, chains)
 
     def notices(self, question: Any) -> list[Notice]:
@@ -147,12 +190,19 @@ class Exploration:
             out.append(Notice("note", f"{len(found.kept)} modes were weighed: {_listed(found, question)}"))
         elif self.crossed:
             out.append(Notice("note", f"{len(found.kept)} modes were found; arrivals where it counts: {self.trips}"))
+        elif self.alike:
+            text = "modes were found that are images of each other under the model's symmetries"
+            out.append(Notice("note", f"{len(found.kept)} {text}: averages over these are the same in all of them"))
         elif self.several or found.doubt:
             text = f"chains from different starts stay in different regions of the states: {_listed(found, question)}"
             why = f"; {found.doubt}" if found.doubt else ""
             if self.trips is not None:
                 why = f"; arrivals in them: {', '.join(map(str, self.trips))}"
             out.append(Notice("divided", f"{text}{why}. The numbers stand for where the chains are"))
+        if self.strays:
+            ended = f"{self.strays} of the chains ended" if self.strays > 1 else "1 of the chains ended"
+            most = f"less than {max(found.left_out, 1e-300):.1g} of the others"
+            out.append(Notice("divided", f"{ended} in regions of the states that weigh {most}"))
         return out
 
     def report(self, question: Any) -> list[dict[str, Any]]:
@@ -165,18 +215,19 @@ class Exploration:
 def explore(question: Any, kernel: Sampler, default: int, plan: Plan, weighs: bool) -> Exploration | Notice | None:
     """`default`: sweeps of all chains of a default run. A notice: why there was no survey; None: nothing to survey, or
     too much (`unsurveyed`)."""
-    ladder = kernel.name == "tempering"
-    if not (ladder or kernel.single_site or kernel.name in WATCHED):
+    ladder, other = kernel.name == "tempering", not weighs and kernel.name.split(":")[0] in OTHERS
+    if not (ladder or other or kernel.single_site or kernel.name in WATCHED):
         return None
-    walkers = question.walkers(kernel.over if ladder else kernel)  # pyright: ignore[reportAttributeAccessIssue]
-    if walkers is None or (ladder and (walkers.hard or not kernel.over.single_site)):  # pyright: ignore[reportAttributeAccessIssue]
+    looking: Any = kernel.over if ladder else Gibbs() if other else kernel  # pyright: ignore[reportAttributeAccessIssue]
+    walkers = question.walkers(looking)
+    if walkers is None:
+        return None
+    if (ladder or other) and (walkers.hard or not looking.single_site or not walkers.weighs):
         return None  # what single moves do not connect is in pieces, each for itself
-    if ladder and not walkers.weighs:
-        return None
     asked = default if plan.sweeps is None else min(default, plan.chains * plan.sweeps)
     budget, seed = budget_of(walkers.work, asked), plan.seed
     if budget.survey < FEWEST:
-        return too_short(plan.chains) if walkers.weighs else None  # the run's own chains start far apart
+        return too_short(plan.chains) if walkers.weighs and not other else None  # chains start far apart, or speak
     looked = look(walkers, budget, (seed, 71), None if plan.sweeps is None else plan.sweeps)
     single = len(looked.survey.regions) == 1 and not looked.survey.forgotten
     if single:
@@ -185,7 +236,7 @@ def explore(question: Any, kernel: Sampler, default: int, plan: Plan, weighs: bo
         return Exploration(walkers, looked, walkers.bounded(looked))
     from definetti.modes.weighing import unweighed, weigh  # only where there are several
 
-    if not kernel.single_site and not ladder:
+    if kernel.name in WATCHED:
         return Exploration(walkers, looked, unweighed(walkers, looked, f"the moves of {kernel.name} are not weighed"))
     return Exploration(walkers, looked, weigh(walkers, looked, budget, (seed, 72), weighs and not ladder))
 

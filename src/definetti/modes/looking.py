@@ -9,6 +9,7 @@ All-true friends beside friends and smokers are a place with a life of many swee
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -91,13 +92,15 @@ def _settled(late: np.ndarray) -> np.ndarray:
     return inside if inside.mean() >= 0.5 else np.ones(len(inside), dtype=bool)
 
 
-def unmet(walkers: Walkers, looked: Looked, sweeps: int) -> np.ndarray:
+def unmet(walkers: Walkers, looked: Looked, sweeps: int, chains: Sequence[int] | None = None) -> np.ndarray:
     """float64[K]: how far what a run of `sweeps` sweeps may never meet can move the mean of each single statistic;
     nothing is known, and 0 said, of models with so many that the survey sees projections, and of large ones, whose log
-    densities are not followed."""
+    densities are not followed. `chains`: those that ended in the one region that counts, of several that were weighed
+    (what the others are in was); None: all."""
     whole, features, count = looked.trace, looked.features, walkers.singles
     if whole.shape[2] - features != count or not walkers.weighs:
         return np.zeros(count)
+    whole = whole if chains is None else whole[:, list(chains)]
     late = whole[len(whole) // 2 :]
     late = late[:, _settled(late[:, :, :features])]
     low, high = late[:, :, :features].min(axis=(0, 1)), late[:, :, :features].max(axis=(0, 1))

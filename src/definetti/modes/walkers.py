@@ -70,6 +70,7 @@ class Walkers(Protocol):
     hard: bool  # something is impossible
     weighs: bool  # log densities are followed, and there are products and paths: regions can be weighed
     singles: int  # statistics that are of one orbit
+    mirrored: bool  # a run's means are averages over mirror images, which may lie in several regions
     log_copies: float  # the logarithm of the order of the group; inf where it is not known
     counted: Sequence[tuple[int, int]]  # (statistic, size): counts whose values are kept are so many times these
 
@@ -119,6 +120,14 @@ class Walkers(Protocol):
 
     def arrived(self, sampling: Any) -> tuple[np.ndarray, np.ndarray]:
         """(features[arrivals, …], which features these are) of the states that ended round trips of a ladder."""
+        ...
+
+    def seen(self, means: np.ndarray) -> np.ndarray:
+        """The first features of states, or of what is between them, from F [singles, …]: the same, or projections."""
+        ...
+
+    def images(self, states: States, key: Key) -> States:
+        """Each state moved by a random element of the group."""
         ...
 
     def as_starts(self, states: States, chains: int) -> Any:

@@ -36,6 +36,7 @@ DOWN, DOWN_STEPS = 8, 64  # paths from a chain down to its product
 BRIEF = 128  # sweeps: what all chains left sooner is bounded by how often a run's chains go there
 MOST_REGIONS = 16
 HYBRIDS, HYBRID_SWEEPS, MOST_PAIRS = len(SHARES), 96, 3
+MOVED, IMAGES = 4, 24  # states of a region that are moved, by so many elements of the group each
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,6 +64,7 @@ class Weighing:
     left_out: float = 0.0  # share that dropped regions may have, relative to the others
     life: int = 0  # sweeps that chains stayed in regions which all left, and whose weight was not found, at most
     sweeps: int = 0  # of single chains
+    images: bool = False  # the group carries each of the regions that are left into the first of them
 
     @property
     def kept(self) -> list[int]:
@@ -150,12 +152,26 @@ def weigh(walkers: Walkers, looked: Looked, budget: Budget, key: Key, anneals: b
         found[kept[0]] = replace(found[kept[0]], share=1.0)
         return Weighing(tuple(found), where, True, "", left_out, sweeps=used)
     if not anneals:
-        return replace(said, doubt=NOT_WEIGHED)
+        return replace(said, doubt=NOT_WEIGHED, images=_are_images(walkers, found, kept, where, (*key, 8)))
     most_steps = max(16, (budget.weighing - used) // (32 * len(kept)))
     for m in kept:
         found[m] = replace(found[m], annealed=anneal(walkers, found[m].product, found[m].pool,
                                                      _inside(where, m), most_steps, (*key, 5, m)))  # fmt: skip
     return _decided(replace(said, regions=tuple(found), sweeps=used), kept)
+
+
+def _are_images(walkers: Walkers, found: list[Weighed], kept: list[int], where: Partition, key: Key) -> bool:
+    """Whether states of each region are carried into the first one by elements of the group. What is averaged over the
+    group is then the same in all of them, as sweeps commute with it."""
+    if not walkers.mirrored:  # the regions differ in what the group leaves alone
+        return False
+    for m in kept[1:]:
+        count = min(MOVED, found[m].pool_size)
+        states = walkers.take(found[m].pool, np.repeat(np.arange(count), IMAGES))
+        walk = walkers.walk(walkers.images(states, (*key, m)), 1, (*key, m, 1))
+        if not (where.of(walk.features[-1]) == kept[0]).reshape(count, IMAGES).any(axis=1).all():
+            return False
+    return True
 
 
 def unweighed(walkers: Walkers, looked: Looked, doubt: str) -> Weighing:

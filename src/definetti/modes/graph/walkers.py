@@ -46,7 +46,7 @@ class _View:
 
 
 class GraphWalkers:
-    weighs = True
+    weighs, mirrored = True, False
 
     def __init__(
         self, group: GraphSymmetries, statistics: Statistics, statistic_of: np.ndarray, slots: Slots,
@@ -206,9 +206,9 @@ class GraphWalkers:
             mean = mean + f / sweeps
             soft, _, log_q, counts = self.read(state, tilt)
             log_density = soft + self.model.log_constant
-            shown = self._seen(f[: len(g)])
+            shown = self.seen(f[: len(g)])
             features = np.concatenate([shown, counts, log_density[None]])
-            rows.append((features, self._seen(g), log_density, log_density - log_q, diverged))
+            rows.append((features, self.seen(g), log_density, log_density - log_q, diverged))
             if s + 1 in keep:
                 kept[s + 1] = state.copy()
         features, fields, log_density, ratio, diverged = (np.stack(part) for part in zip(*rows, strict=True))
@@ -303,7 +303,7 @@ class GraphWalkers:
             return csr_array((rng.choice([-1.0, 1.0], singles) * scale, where), (PROJECTIONS, singles))
         return np.random.default_rng(0).normal(size=(PROJECTIONS, singles)) * np.sqrt(self._sizes / self._sizes.sum())
 
-    def _seen(self, means: np.ndarray) -> np.ndarray:
+    def seen(self, means: np.ndarray) -> np.ndarray:
         return means if self._directions is None else self._directions @ means
 
     # --- products ----------------------------------------------------------------------------------------------------
@@ -373,10 +373,13 @@ class GraphWalkers:
         found = self.features(sampling.arrivals())
         return found, np.arange(found.shape[1])
 
+    def images(self, states: np.ndarray, key: Key) -> np.ndarray:
+        return self.moved(states, np.random.default_rng([*key, 15]))
+
     def features(self, states: np.ndarray) -> np.ndarray:
         """float64[chains, features]"""
         soft, _, _, counts = self.read(states, NOTHING)
-        means = self._seen(self._means(states)[: len(self._sizes)])
+        means = self.seen(self._means(states)[: len(self._sizes)])
         return np.concatenate([means, counts, (soft + self.model.log_constant)[None]]).T
 
 

@@ -42,7 +42,7 @@ def sparse_walkers(asked: Asked, scan: str) -> SparseWalkers | None:
 
 
 class SparseWalkers:
-    hard, weighs = False, False
+    hard, weighs, mirrored = False, False, False
     log_copies = float("inf")
     counted: Sequence[tuple[int, int]] = ()
 

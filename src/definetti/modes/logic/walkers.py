@@ -19,6 +19,7 @@ from definetti.modes.logic.patterns import (
     value_patterns,
 )
 from definetti.modes.walkers import Advanced, Key, Paths, Walk
+from definetti.samplers.codegen.expressions import Literal
 from definetti.samplers.draws import Batch, Draws, draws_of
 from definetti.samplers.logic.engine import (
     FOREVER,
@@ -93,7 +94,9 @@ class LogicWalkers:
 
     def __init__(self, relational: Relational, asked: Asked) -> None:
         self.relational, self.asked, self.group = relational, asked, asked.group
-        self.sites, self.hard = relational.free_sites, any(s.hard for s in relational.theory.shapes)
+        # hard literals fix their atoms, and leave the other states in one piece
+        self.hard = any(s.hard and not isinstance(s.body, Literal) for s in relational.theory.shapes)
+        self.sites, self.mirrored = relational.free_sites, bool((self.group.mirror >= 0).any())
         self.work = max(self.sites, int(words_of_sweep(relational)) // WORDS)
         self._sizes, self.singles = self.group.sizes.astype(float), len(self.group.sizes)
         first = [cell.places[0] if cell.places else -1 for cell in asked.cells]
@@ -161,6 +164,9 @@ class LogicWalkers:
             made.append(self._legal(wish, key, 100 + k))
         made += climbed[::DRAWN]
         return self._moved(made[:most], key)
+
+    def images(self, states: Bits, key: Key) -> Bits:
+        return self._moved(states, key)
 
     def _moved(self, states: Bits, key: Key) -> Bits:
         """Each state moved by a random element of the group: predicates relabelled, constants renamed."""
@@ -304,10 +310,10 @@ class LogicWalkers:
             seen = look(self.relational, chain, product)
             ratio, diverged = density - seen.log_product, seen.divergence
         unknown = np.full(len(joint), np.nan)
-        return (np.append(f, joint), np.append(g, unknown), features, self._seen(g), density, ratio, diverged)
+        return (np.append(f, joint), np.append(g, unknown), features, self.seen(g), density, ratio, diverged)
 
     def _features(self, f: np.ndarray, chain: Chain, density: float) -> np.ndarray:
-        return np.concatenate([self._seen(f), chain.tally[COUNTS:][self._soft], [density]])
+        return np.concatenate([self.seen(f), chain.tally[COUNTS:][self._soft], [density]])
 
     @cached_property
     def _directions(self) -> np.ndarray | None:
@@ -316,7 +322,7 @@ class LogicWalkers:
         scale = np.sqrt(self._sizes / self._sizes.sum())
         return np.random.default_rng(0).normal(size=(PROJECTIONS, len(self._sizes))) * scale
 
-    def _seen(self, means: np.ndarray) -> np.ndarray:
+    def seen(self, means: np.ndarray) -> np.ndarray:
         return means if self._directions is None else self._directions @ means
 
     def advance(self, states: Bits, sweeps: int, key: Key) -> Advanced:
@@ -422,7 +428,7 @@ class LogicWalkers:
 
     def arrived(self, sampling: Any) -> tuple[np.ndarray, np.ndarray]:
         density, f = sampling.arrivals()
-        seen = self._seen(f.T).T
+        seen = self.seen(f.T).T
         rows = np.concatenate([seen, density[:, None]], axis=1)
         return rows, np.append(np.arange(seen.shape[1]), seen.shape[1] + int(self._soft.sum()))
 
