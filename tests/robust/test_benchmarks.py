@@ -63,6 +63,14 @@ assert "| Grid 100×100 | 0.5 | – | – | 2 |" in short({"grid": {"rows": kept
 print("done")
 """
 
+LOOKING = """
+import sys, types
+def marginals(model, sweeps, progress, **options):
+    for phase, done, seconds in (("warm-up", 7, 3.0), ("sampling", 20, 4.0), ("sampling", 100, 8.0)):
+        progress(types.SimpleNamespace(phase=phase, done=done, seconds=seconds))
+        sum(range(10**6))
+"""
+
 
 def test_every_family_loads() -> None:
     run(LOAD)
@@ -79,6 +87,13 @@ def test_sources_of_older_commits_can_be_measured(tmp_path: Path) -> None:
     before = f"import sys; sys.path.insert(0, {str(tmp_path)!r})"
     found = run(f"{before}; import against, models, hard, definetti; print(definetti.__file__)")
     assert found.startswith(str(tmp_path))
+
+
+def test_looks_at_the_error_are_not_measured(tmp_path: Path) -> None:
+    """What a run does between two reports of its sampling, as for a progress bar, is no time of its kernel."""
+    (tmp_path / "definetti.py").write_text(LOOKING)
+    before = f"import sys; sys.path.insert(0, {str(tmp_path)!r})"
+    assert float(run(f"{before}; import against; print(against.sampled(None, 100, 1)())")) == pytest.approx(5.0)
 
 
 def test_memory_is_that_of_the_process_alone() -> None:
