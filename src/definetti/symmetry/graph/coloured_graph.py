@@ -4,27 +4,23 @@ Over literals: one node per free variable, one per literal (coloured by its unar
 differs from the table's most frequent entry (coloured by both values, joined to its literals). The literals of an entry
 determine the factor, since no two factors have the same scope, so factors need no nodes of their own: a clause costs
 one node. The most common kind of pair tables with just two different entries needs no nodes: its entries are edges
-between literals. Twins and tied values have been merged before; their multiplicities are colours.
+between literals. Tables with very many entries are shown by the roles of their axes (`large_tables.py`). Twins and tied
+values have been merged before; their multiplicities are colours.
 """
 
 from __future__ import annotations
 
-import math
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import chain, permutations, product
 
 import numpy as np
 
 from definetti.groups import Generator
 from definetti.integer_rows import mix
 from definetti.model.graph.factors import FactorGraph, SameShape
+from definetti.symmetry.graph.large_tables import Token, flips, normal_form, role_nodes, split
 from definetti.symmetry.graph.twins import Twins
-
-TRIES = 24  # orders of similar axes that are compared to find a table's normal form
-
-Token = tuple[tuple[int, ...], bytes]
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +30,7 @@ class ColouredGraph:
     colours: np.ndarray  # int64[count], 0 … k
     edges: np.ndarray  # int64[m, 2]
     carry: Callable[[Generator], tuple[np.ndarray, np.ndarray]]
+    flips: Sequence[Generator] = ()  # of literals: independent symmetries beside those that it shows
 
     @property
     def count(self) -> int:
@@ -68,15 +65,17 @@ def literal_graph(model: FactorGraph, twins: Twins, over: str, most_nodes: int) 
     place = np.full(model.n, -1, dtype=np.int64)
     place[variables] = np.arange(len(variables))
 
-    unusual = [_table_entries(model, alike) for alike in model.by_shape]
-    direct, cost = _commonest_pair(model.by_shape, unusual)
+    small, large = split(model)
+    unusual = [_table_entries(model, alike) for alike in small]
+    direct, cost = _commonest_pair(small, unusual)
+    cost += sum(part.cost for part in large)
     if len(variables) + len(literals) + cost > most_nodes:
         return len(variables) + len(literals) + cost
     edges = [np.stack([place[model.variable_of[literals]], node[literals]], axis=1)]
     colours = [_variable_colours(twins), _literal_colours(model, twins, literals, over)]
     palette: dict[tuple[float, float], int] = {}
     count = len(variables) + len(literals)
-    for alike, entries in zip(model.by_shape, unusual, strict=True):
+    for alike, entries in zip(small, unusual, strict=True):
         if alike.arity < 2:
             continue
         for rows, kinds in _entry_rows(model, alike, entries, node, place >= 0, direct, palette):
@@ -87,13 +86,20 @@ def literal_graph(model: FactorGraph, twins: Twins, over: str, most_nodes: int) 
             edges.append(np.stack([np.repeat(new, alike.arity), rows.ravel()], axis=1))
             colours.append(np.stack([np.full(len(rows), 2), kinds, np.zeros_like(kinds), np.zeros_like(kinds)], axis=1))
             count += len(rows)
+    tokens: dict[tuple[Token, bytes], int] = {}
+    for part in large:
+        shown, joined = role_nodes(model, part, node, count, tokens)
+        colours.append(np.concatenate([np.full((len(shown), 1), 3), shown], axis=1))
+        edges.append(joined)
+        count += len(shown)
 
     def carry(generator: Generator) -> tuple[np.ndarray, np.ndarray]:
         place = generator[0] - len(variables)
         inside = (place >= 0) & (place < len(literals))
         return literals[place[inside]], literals[generator[1][inside] - len(variables)]
 
-    return ColouredGraph(numbered(np.concatenate(colours)), np.concatenate(edges), carry)
+    beside = flips(model, small, large) if over == "literals" else ()
+    return ColouredGraph(numbered(np.concatenate(colours)), np.concatenate(edges), carry, beside)
 
 
 def _table_entries(model: FactorGraph, alike: SameShape) -> dict[int, _Entries]:
@@ -103,7 +109,7 @@ def _table_entries(model: FactorGraph, alike: SameShape) -> dict[int, _Entries]:
 
 
 def _commonest_pair(
-    shapes: tuple[SameShape, ...], unusual: list[dict[int, _Entries]]
+    shapes: Sequence[SameShape], unusual: list[dict[int, _Entries]]
 ) -> tuple[tuple[float, float] | None, int]:
     """The pair of values whose two-valued pair tables would cost most nodes, and what the others cost."""
     cost: Counter[tuple[float, float]] = Counter()
@@ -196,33 +202,6 @@ def numbered(rows: np.ndarray) -> np.ndarray:
 # (coloured by its unary factor), one per factor (coloured by its table, up to the order of the axes), one for every
 # further role. Axes that can change places in the table have the same role; the variables of the first role are joined
 # to the factor itself. The most common table of two variables in one role is an edge.
-
-
-def normal_form(table: np.ndarray) -> tuple[Token, list[int]]:
-    """A table up to the order of its axes, and the role of each axis (roles of equal tokens correspond)."""
-    alike: dict[tuple[int, bytes], list[int]] = {}
-    for axis in range(table.ndim):
-        rows = np.sort(np.moveaxis(table, axis, 0).reshape(table.shape[axis], -1), axis=1)
-        alike.setdefault((table.shape[axis], rows.tobytes()), []).append(axis)
-    groups = [alike[key] for key in sorted(alike)]
-    if math.prod(math.factorial(len(group)) for group in groups) <= TRIES:
-        orders = [list(chain(*choice)) for choice in product(*(permutations(group) for group in groups))]
-    else:
-        orders = [list(chain(*groups))]
-    turned = [(table.transpose(order), order) for order in orders]
-    best, order = min(turned, key=lambda pair: pair[0].tobytes())
-    role_at: list[int] = []
-    for place in range(table.ndim):
-        same = (p for p in range(place) if _interchangeable(best, p, place))
-        role_at.append(next((role_at[p] for p in same), max(role_at, default=-1) + 1))
-    role = [0] * table.ndim
-    for place, axis in enumerate(order):
-        role[axis] = role_at[place]
-    return (best.shape, best.tobytes()), role
-
-
-def _interchangeable(table: np.ndarray, a: int, b: int) -> bool:
-    return table.shape[a] == table.shape[b] and np.array_equal(table, table.swapaxes(a, b))
 
 
 def variable_graph(model: FactorGraph, twins: Twins) -> ColouredGraph:

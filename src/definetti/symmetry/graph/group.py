@@ -217,9 +217,11 @@ def find(
         notices += (_stopped(found, time_limit, merged),)
     carried = [merged.extend(*graph.carry(generator)) for generator in found.generators]
     carried = [generator for generator in carried if len(generator[0])]
+    carried += graph.flips
     _require_symmetries(index, carried + merged.proof())
     group = PermutationGroup(int(model.literal_start[-1]), (*carried, *merged.generators()))
-    return GraphSymmetries(model, group, found.order * merged.order, over, notices, time.monotonic() - started)
+    order = found.order * merged.order << len(graph.flips)
+    return GraphSymmetries(model, group, order, over, notices, time.monotonic() - started)
 
 
 def _graph(model: FactorGraph, over: str, most_nodes: int) -> tuple[str, Twins, ColouredGraph, tuple[Notice, ...]]:
