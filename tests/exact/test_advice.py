@@ -40,6 +40,14 @@ def test_advice_is_not_what_just_ran(kind: str, ran: str, by_choice: bool) -> No
             assert "--" not in text
         if kind == "few-samples" and ran != "samples":
             assert "--sweeps 2000" in text or "--seconds 8" in text
+        if kind in ("divided", "frozen") and ran != "tempering":  # more of the same leaves chains where they are
+            assert "--sweeps" not in text and "--seconds" not in text
+
+
+def test_modes_that_a_named_sampler_does_not_weigh_are_for_auto() -> None:
+    run = {"sampler": "tempering", "sweeps": 500, "regions": [{}, {}]}
+    assert advice("divided", run, False, False) == "try --sampler auto"
+    assert advice("divided", run, True, False) == "try --sweeps 2000"
 
 
 @pytest.mark.parametrize(

@@ -44,10 +44,11 @@ def advice(
     if kind == "approximate":
         other = "tempering" if ran != "tempering" else "gibbs"
         return f"try {_either([*exact, f'--sampler {other}'])}, and compare"
-    if not by_choice and ran == "gibbs":  # `auto` contracts what is tied and weighs modes
+    if not by_choice and (ran == "gibbs" or "regions" in run):  # `auto` contracts what is tied and weighs modes
         return f"try {_either([*exact, '--sampler auto'])}"
     crossing = [] if ran == "tempering" else ["--sampler tempering"]
-    stays = [] if kind == "frozen" and crossing else [longer]  # what cannot move does not in more sweeps
+    # what cannot move, and what is in several regions, does not leave them in more sweeps
+    stays = [] if kind in ("frozen", "divided") and crossing else [longer]
     return f"try {_either([*exact, *crossing, *stays])}"
 
 

@@ -40,6 +40,7 @@ WATCHED = ("blocks",)  # samplers with moves of several variables that are surve
 OTHERS = ("mcsat", "orbital", "orbital-metropolis", "swendsen-wang")  # for which chains of single moves look
 CROSSING = ("swendsen-wang",)  # those that `auto` tries where chains of single moves are stuck
 MOST_RARE = 0.002  # share that a region may have which they enter too rarely to tell
+SMALLER = "more sweeps do not help: try a smaller --domain, where modes are weighed, or other weights"
 FEW = "fewer than four chains: whether they agree says little, and one chain cannot see a second mode"
 
 
@@ -198,7 +199,8 @@ class Exploration:
             why = f"; {found.doubt}" if found.doubt else ""
             if self.trips is not None:
                 why = f"; arrivals in them: {', '.join(map(str, self.trips))}"
-            out.append(Notice("divided", f"{text}{why}. The numbers stand for where the chains are"))
+            cure = "" if self.walkers.weighs else SMALLER
+            out.append(Notice("divided", f"{text}{why}. The numbers stand for where the chains are", cure))
         if self.strays:
             ended = f"{self.strays} of the chains ended" if self.strays > 1 else "1 of the chains ended"
             most = f"less than {max(found.left_out, 1e-300):.1g} of the others"

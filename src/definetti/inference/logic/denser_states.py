@@ -11,6 +11,7 @@ import numpy as np
 
 from definetti import show
 from definetti.errors import Notice
+from definetti.inference.modes import SMALLER
 from definetti.samplers.sparse.emit import plan_of
 from definetti.samplers.sparse.normal_form import Unfit
 from definetti.samplers.sparse.split import HIDDEN, split_sorts
@@ -19,7 +20,6 @@ from definetti.samplers.sparse.weights.bounds import FAR, Denser, NotBounded, de
 from definetti.symmetry.logic.renaming import RenamingSymmetries
 
 DENSE = 0.1  # share of true pairs
-CURE = "more sweeps do not help: try a smaller --domain, where modes are weighed, or other weights"
 TIMES = 4.0  # what has up to so many times the true atoms that were sampled counts as sampled
 
 
@@ -48,11 +48,11 @@ def _said(d: Denser, density: float, rows: int, columns: int) -> list[Notice]:
         )
         bound = f"by a bound in closed form, at least {show.amount(np.exp(min(more, 690.0)))} times"
         where = f"{name} is true with probability {d.product[d.predicate]:.3g} there"
-        return [Notice("divided", f"{text}, {bound}; {where}. The numbers stand for where the chains are", CURE)]
+        return [Notice("divided", f"{text}, {bound}; {where}. The numbers stand for where the chains are", SMALLER)]
     if d.cutoff <= affordable(rows, columns, d.cutoff) / columns * (1 + 1e-9) or d.cutoff <= TIMES * density:
         return []
     text = f"states in which the share of true {name} is up to {min(d.cutoff, 1.0):.2g}"
     if d.cutoff > DENSE:
         text = f"{text} may weigh as much as those that were sampled: no bound rules them out, and no chain gets there"
-        return [Notice("divided", text, CURE)]
+        return [Notice("divided", text, SMALLER)]
     return [Notice("note", f"{text} were not ruled out in closed form, and are too dense to start a chain there")]
