@@ -278,6 +278,7 @@ class Run:
             "done": self._done,
             "tracking": self._tracking,
             "seconds": self.seconds,
+            "cpu_seconds": self.cpu_seconds,
             "warm_up": self._warm_up.state(),
             "batches": [batch._asdict() for batch in self._batches],
             "tracked": [{"length": length, "means": means} for length, means in self._tracked],
@@ -293,6 +294,7 @@ class Run:
     def restore(self, state: State) -> None:
         """Continues where `state` was taken, in a run of the same model, sampler and plan."""
         self._phase, self.seconds = str(state["phase"]), float(state["seconds"])
+        self.cpu_seconds = float(state["cpu_seconds"])
         self._kept, self._length, self._done = (int(state[key]) for key in ("kept", "length", "done"))
         self.fit_notes()
         put_back(self.arrays(), state["chains"])
