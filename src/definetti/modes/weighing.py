@@ -14,6 +14,7 @@ import numpy as np
 from definetti.errors import INTERRUPTED
 from definetti.modes.annealing import PATHS, Annealed, anneal, log_weights
 from definetti.modes.brackets import Bracket, bracket
+from definetti.modes.copies import copies_doubt
 from definetti.modes.looking import Budget, Looked
 from definetti.modes.partition import Partition, partition
 from definetti.modes.survey import Region, Segment, Summary, differ, drifts, summarise, summary_of
@@ -148,6 +149,10 @@ def weigh(walkers: Walkers, looked: Looked, budget: Budget, key: Key, anneals: b
         said = replace(said, left_out=left_out + more, sweeps=used)
         if doubt:
             return replace(said, doubt=doubt)
+    doubt, spent = copies_doubt(walkers, looked, found, FAR, budget.weighing - used, (*key, 11))
+    used += spent
+    if doubt:
+        return replace(said, doubt=doubt, sweeps=used)
     if len(kept) == 1:
         found[kept[0]] = replace(found[kept[0]], share=1.0)
         return Weighing(tuple(found), where, True, "", left_out, sweeps=used)
