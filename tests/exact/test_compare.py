@@ -175,3 +175,29 @@ def test_answers_with_errors_are_never_said_to_have_none() -> None:
     found = compare(sampled, {"X0": Estimate(0.4)})
     assert not found.agrees and "both without error" not in found.verdict
     assert found.rows[0].z is not None and np.isfinite(found.rows[0].z)
+
+
+@pytest.mark.parametrize(
+    "bar", [Estimate(0.5, 1e-320), Estimate(0.5, 0.0, half_width=1e-12), Estimate(0.5, None, half_width=1e-3)]
+)
+def test_an_error_next_to_nothing_is_an_error(bar: Estimate) -> None:
+    for found in (compare({"x": bar}, {"x": Estimate(0.4)}), compare({"x": Estimate(0.4)}, {"x": bar})):
+        assert not found.agrees and "without error" not in found.verdict
+        assert found.rows[0].z is not None and np.isfinite(found.rows[0].z)
+
+
+def test_a_run_too_short_for_errors_is_not_exact(tmp_path: Path) -> None:
+    """Another program's numbers count as exact beside an error; those of a run of one sweep count for nothing."""
+    import definetti as dft
+    from definetti.store.loading import load
+    from definetti.store.writing import save
+
+    model = factor_graph({"a": 2, "b": 2}, [(("a", "b"), [[3.0, 1.0], [1.0, 2.0]])])
+    short = dft.marginals(model, chains=1, sweeps=1, seed=1)
+    assert short["a"].mcse is None
+    path = save(short, tmp_path / "short.csv")
+    precise = {name: Estimate(0.4, 1e-6) for name in "ab"}
+    for answer in (short, load(path)):
+        for found in (compare(answer, precise), compare(precise, answer), compare(answer, exact(model))):
+            assert found.strongest is None and found.verdict == "not judged: a run was too short to know its errors"
+    assert not compare({"a": Estimate(1.0, None)}, precise).agrees

@@ -6,6 +6,7 @@ Variables that share an orbit in both answers are one comparison: their numbers 
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from statistics import NormalDist
@@ -13,10 +14,11 @@ from typing import Any
 
 from definetti import show
 from definetti.errors import ModelError, Notice, UnknownName
-from definetti.model.marginals import Z95, Estimate, Marginals, Number, Saved
+from definetti.model.marginals import Z95, Estimate, Marginals, Saved
 
 FLOOR = 1e-9  # stands for a probability of 0 in the denominator of a Kullback-Leibler divergence
 SAME = 1e-9  # two numbers without error that are this close are equal
+Bar = tuple[float | None, float | None]  # error and half-width; None: not known
 FALSE_ALARM = 1e-4  # how often two answers from correct programs are said to disagree, all rows together
 
 
@@ -49,7 +51,7 @@ class Comparison(show.Shown):
     kl_ab, kl_ba, mse : float
         Mean Kullback-Leibler divergences and squared difference.
     largest, strongest : Row
-        The largest difference, and the largest |z| (None where neither answer has error bars).
+        The largest difference, and the largest |z| (None where no number could be judged).
     rows : tuple of Row
         Every comparison; `worst` are the ten that differ most.
     threshold : float or None
@@ -125,10 +127,11 @@ class Comparison(show.Shown):
 def compare(a: Mapping[str, Estimate], b: Mapping[str, Estimate]) -> Comparison:
     """Compare the names of `a` that `b` has too (variables observed alike in both are left out).
 
-    z = difference / sqrt(mcse_a² + mcse_b²), made smaller where the errors have few degrees of freedom. An answer
-    without error bars (mcse None) counts as exact where the other one has an error; where neither has, there is no
-    z. Two exact numbers that differ by more than 1e-9 have an infinite z. The two agree if no |z| passes a threshold
-    that correct answers pass with a chance of 1e-4 in all (Bonferroni over the distinct rows and values).
+    z = difference / sqrt(mcse_a² + mcse_b²), made smaller where the errors have few degrees of freedom. A number
+    without error bar (mcse None) of another program counts as exact where the other one has an error; where neither
+    has, or where a run of ours was too short to have one, there is no z. Two exact numbers that differ by more than
+    1e-9 have an infinite z. The two agree if no |z| passes a threshold that correct answers pass with a chance of
+    1e-4 in all (Bonferroni over the distinct rows and values).
     """
     if not isinstance(b, Mapping):
         raise ModelError(f"an answer is compared with another, as `exact` or `load` give it; got {b!r:.60}")
@@ -150,8 +153,14 @@ def compare(a: Mapping[str, Estimate], b: Mapping[str, Estimate]) -> Comparison:
     if not found:
         why = "all they share is observed" if alike else f"the second has none of the {len(a)} names of the first"
         raise ModelError(f"nothing to compare in these two answers: {why}")
-    rows = tuple(_row(*entry) for entry in found.values())
-    return _summary(tuple(names), rows, _doubts(a, b))
+    too_short = _too_short(a), _too_short(b)
+    rows = tuple(_row(*entry, too_short) for entry in found.values())
+    return _summary(tuple(names), rows, _doubts(a, b), any(too_short))
+
+
+def _too_short(answer: Mapping[str, Estimate]) -> bool:
+    """Whether errors that are missing are those of a run that was too short, and not another program's."""
+    return isinstance(answer, Marginals | Saved) and any(notice.kind == "few-samples" for notice in answer.notices)
 
 
 def _doubts(*answers: Mapping[str, Estimate]) -> tuple[Notice, ...]:
@@ -204,16 +213,15 @@ def _look_up(answer: Mapping[str, Estimate], name: str) -> tuple[Any, Estimate] 
 # --- numbers -------------------------------------------------------------------------------------------------
 
 
-def _row(name: str, variables: int, a: Estimate, b: Estimate) -> Row:
+def _row(name: str, variables: int, a: Estimate, b: Estimate, too_short: tuple[bool, bool] = (False, False)) -> Row:
     p, q = _vector(a.probability), _vector(b.probability)
     if len(p) != len(q):
         raise ModelError(f"{name} has {len(p)} values in the first answer and {len(q)} in the second")
     single = not isinstance(a.probability, list)
     values = [1] if single else range(len(p))
     differences = [p[v] - q[v] for v in values]
-    errors_a, errors_b = _errors(a.mcse, len(differences)), _errors(b.mcse, len(differences))
-    widths_a, widths_b = _errors(a.half_width, len(differences)), _errors(b.half_width, len(differences))
-    zs = [_z(*parts) for parts in zip(differences, errors_a, errors_b, widths_a, widths_b, strict=True)]
+    bars_a, bars_b = _error_bars(a, len(differences)), _error_bars(b, len(differences))
+    zs = [_z(*parts, too_short) for parts in zip(differences, bars_a, bars_b, strict=True)]
     scores = [z for z in zs if z is not None]
     return Row(
         name,
@@ -233,24 +241,26 @@ def _vector(probability: float | list[float]) -> list[float]:
     return list(probability) if isinstance(probability, list) else [1.0 - probability, probability]
 
 
-def _errors(mcse: Number, count: int) -> list[float | None]:
-    return list(mcse) if isinstance(mcse, list) else [mcse] * count
+def _error_bars(answer: Estimate, count: int) -> list[Bar]:
+    """(error, half-width) of each value; a half-width alone is that of a normal error."""
+    errors, widths = (x if isinstance(x, list) else [x] * count for x in (answer.mcse, answer.half_width))
+    return [(e or (w / Z95 if w else e), w) for e, w in zip(errors, widths, strict=True)]
 
 
-def _z(
-    difference: float, error_a: float | None, error_b: float | None, width_a: float | None, width_b: float | None
-) -> float | None:
-    if error_a is None and error_b is None:
+def _z(difference: float, a: Bar, b: Bar, too_short: tuple[bool, bool]) -> float | None:
+    errors = a[0], b[0]
+    if errors == (None, None) or any(e is None and short for e, short in zip(errors, too_short, strict=True)):
         return None
-    error = math.hypot(error_a or 0.0, error_b or 0.0)
+    error = math.hypot(*(e or 0.0 for e in errors))
     if error > 0:
-        return _normal(difference / error, [(error_a, width_a), (error_b, width_b)])
-    if None in (error_a, error_b):
+        t = min(abs(difference) / error, sys.float_info.max)  # an error may be next to nothing
+        return _normal(math.copysign(t, difference), [a, b])
+    if None in errors:
         return None  # exact against unknown: nothing to measure the difference with
     return 0.0 if abs(difference) <= SAME else math.copysign(math.inf, difference)
 
 
-def _normal(t: float, parts: list[tuple[float | None, float | None]]) -> float:
+def _normal(t: float, parts: list[Bar]) -> float:
     """The normal score as unlikely as t is with the degrees of freedom of the two errors (Welch and Satterthwaite).
 
     An error whose half-width is not known counts as known without error.
@@ -269,7 +279,7 @@ def _divergence(p: list[float], q: list[float]) -> float:
     return sum(x * math.log(x / (y if y > 0 else FLOOR)) for x, y in zip(p, q, strict=True) if x > 0)
 
 
-def _summary(names: tuple[str, ...], rows: tuple[Row, ...], notices: tuple[Notice, ...]) -> Comparison:
+def _summary(names: tuple[str, ...], rows: tuple[Row, ...], notices: tuple[Notice, ...], too_short: bool) -> Comparison:
     count = sum(row.variables for row in rows)
     tests = sum(row.tests for row in rows)
     strongest = max((row for row in rows if row.z is not None), key=lambda row: abs(row.z or 0.0), default=None)
@@ -285,14 +295,17 @@ def _summary(names: tuple[str, ...], rows: tuple[Row, ...], notices: tuple[Notic
         strongest=strongest,
         threshold=threshold,
         agrees=agrees,
-        verdict=_verdict(rows, strongest, threshold, tests, agrees),
+        verdict=_verdict(rows, strongest, threshold, tests, agrees, too_short),
         notices=notices,
     )
 
 
-def _verdict(rows: tuple[Row, ...], strongest: Row | None, threshold: float | None, tests: int, agrees: bool) -> str:
+def _verdict(
+    rows: tuple[Row, ...], strongest: Row | None, threshold: float | None, tests: int, agrees: bool, too_short: bool
+) -> str:
     if strongest is None or threshold is None:
-        return "not judged: neither answer has error bars"
+        why = "a run was too short to know its errors" if too_short else "the numbers come without error bars"
+        return f"not judged: {why}"
     silent = sum(row.z is None for row in rows)
     rest = f"; {silent} rows have no error bars" if silent else ""
     once = show.count(round(1 / FALSE_ALARM))
