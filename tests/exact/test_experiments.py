@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import definetti as dft
-from definetti.experiments import claims, curves, domain_sizes, models, truths
+from definetti.experiments import claims, curves, domain_sizes, models, panels, truths
 from definetti.experiments.figure import QUICK, Measured
 from definetti.experiments.run import FIGURES, figure_file, is_finished, run_figures
 from definetti.experiments.targets import Target, divergence, target_of
@@ -96,7 +96,8 @@ def test_short_runs_are_allowed_a_factor_that_is_said() -> None:
 def test_shares_of_predicates_weigh_orbits_by_their_members() -> None:
     truth = np.array([0.2, 0.1, 0.01, 0.4])
     names = ("smokes(A)", "cancer(A)", "friends(A,B)", "friends(A,A)")
-    goal = Target(np.repeat(np.arange(4), [10, 10, 90, 10]), truth, truth / 100, names)
+    sizes = np.array([10, 10, 90, 10])
+    goal = Target(sizes, lambda: np.repeat(np.arange(4), sizes), truth, truth / 100, names)
     assert domain_sizes.shares(goal, truth) == pytest.approx([0.1, 0.049, 0.2])  # by name
     assert domain_sizes.share_error(goal) == pytest.approx(0.01)
     assert domain_sizes.is_close(goal, truth * 1.009) and not domain_sizes.is_close(goal, truth * 1.011)
@@ -163,3 +164,9 @@ def test_curves_of_a_sampler_of_states_are_means_of_its_draws() -> None:
     means = np.concatenate(list(drawn))[:, 0].mean(axis=0)
     last = [row for row in rows if row["curve"] == "single"][-1]
     assert last["kl"] == pytest.approx(target.standard(means)["kl"])
+
+
+def test_sizes_of_orbits_are_those_of_their_members() -> None:
+    for model in (models.smokers(12), models.grid()):
+        made = target_of(panels.partition(model)[0], lambda name: 0.5)
+        assert made.sizes.tolist() == np.bincount(made.orbit_of[made.orbit_of >= 0]).tolist()

@@ -13,8 +13,9 @@ from logic_worlds import at
 from small_theories import two_variable_theory
 
 import definetti as dft
-from definetti.errors import ModelError, UnknownName, Unsatisfiable
+from definetti.errors import ModelError, TooLarge, UnknownName, Unsatisfiable
 from definetti.model.logic.theory import Predicate
+from definetti.solvers.lifted.magnitudes import logs_of
 
 
 @settings(max_examples=12, deadline=None)
@@ -75,3 +76,27 @@ def test_counts_that_cannot_be() -> None:
         dft.count_distribution(model, "Snores")
     with pytest.raises(ModelError, match="three variables"):
         dft.exact(lw.smokers(3, transitivity=True), cardinality={"Friends": 2})
+
+
+def test_a_hundred_thousand_constants() -> None:
+    """Factors to the power of some 10^10: what is left of their logarithms beside whole units adds up to thousands."""
+    n, pull = 100_000, 0.00009
+    gain = float(np.log1p(np.exp(-4.0)) - np.log1p(np.exp(-5.0)))  # of a relation's atom, by P of its first constant
+    push = -8.99999 - n * gain  # two modes, one of which is nearly three times as likely
+    model = dft.markov_logic(
+        f"P(t)\nR(t,t)\n{push!r} P(x)\n-5 R(x,y)\n1 R(x,y) ^ P(x)\n{pull!r} P(x) ^ P(y)\n", domain={"t": n}
+    )
+    k, factorial = np.arange(n + 1, dtype=np.longdouble), np.cumsum(np.log(np.maximum(np.arange(n + 1), 1)), dtype="g")
+    log_weight = factorial[-1] - factorial - factorial[::-1] + k * (push + n * np.longdouble(gain)) + pull * k * k
+    weight = np.exp(log_weight - log_weight.max())
+    smokes = float((k * weight).sum() / weight.sum() / n)
+    assert 0.01 < smokes < 0.99
+    found = dft.exact(model)
+    assert np.ravel(found["P(T1)"].probability)[-1] == pytest.approx(smokes, abs=1e-6)
+    related = smokes / (1 + np.exp(4)) + (1 - smokes) / (1 + np.exp(5))
+    assert np.ravel(found["R(T1,T2)"].probability)[-1] == pytest.approx(related, abs=1e-6)
+
+
+def test_logarithms_beyond_their_range() -> None:
+    with pytest.raises(TooLarge, match="sample it"):
+        logs_of([2**30, 1]).times(10**12)

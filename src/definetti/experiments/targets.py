@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -18,26 +19,29 @@ class Target:
 
     Attributes
     ----------
-    orbit_of : int64[variables]
-        The orbit of each variable or ground atom; -1 for those that are known.
+    sizes : int64[orbits]
+        How many variables or ground atoms each orbit has.
+    members : function that gives int64[variables]
+        The orbit of each variable or ground atom; -1 for those that are known. Crowds have too many to list.
     truth, error : float64[orbits]
         P(true), and the standard error of this number where it comes from a long run.
     names : tuple of str
         One member of each orbit.
     """
 
-    orbit_of: np.ndarray
+    sizes: np.ndarray
+    members: Callable[[], np.ndarray]
     truth: np.ndarray
     error: np.ndarray
     names: tuple[str, ...]
 
-    @property
-    def sizes(self) -> np.ndarray:
-        return np.bincount(self.orbit_of[self.orbit_of >= 0], minlength=len(self.truth))
+    @cached_property
+    def orbit_of(self) -> np.ndarray:
+        return self.members()
 
     @property
     def variables(self) -> int:
-        return int((self.orbit_of >= 0).sum())
+        return int(self.sizes.sum())
 
     @property
     def orbits(self) -> int:
@@ -89,10 +93,10 @@ def target_of(group: Any, truth: Mapping[str, float] | Callable[[str], Any], err
     """The target of a model's group. `truth` (and `error`) from the name of an orbit's member to its number."""
     look = truth.__getitem__ if isinstance(truth, Mapping) else truth
     names = tuple(row.representative for row in group.orbits)
-    orbit_of = _orbits(group)
     values = np.array([float(look(name)) for name in names])
     errors = np.zeros(len(names)) if error is None else np.array([float(error(name)) for name in names])
-    return Target(orbit_of, values, errors, names)
+    sizes = np.array([row.size for row in group.orbits])
+    return Target(sizes, partial(_orbits, group), values, errors, names)
 
 
 def _orbits(group: Any) -> np.ndarray:

@@ -50,7 +50,8 @@ def edge_target() -> Target:
     first = np.unique(orbit, return_index=True)[1]
     names = tuple(f"X{a}!=X{b}" for a, b in edges[first].tolist())
     exact = truth("grid-edges").values
-    return Target(orbit, np.array([exact[name] for name in names]), np.zeros(len(names)), names)
+    values = np.array([exact[name] for name in names])
+    return Target(np.bincount(orbit), lambda: orbit, values, np.zeros(len(names)), names)
 
 
 def _grid_curves(model: Any, single: Target, edges: Target, runs: int, updates: int) -> list[Row]:

@@ -14,7 +14,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from definetti.errors import TooLarge
+
 UNIT = 1 << 20
+LARGEST = 1 << 58  #: of a logarithm, in units: a sum of some of them is an int64
 NOTHING = -(1 << 50)  #: the exponent of zero
 
 
@@ -27,11 +30,14 @@ class Logs:
     some: np.ndarray  # bool
 
     def __add__(self, other: Logs) -> Logs:
-        return Logs(self.high + other.high, self.low + other.low, self.some & other.some)
+        return _carried(self.high + other.high, self.low + other.low, self.some & other.some)
 
     def times(self, count: np.ndarray | int) -> Logs:
         """x ** count; 0 ** 0 = 1."""
-        return Logs(self.high * count, self.low * count, self.some | (np.asarray(count) == 0))
+        size = float(np.max(np.abs(self.high), initial=0)) * float(np.max(np.abs(count), initial=0))
+        if size > LARGEST:
+            raise TooLarge("a weight in lifted counting", size / UNIT, LARGEST / UNIT, "sample it", unit="bits")
+        return _carried(self.high * count, self.low * count, self.some | (np.asarray(count) == 0))
 
     def __getitem__(self, k: Any) -> Logs:
         return Logs(self.high[k], self.low[k], self.some[k])
@@ -44,6 +50,12 @@ class Logs:
     @property
     def top(self) -> int:
         return int(np.max(self.high, where=self.some, initial=-(2**62))) if np.any(self.some) else 0
+
+
+def _carried(high: Any, low: Any, some: Any) -> Logs:
+    """With whole units of `low` in `high`: sums of many small parts are not small."""
+    whole = np.rint(low * UNIT)
+    return Logs(high + whole.astype(np.int64), low - whole / UNIT, some)
 
 
 def one(shape: tuple[int, ...] = ()) -> Logs:
