@@ -1,8 +1,10 @@
 """Leaf: how much memory this process can still take, including the limits of its control group (containers), of its
-address space (`ulimit -v`) and of the user (`--max-memory`), the most that it has taken, and its cores."""
+address space (`ulimit -v`) and of the user (`--max-memory`), the most that it has taken, how it gives back what it no
+longer needs, and its cores."""
 
 from __future__ import annotations
 
+import ctypes
 import os
 import sys
 from collections.abc import Iterator
@@ -108,6 +110,14 @@ def _statistic(file: Path, name: str) -> int:
         return next((int(row[1]) for row in rows if row[0] == name), 0)
     except (OSError, ValueError, IndexError):
         return 0
+
+
+def give_back() -> None:
+    """Returns freed memory to the system, where the C library can: buffers of many sizes that come and go, such as
+    those of checkpoints, leave holes that it would keep."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if os.name == "posix" else None
+    if trim is not None:
+        trim(0)
 
 
 def available_cores() -> int:

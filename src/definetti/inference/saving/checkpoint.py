@@ -24,6 +24,7 @@ from definetti.inference.question import Options
 from definetti.inference.saving import option_encoding
 from definetti.inference.saving.remembered import Remembered
 from definetti.journal import Goal, Journal, Part, Record, recording
+from definetti.memory import give_back
 from definetti.model import encoding
 
 SHARE = 0.01  # of the time goes into checkpoints, but for the first and the last,
@@ -108,6 +109,8 @@ class Checkpoint(Journal):
             self._took = self._written - began
         else:
             self._per_byte = max(self._written - began - self._took, 0.0) / size
+        del sections
+        give_back()
 
     def _pack(self, number: int, part: Part) -> list[Buffer]:
         if number in self._packed:
