@@ -104,7 +104,7 @@ def _axis(alt: Any, rows: Sequence[Row], name: str, log: bool) -> Any:
     powers = [10.0**k for k in range(low, high + 1, step)]
     if high - low <= 2:
         powers = [m * 10.0**k for k in range(low, high + 1) for m in (1, 2, 5)]
-    label = "datum.value >= 0.001 && datum.value < 100000 ? format(datum.value, ',~g') : format(datum.value, '~e')"
+    label = "datum.value >= 0.001 && datum.value < 1000000 ? format(datum.value, ',~g') : format(datum.value, '~e')"
     return alt.Axis(values=powers, labelExpr=label, grid=True, labelFlush=False, labelOverlap=True)
 
 
