@@ -22,6 +22,7 @@ from definetti.samplers.sparse.stuck import held
 ROUNDING = 1e-12
 MARK = "# --- text ---\n"
 HEADER = "import math\n\nimport numpy as np\n\n\ndef helper(function):\n    return function\n\n\nentry = helper\n"
+HEADER += "\n\ndef prefetch(array, index):\n    assert 0 <= index < array.size\n"
 
 
 def plain_kernel(text: str, *changes: tuple[str, str]) -> ModuleType:

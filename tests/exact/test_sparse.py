@@ -30,7 +30,7 @@ from definetti.inference.logic.question import logic_question
 from definetti.model.logic.theory import MarkovLogic
 from definetti.samplers.protocol import Plan
 from definetti.samplers.sparse.choice import verdict
-from definetti.samplers.sparse.engine import advance, compile_sparse
+from definetti.samplers.sparse.engine import advance, blank, compile_sparse
 from definetti.samplers.sparse.sampling import SparseSampling
 
 FORMS = {
@@ -203,6 +203,34 @@ def test_compiled_is_the_text(people: MarkovLogic) -> None:
     np.testing.assert_allclose(chains[0].sum_g, chains[1].sum_g, rtol=1e-13, atol=1e-13)
     assert np.array_equal(chains[0].sum_f, chains[1].sum_f)
     assert list_error(slow, chains[0]) == 0.0
+
+
+@pytest.mark.parametrize("name", ["homophily", "out-stars, by columns", "two predicates", "two sorts", "undirected"])
+def test_looking_ahead_changes_nothing(name: str) -> None:
+    """Requests of large models, made in a small one: places of the arrays, and the same draws."""
+    model, chains = theory(name), []
+    for changes in ((), (("LARGE = 1 << 15", "LARGE = 0"), ("NODES = 16, 12, 8, 5, 2", "NODES = 1, 1, 1, 1, 1"))):
+        r, group = plain(model, *changes)
+        asked, prefetch = [], r.kernel.prefetch
+        r.kernel.prefetch = lambda array, index, asked=asked, prefetch=prefetch: (
+            asked.append(index),
+            prefetch(array, index),
+        )
+        world = random_world(model, np.random.default_rng(6), r)
+        assert world is not None
+        chains.append((r, advance(r, chain_at(r, group, world), 1 << 40, 3)[0], len(asked)))
+    (r, near, few), (_, far, many) = chains
+    assert many > few + 10
+    assert world_of(r, near) == world_of(r, far)
+    assert np.array_equal(near.sum_g, far.sum_g)
+
+
+def test_records_are_lines_of_the_cache(people: MarkovLogic) -> None:
+    group = dft.symmetries(people)
+    chain = blank(plain(people, group=group)[0])
+    for array in (chain.head, chain.systems[0].node, chain.systems[0].classes):
+        assert array.ctypes.data % 64 == 0
+        assert not array.any()
 
 
 def test_lists_grow() -> None:

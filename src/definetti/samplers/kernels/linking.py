@@ -23,6 +23,30 @@ class Linked(Compiler):
             self.state.library = library_to_link(self.state.targetctx.codegen())
 
 
+class Whole(Compiler):
+    """Numba's pipeline for what links such libraries: optimised once."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        if self.state.library is None:
+            self.state.library = self.state.targetctx.codegen().create_library("whole")
+            self.state.library.enable_object_caching()
+            optimise_once(self.state.library)
+
+
+def optimise_once(library: Any) -> None:
+    """Numba optimises each function, then the module cheaply, then the module whole; the last is enough here."""
+
+    def lay_out(module: Any) -> None:
+        module.data_layout = library._codegen._data_layout
+
+    def whole() -> None:
+        passes, builder = library._codegen._module_pass_manager(slp_vectorize=False)
+        passes.run(library._final_module, builder)
+
+    library._optimize_functions, library._optimize_final_module = lay_out, whole
+
+
 def library_to_link(codegen: Any) -> Any:
     library = codegen.create_library("linked")
     library.enable_object_caching()

@@ -26,6 +26,7 @@ from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 
+from definetti.samplers.kernels.linking import optimise_once
 from definetti.samplers.lowering.expressions import I64, INT, LLVM, Array, Expressions, Value
 
 
@@ -79,19 +80,6 @@ def lowered(function: Callable[..., Any]) -> Any:
     made = intrinsic(typing)
     made.lowered = source
     return made
-
-
-def optimise_once(library: Any) -> None:
-    """Numba optimises each function, then the module cheaply, then the module whole; the last is enough here."""
-
-    def lay_out(module: Any) -> None:
-        module.data_layout = library._codegen._data_layout
-
-    def whole() -> None:
-        passes, builder = library._codegen._module_pass_manager(slp_vectorize=False)
-        passes.run(library._final_module, builder)
-
-    library._optimize_functions, library._optimize_final_module = lay_out, whole
 
 
 def array_parts(context: Any, builder: Any, kind: Any, value: Any) -> list[Any]:

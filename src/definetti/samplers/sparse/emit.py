@@ -13,7 +13,7 @@ from definetti.model.logic.evidence import UNKNOWN
 from definetti.model.logic.theory import MarkovLogic
 from definetti.samplers.sparse.normal_form import Unfit, monomials, symmetric_predicates
 from definetti.samplers.sparse.terms import System, positions, system_of
-from definetti.samplers.sparse.text import fields, sweep
+from definetti.samplers.sparse.text import ahead, fields, sweep
 from definetti.samplers.sparse.text.joins import Plan, Writer, lists
 from definetti.samplers.sparse.text.rows import Row, row_candidates, row_events, row_flips, row_start, row_watch
 
@@ -73,6 +73,7 @@ def kernel_text(plan: Plan) -> str:
     sweep.write_set_up(generated)
     if plan.hard:
         sweep.write_violations(generated)
+    ahead.write_look_ahead(generated)
     sweep.write_advance(generated)
     return "\n".join([*parts, *generated.lines, ""])
 
@@ -89,4 +90,5 @@ def row_of(plan: Plan, r: int, s: System) -> Row:
         same=s.same, symmetric=s.symmetric, held=p in plan.held_pairs, mask=(1 << len(s.bits_b)) - 1,
         loop=plan.position.get(p, 0), held_loop=p in plan.held_bits,
         chance=f"chance_{p}" if s.same else "no_chance", near=f"reclass_{p}_{s.side}", far=f"reclass_{p}_{1 - s.side}",
+        delta=tuple(lists(*found) for found in ahead.delta_lists(s)),
     )  # fmt: skip

@@ -4,7 +4,7 @@ Never imported: this text stands at the top of each generated file, below it wha
 the row loop of each binary predicate (`text/rows.py`). Tests replace what stands above the line
 `# --- text ---` to run the rest as plain Python, and `first_tick` and `draw` to follow every branch.
 """
-# ruff: noqa: E741
+# ruff: noqa: E741, F401
 # pyright: reportUndefinedVariable=false, reportCallIssue=false
 
 import math
@@ -12,10 +12,15 @@ import math
 import numpy as np
 
 from definetti.samplers.kernels.compiling import njit
+from definetti.samplers.kernels.linking import Whole
+from definetti.samplers.kernels.logic.intrinsics import BARE
+from definetti.samplers.kernels.prefetching import prefetch
 from definetti.samplers.kernels.rng import next_word, unit
 
-helper = njit(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True, _nrt=False, forceinline=True)
-entry = njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True, _nrt=False)
+helper = njit(**BARE, forceinline=True)
+entry = njit(
+    cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True, _nrt=False, pipeline_class=Whole
+)  # fmt: skip
 
 
 # --- text ---
@@ -40,6 +45,10 @@ WHERE, CLASS_KEY, CLASS_ORBIT = 3, 4, 5  # of a class, behind the list of its me
 SMALLEST = 4  # room of the smallest list
 TOP, FREE = 0, 1  # of the pool: where it is unused from, then the first free block of each size
 HASH = np.int64(-7046029254386353131)
+# from how many constants on they do not fit into the caches, and how many rows ahead each step of the walk is made:
+# heads of lists, lists, heads of neighbours, their lists, the nodes in these
+LARGE = 1 << 15
+HEADS, LISTS, NEIGHBOURS, THEIR_LISTS, NODES = 16, 12, 8, 5, 2
 
 
 # --- random numbers ---
@@ -338,6 +347,12 @@ def move_chance(s, streams, remainder, sum_g, b, before, after):
             push(s, b)
     elif q < p and s.node[b, MARKS] & CANDIDATE and not draw(streams, q / p):
         s.node[b, MARKS] &= ~CANDIDATE
+
+
+@helper
+def later(c, first, at, size):
+    """The constant whose turn comes at this place, or -1."""
+    return c.order[first + at] if at < size else I(-1)
 
 
 # --- a sweep ---

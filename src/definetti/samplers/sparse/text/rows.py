@@ -31,6 +31,7 @@ class Row:
     chance: str  # functions: of R(a,a)
     near: str  # after a change of the list of a
     far: str  # after a change of the list of b
+    delta: tuple[str, ...]  # where the lists of b start that its flip walks through
 
 
 def row_start(row: Row) -> str:
@@ -78,7 +79,6 @@ def begin_row_{r}(d, c, s, a):
         if in_row_{r}(s, a, b) and not s.node[b, MARKS] & EXCLUDED:
             s.node[b, MARKS] |= TRUE
             push(s, b)
-    support_{r}(d, c, s, a, c.types[{row.types} + a], I(1))
     if {row.held}:
         for i in range(s.watch_length[a]):
             s.watch_keys[i] = base_key_{r}(s, I(s.watched[s.watch_start[a] + i]))
@@ -87,12 +87,15 @@ def begin_row_{r}(d, c, s, a):
 
 def row_candidates(row: Row) -> str:
     """Chances of whole classes, then of the sites that a join or a flip touches."""
-    r = row.number
+    r, end = row.number, f"{row.back} + LIST * b"
+    lists = "".join(f"\n        prefetch(c.pool, c.head[{found} + LIST * b])" for found in row.delta)
     return f'''
 
 @helper
 def run_classes_{r}(d, c, s):
-    """G and the candidates as if no site were touched."""
+    """G and ticks as if no site were touched. What is ticked is kept behind the touched, as a place in the pool;
+    returns how many."""
+    ticks, behind = I(0), s.touched.shape[0] >> 1
     for i in range(s.small[IN_USE]):
         h = LIST * s.in_use[i]
         key, count, at = s.classes[h + CLASS_KEY], s.classes[h + LENGTH], s.classes[h]
@@ -101,8 +104,31 @@ def run_classes_{r}(d, c, s):
         rate = s.known[j, 1]
         m = first_tick(c.streams, c.remainder, I(0), count, rate)
         while m < count:
-            make_candidate(s, I(c.pool[at + m]))
+            prefetch(c.pool, at + m)
+            s.touched[behind + ticks] = at + m
+            ticks += 1
             m = first_tick(c.streams, c.remainder, m + 1, count, rate)
+    return ticks
+
+
+@helper
+def find_ticked_{r}(d, c, s, ticks):
+    """The nodes that were ticked."""
+    behind = s.touched.shape[0] >> 1
+    for i in range(behind, behind + ticks):
+        b = I(c.pool[s.touched[i]])
+        s.touched[i] = b
+        prefetch(s.node, LIST * b)
+        prefetch(c.head, {end})
+
+
+@helper
+def make_candidates_{r}(d, c, s, ticks):
+    behind = s.touched.shape[0] >> 1
+    for i in range(behind, behind + ticks):
+        b = s.touched[i]
+        prefetch(c.pool, c.head[{end}]){lists}
+        make_candidate(s, b)
 
 
 @helper
@@ -204,8 +230,11 @@ def row_events(row: Row) -> str:
 def row_{r}(d, c, s, a):
     """All sites R(a,b) in the order of the sweep: exactly as many single-site updates. Returns how many."""
     begin_row_{r}(d, c, s, a)
+    ticks = run_classes_{r}(d, c, s)
+    find_ticked_{r}(d, c, s, ticks)
+    support_{r}(d, c, s, a, c.types[{row.types} + a], I(1))
     touched = s.small[TOUCHED]
-    run_classes_{r}(d, c, s)
+    make_candidates_{r}(d, c, s, ticks)
     run_touched_{r}(d, c, s, a, touched)
     sites = s.small[SITES]
     if {row.same} and s.loop_free[a]:

@@ -133,6 +133,8 @@ def advance(d, c, budget, sweeps):
         if c.pool.shape[0] < 3 * c.blocks[TOP] + d.reserve[0]:
             clock[ROOM] = 1
             break
+        if d.sizes[sort] >= LARGE:
+            look_ahead(d, c, c.turns[clock[ENTRY]], clock[POSITION])
         done += visit(d, c, c.turns[clock[ENTRY]], c.order[d.type_start[sort] + clock[POSITION]])
         clock[POSITION] += 1
     clock[UPDATES] += done
