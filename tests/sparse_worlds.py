@@ -1,5 +1,7 @@
 """Sparse kernels as plain Python, every branch of a row followed, against one site after the other by brute force."""
 
+# pyright: reportAttributeAccessIssue=false, reportArgumentType=false, reportCallIssue=false
+
 from __future__ import annotations
 
 import math

@@ -1,5 +1,7 @@
 """The sparse sampler: the law of every visit with all ticks followed, and F and G along every path, by brute force."""
 
+# pyright: reportAttributeAccessIssue=false, reportArgumentType=false, reportCallIssue=false
+
 from __future__ import annotations
 
 import json
