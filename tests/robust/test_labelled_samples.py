@@ -141,6 +141,31 @@ def test_posteriors() -> None:
             as_array(SimpleNamespace(posterior=posterior), MODEL)
 
 
+def test_an_arviz_object_without_a_posterior_is_refused() -> None:
+    """Method of an InferenceData, property of a DataTree."""
+    for groups in (lambda: ["prior", "log_likelihood"], ("/", "/prior", "/log_likelihood")):
+        other = SimpleNamespace(groups=groups, to_netcdf=None)
+        with pytest.raises(ModelError, match="'posterior' of an ArviZ object; its groups are prior, log_likelihood$"):
+            as_array(other, MODEL)
+
+
+def test_arrow_tables() -> None:
+    arrow = pytest.importorskip("pyarrow")
+    flat = STATES.reshape(6, 3)
+    columns = {"C": flat[:, 2], "A": flat[:, 0], "B": flat[:, 1]}
+    for table in (arrow.table(columns), arrow.RecordBatch.from_pydict(columns)):
+        assert as_array(table, MODEL).tolist() == [flat.tolist()]
+    assert as_array(arrow.table({"chain": [1, 1, 1, 0, 0, 0], **columns}), MODEL).tolist() == STATES.tolist()
+    for wrong, message in (
+        ({"A": [0, None]}, "A is nan"),
+        ({"A": [0, 1], "D": [0, 1]}, "name 'D', which is no variable"),
+    ):
+        with pytest.raises(ModelError, match=message):
+            as_array(arrow.table({"B": [0, 1], "C": [0, 1], **wrong}), MODEL)
+    with pytest.raises(ModelError, match="two columns are called 'A'"):
+        as_array(arrow.Table.from_arrays([arrow.array([0, 1])] * 4, names=["A", "B", "C", "A"]), MODEL)
+
+
 def test_mappings_structured_and_masked_arrays() -> None:
     assert (
         as_array({"C": STATES[:, :, 2], "B": STATES[:, :, 1], "A": STATES[:, :, 0]}, MODEL).tolist() == STATES.tolist()

@@ -19,7 +19,7 @@ import zipfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -276,12 +276,18 @@ def from_labels(source: Any, model: FactorGraph) -> np.ndarray | None:
     not, so that it is an array in the model's order."""
     if hasattr(source, "posterior"):  # ArviZ
         source = source.posterior
+    elif hasattr(source, "groups") and hasattr(source, "to_netcdf"):
+        groups: Any = source.groups() if callable(source.groups) else source.groups
+        has = ", ".join(str(group).strip("/") for group in groups if group != "/") or "none"
+        raise ModelError(f"samples are the group 'posterior' of an ArviZ object; its groups are {has}")
     if hasattr(source, "data_vars"):
         return _from_dataset({str(name): source[name] for name in source.data_vars}, model)
     if hasattr(source, "dims") and hasattr(source, "coords"):
         return _from_labelled_array(source, model)
     if hasattr(source, "columns") and hasattr(source, "to_numpy"):
         return _from_table(source, model)
+    if hasattr(source, "column_names") and hasattr(source, "column"):  # PyArrow
+        return _from_columns(source.column_names, source.columns, model)
     if isinstance(source, Mapping):
         return _from_names({str(name): array for name, array in _aligned(source).items()}, model)
     names = getattr(getattr(source, "dtype", None), "names", None)
@@ -300,14 +306,17 @@ def _aligned(arrays: Mapping[Any, Any]) -> Mapping[Any, Any]:
 
 def _from_table(table: Any, model: FactorGraph) -> np.ndarray | None:
     """A DataFrame. Columns that are only numbered have no names."""
-    columns, index = list(table.columns), getattr(table, "index", None)
-    names = [str(column) for column in columns]
-    if columns == list(range(len(columns))) and not set(names) & set(model.names):
+    columns, index = list(table.columns), cast("Any", getattr(table, "index", None))
+    if columns == list(range(len(columns))) and not {str(column) for column in columns} & set(model.names):
         return None
-    arrays = dict(zip(names, (table[column] for column in columns), strict=True))
-    chains = arrays.pop(CHAIN, None) if CHAIN not in model.names else None
-    if chains is None and CHAIN in (getattr(index, "names", None) or ()):
-        chains = index.get_level_values(CHAIN)  # type: ignore[union-attr]
+    chains = index.get_level_values(CHAIN) if CHAIN in (getattr(index, "names", None) or ()) else None
+    return _from_columns([str(column) for column in columns], [table[column] for column in columns], model, chains)
+
+
+def _from_columns(names: Sequence[str], columns: Sequence[Any], model: FactorGraph, chains: Any = None) -> np.ndarray:
+    """A column for each variable, perhaps with the number of the chain and of the draw."""
+    arrays = dict(zip(names, columns, strict=True))
+    chains = arrays.pop(CHAIN, chains) if CHAIN not in model.names else chains
     if "draw" not in model.names:
         arrays.pop("draw", None)  # ArviZ numbers them
     if "_weight" in arrays and "_weight" not in model.names:
