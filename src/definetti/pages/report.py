@@ -42,7 +42,11 @@ Answer = Marginals | Mapping[str, Any] | str | PathLike[str]
 
 
 def report(
-    answer: Answer, path: str | PathLike[str], *, exact: Answer | None = None, others: Sequence[Answer] = ()
+    answer: Answer,
+    path: str | PathLike[str] | None = None,
+    *,
+    exact: Answer | None = None,
+    others: Sequence[Answer] = (),
 ) -> Path:
     """Write one self-contained HTML page about an answer.
 
@@ -70,6 +74,11 @@ def report(
     ...     dft.report(p, f"{folder}/page.html").stat().st_size < 2_000_000
     True
     """
+    if not isinstance(answer, Marginals | Mapping | str | PathLike):
+        cure = "dft.report(dft.marginals(model), 'page.html')"
+        raise ModelError(f"a report is of an answer or of a file that holds one, as in {cure}; got a {_kind(answer)}")
+    if not isinstance(path, str | PathLike):
+        raise ModelError(f"a report needs the path of its page, as in dft.report(answer, 'page.html'); got {path!r}")
     path = Path(path)
     if path.suffix not in (".html", ".htm"):
         raise ModelError(f"cannot write {path.name}: a page is a .html file")
@@ -94,8 +103,12 @@ def _document(answer: Answer) -> Mapping[str, Any]:
     if isinstance(answer, Marginals):
         return document(answer)
     if not isinstance(answer, Mapping | str | PathLike):
-        raise ModelError(f"a report is of an answer or of a file that holds one; got a {type(answer).__name__}")
+        raise ModelError(f"a report is of an answer or of a file that holds one; got a {_kind(answer)}")
     return answer if isinstance(answer, Mapping) else load_document(Path(answer))
+
+
+def _kind(value: object) -> str:
+    return type(value).__name__
 
 
 def _name(answer: Answer) -> str | None:

@@ -14,7 +14,7 @@ from typing import Any
 from definetti.errors import FAILURES, DefinettiError, ModelError, Notice, ParseError
 from definetti.files import read_text
 from definetti.model.marginals import FIELDS, Count, Estimate, Saved, fields
-from definetti.store.writing import COLUMNS, DOUBTFUL, pyarrow_modules
+from definetti.store.writing import COLUMNS, VALUE_NAME, WARNINGS, pyarrow_modules
 
 
 def load(path: str | Path) -> Saved:
@@ -166,14 +166,15 @@ def _from_csv(text: str, path: Path) -> Saved:
     reader = csv.reader(io.StringIO(text, newline=""))
     try:
         head = next(reader, [])
-        if tuple(head) not in (COLUMNS, DOUBTFUL):
+        more = head[len(COLUMNS) :]
+        if tuple(head[: len(COLUMNS)]) != COLUMNS or more not in ([], [WARNINGS], [VALUE_NAME], [WARNINGS, VALUE_NAME]):
             raise ParseError(f"expected the columns {','.join(COLUMNS)}", path=path, line=1)
         rows, doubts, last = [], set(), COLUMNS.index("trusted")
         for row in reader:
             if len(row) != len(head):
                 message = f"expected {len(head)} fields, found {len(row)}"
                 raise ParseError(message, path=path, line=reader.line_num)
-            doubts.update(row[len(COLUMNS) :])
+            doubts.update(row[len(COLUMNS) : len(COLUMNS) + (WARNINGS in more)])
             try:
                 value, *numbers = (None if field == "" else _checked(float(field)) for field in row[2:last])
                 most = math.inf if row[0] == "query" and row[1].startswith("#") else 1.0  # a count has a mean
@@ -197,14 +198,14 @@ def _said(doubts: Iterable[str]) -> tuple[Notice, ...]:
 def _from_parquet(path: Path) -> Saved:
     _, parquet = pyarrow_modules()
     try:
-        columns = DOUBTFUL if DOUBTFUL[-1] in parquet.read_schema(path).names else COLUMNS
-        table = parquet.read_table(path, columns=list(columns)).to_pydict()
+        doubtful = WARNINGS in parquet.read_schema(path).names
+        table = parquet.read_table(path, columns=[*COLUMNS, *[WARNINGS] * doubtful]).to_pydict()
     except DefinettiError:
         raise
     except Exception as error:  # pyarrow has errors of its own kinds
         raise ModelError(f"cannot read {path}: {error}") from None
     rows = zip(*(table[column] for column in COLUMNS[:-1]), strict=True)
-    return Saved(_from_rows(rows), notices=_said(str(doubt) for doubt in table.get(DOUBTFUL[-1], ())))
+    return Saved(_from_rows(rows), notices=_said(str(doubt) for doubt in table.get(WARNINGS, ())))
 
 
 def _from_rows(rows: Iterable[tuple[Any, ...]]) -> dict[str, Estimate]:

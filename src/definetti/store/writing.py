@@ -2,7 +2,8 @@
 
 A `.json` is the object of the command line's `--json` with every orbit; `.csv` and `.parquet` have one row per query
 and one per variable (the column `kind` says which), and one per value for variables with more than two. An answer
-that failed a diagnostic has a last column that says which, beside every number. Files appear whole or not at all.
+that failed a diagnostic has a further column that says which, beside every number; where the model has names for
+values, another one has these. Files appear whole or not at all.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from definetti.files import ANSWER_SUFFIXES, write_atomically
 from definetti.model.marginals import FIELDS, Estimate, Marginals, Variables, numbers_of
 
 COLUMNS = ("kind", "variable", "value", "probability", "mcse", "half_width", "rhat", "ess", "orbit_size", "trusted")
-DOUBTFUL = (*COLUMNS, "warnings")  # where a diagnostic failed: numbers go nowhere without their warning
+WARNINGS = "warnings"  # a further column where a diagnostic failed: numbers go nowhere without their warning
+VALUE_NAME = "value_name"  # a further column where the model has names for values: `value` counts them from 0
 
 
 def save(marginals: Marginals, path: str | Path) -> Path:
@@ -123,7 +125,7 @@ def write_parquet(marginals: Marginals, path: str | Path) -> None:
     heads = _columns(marginals)
     columns = list(zip(*_rows(marginals), strict=True)) or [()] * len(heads)
     text, numbers = pyarrow.string(), [pyarrow.float64()] * len(FIELDS)
-    types = [text, text, pyarrow.int32(), *numbers, pyarrow.int64(), pyarrow.bool_(), text]
+    types = [text, text, pyarrow.int32(), *numbers, pyarrow.int64(), pyarrow.bool_(), text, text]
     arrays = [pyarrow.array(column, type=kind) for column, kind in zip(columns, types[: len(heads)], strict=True)]
     table = pyarrow.table(dict(zip(heads, arrays, strict=True)))
     sink = io.BytesIO()
@@ -177,22 +179,31 @@ def table_columns(marginals: Marginals) -> dict[str, list[Any]]:
 
 
 def _columns(marginals: Marginals) -> tuple[str, ...]:
-    return COLUMNS if marginals.trusted else DOUBTFUL
+    doubt = () if marginals.trusted else (WARNINGS,)
+    return (*COLUMNS, *doubt, *((VALUE_NAME,) if _value_names(marginals) else ()))
+
+
+def _value_names(marginals: Marginals) -> dict[str, tuple[str, ...]]:
+    """The names of a variable's values, for those that have any."""
+    model = getattr(marginals.members, "model", None)
+    if getattr(model, "kind", None) != "graph":
+        return {}
+    return {model.names[i]: names for i, names in model.value_names.items()}  # type: ignore[union-attr]
 
 
 def _rows(marginals: Marginals) -> Iterator[tuple[Any, ...]]:
-    """Queries first, as the terminal shows them."""
+    """Queries first, as the terminal shows them. The probability of a variable with two values is that of value 1."""
     kinds = " ".join(sorted({notice.kind for notice in marginals.notices if notice.fails}))
-    doubt = (False, kinds) if kinds else (True,)
+    doubt, named = (False, kinds) if kinds else (True,), _value_names(marginals)
     asked = (("query", text, estimate) for text, estimate in marginals.queries.items())
     every = (("variable", name, estimate) for name, estimate in marginals.variables())
     for kind, name, estimate in chain(asked, every):
-        numbers = numbers_of(estimate).values()
-        if isinstance(estimate.probability, list):
-            for value in range(len(estimate.probability)):
-                yield kind, name, value, *(_at(number, value) for number in numbers), estimate.orbit_size, *doubt
-        else:
-            yield kind, name, None, *numbers, estimate.orbit_size, *doubt
+        numbers, names = numbers_of(estimate).values(), named.get(name)
+        several = isinstance(estimate.probability, list)
+        for value in range(len(estimate.probability)) if several else (None,):
+            called = () if not named else ("" if names is None else names[1 if value is None else value],)
+            here = (number if value is None else _at(number, value) for number in numbers)
+            yield kind, name, value, *here, estimate.orbit_size, *doubt, *called
 
 
 def _at(value: Any, place: int) -> Any:

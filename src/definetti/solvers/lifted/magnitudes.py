@@ -34,9 +34,7 @@ class Logs:
 
     def times(self, count: np.ndarray | int) -> Logs:
         """x ** count; 0 ** 0 = 1."""
-        size = float(np.max(np.abs(self.high), initial=0)) * float(np.max(np.abs(count), initial=0))
-        if size > LARGEST:
-            raise TooLarge("a weight in lifted counting", size / UNIT, LARGEST / UNIT, "sample it", unit="bits")
+        _require_room(float(np.max(np.abs(self.high), initial=0)) * float(np.max(np.abs(count), initial=0)))
         return _carried(self.high * count, self.low * count, self.some | (np.asarray(count) == 0))
 
     def __getitem__(self, k: Any) -> Logs:
@@ -50,6 +48,12 @@ class Logs:
     @property
     def top(self) -> int:
         return int(np.max(self.high, where=self.some, initial=-(2**62))) if np.any(self.some) else 0
+
+
+def _require_room(size: float) -> None:
+    """`TooLarge` for a logarithm of so many units that sums of them would be no int64."""
+    if size > LARGEST:
+        raise TooLarge("a weight in lifted counting", size / UNIT, LARGEST / UNIT, "sample it", unit="bits")
 
 
 def _carried(high: Any, low: Any, some: Any) -> Logs:
@@ -66,6 +70,7 @@ def logs_of(values: Any) -> Logs:
     """Of an object array of balls or fractions."""
     array = np.asarray(values, dtype=object)
     found = [_split(x) for x in array.reshape(-1)]
+    _require_room(max((float(abs(h)) for h, _, _ in found), default=0.0))
     high = np.array([h for h, _, _ in found], dtype=np.int64).reshape(array.shape)
     low = np.array([x for _, x, _ in found], dtype=np.float64).reshape(array.shape)
     return Logs(high, low, np.array([s for _, _, s in found], dtype=bool).reshape(array.shape))
