@@ -166,6 +166,8 @@ class Unsatisfiable(DefinettiError):
     no state has positive probability: the factors over (X0), (X0) contradict each other
     """
 
+    explained: object = None  # the model whose formulas and evidence the message names, where it names some
+
 
 class SymmetryError(DefinettiError):
     """A given permutation is not a symmetry of the model; the message names the factor that breaks.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import jsonschema
@@ -14,9 +13,8 @@ import pytest
 import definetti as dft
 from definetti.cli.interval_plot import draw
 from definetti.cli.main import run
-from definetti.errors import Notice
 from definetti.pages.charts import _intervals
-from definetti.store.loading import load, load_document
+from definetti.store.loading import load_document
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SCHEMA = json.loads((Path(__file__).parents[2] / "docs" / "result.schema.json").read_text())
@@ -86,26 +84,6 @@ def test_tables_have_every_variable_and_value() -> None:
     assert other["probability"].to_list() == table["probability"].tolist()
     assert other.schema["orbit_size"].is_integer() and table["orbit_size"].dtype == "int64"
     assert p.to_dict()["orbit_count"] == len(p.orbits)
-
-
-def test_names_of_values_have_a_column(tmp_path: Path) -> None:
-    """`value` counts from 0 in every table; what queries call it stands in the last column, if it has a name."""
-    model = dft.factor_graph({"w": 3, "s": 2, "t": 3}, [(("w", "s", "t"), np.arange(1.0, 19.0).reshape(3, 2, 3))])
-    model = replace(model, value_names={0: ("sun", "rain", "snow"), 1: ("off", "on")})
-    answer = dft.exact(model, queries=["w=rain"])
-    doubtful = replace(answer, notices=(Notice("frozen", "nothing moved"),))
-    for told in (answer, doubtful):
-        table = told.to_pandas()
-        assert table["value_name"].tolist() == ["", "sun", "rain", "snow", "on", "", "", ""]
-        assert table["value"].tolist()[1:4] == [0, 1, 2]
-        rows = table.set_index(["variable", "value_name"])["probability"]
-        assert rows["w", "rain"] == pytest.approx(answer["w=rain"].probability)
-        for suffix in (".csv", ".parquet"):
-            saved = load(dft.save(told, tmp_path / f"named{suffix}"))
-            assert saved["w"].probability == pytest.approx(answer["w"].probability)
-            assert saved["s"].probability == pytest.approx(answer["s"].probability)
-            assert [notice.kind for notice in saved.notices] == [notice.kind for notice in told.notices]
-    assert "value_name" not in dft.exact(replace(model, value_names={})).to_pandas()
 
 
 def test_a_doubtful_table_says_so() -> None:

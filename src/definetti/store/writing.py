@@ -199,8 +199,8 @@ def _rows(marginals: Marginals) -> Iterator[tuple[Any, ...]]:
     every = (("variable", name, estimate) for name, estimate in marginals.variables())
     for kind, name, estimate in chain(asked, every):
         numbers, names = numbers_of(estimate).values(), named.get(name)
-        several = isinstance(estimate.probability, list)
-        for value in range(len(estimate.probability)) if several else (None,):
+        values = range(len(estimate.probability)) if isinstance(estimate.probability, list) else (None,)
+        for value in values:
             called = () if not named else ("" if names is None else names[1 if value is None else value],)
             here = (number if value is None else _at(number, value) for number in numbers)
             yield kind, name, value, *here, estimate.orbit_size, *doubt, *called

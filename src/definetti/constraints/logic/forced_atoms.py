@@ -62,6 +62,8 @@ def explain_clashes(model: MarkovLogic) -> Iterator[None]:
     try:
         yield
     except Unsatisfiable as clash:
+        if clash.explained is model:
+            raise  # to look for a small set once more would take as long again
         raise explain(model, str(clash)) from None
 
 

@@ -48,9 +48,10 @@ def explain(model: MarkovLogic, reason: str = "") -> Unsatisfiable:
     more = len(formulas) + len(atoms) - len(lines)
     lines += [f"  and {more} more"] if more > 0 else []
     what = "these hard formulas and this evidence clash" if atoms else "these hard formulas clash"
-    return Unsatisfiable(
-        f"no state is possible: {what}:\n" + "\n".join(lines) + "\nsoften a formula or correct the evidence"
-    )
+    cure = "soften a formula or correct the evidence"
+    found = Unsatisfiable(f"no state is possible: {what}:\n" + "\n".join(lines) + f"\n{cure}")
+    found.explained = model
+    return found
 
 
 def _formula_text(model: MarkovLogic, k: int) -> str:
