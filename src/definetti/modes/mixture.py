@@ -128,8 +128,14 @@ def combined(
 
 
 def _errors(found: Diagnosis, draws: Draws) -> np.ndarray:
-    """Errors inside a region; of what never moved there, about one in the draws."""
-    return np.where(np.isnan(found.mcse) & found.constant, 1.0 / (draws.sweeps * draws.chains), found.mcse)
+    """Errors inside a region; of what never moved there, about one in the draws at least, also where conditionals have
+    something to say: they speak of the states that were met."""
+    one = 1.0 / (draws.sweeps * draws.chains)
+    error = np.where(np.isnan(found.mcse) & found.constant, one, found.mcse)
+    if draws.f.shape[2] != len(error):
+        return error
+    still = (draws.f == draws.f[:1, :1]).all(axis=(0, 1)) & np.isin(draws.f[0, 0], (0.0, 1.0))
+    return np.where(still & ~found.constant, np.maximum(error, one), error)
 
 
 def _agreement(
