@@ -212,8 +212,9 @@ def put_lists(chain: Chain, head: int, x: np.ndarray, y: np.ndarray, size: int) 
     start, at = np.cumsum(room) - room, head + LIST * np.arange(size)
     chain.head[at], chain.head[at + 1], chain.head[at + 2] = chain.blocks[0] + start, length, room
     pool = np.zeros(int(room.sum()), np.int32)
-    place = np.arange(len(x)) - np.repeat(np.cumsum(length) - length, length) + np.repeat(start, length)
-    pool[place] = y[np.argsort(x, kind="stable")]
+    place = np.arange(len(x)) + np.repeat(start - (np.cumsum(length) - length), length)
+    small = x.astype(np.uint16) if size <= 1 << 16 else x  # which NumPy sorts by digits
+    pool[place] = y[np.argsort(small, kind="stable")]
     chain.blocks[0] += len(pool)
     return pool
 
@@ -226,9 +227,10 @@ def pair_counts(r: Sparse, name: str, rows: np.ndarray) -> np.ndarray:
     relation = r.model.knowledge.relation(name)
     if relation.default != UNKNOWN:
         return np.zeros(r.orbit_count + 1, np.int64)
-    shape = r.model.shape(name)
-    keys, known = (x[:, 0].astype(np.int64) * shape[1] + x[:, 1] for x in (rows, relation.tuples))
-    rows = rows[~np.isin(keys, known)]
+    if len(relation.tuples):
+        shape = r.model.shape(name)
+        keys, known = (x[:, 0].astype(np.int64) * shape[1] + x[:, 1] for x in (rows, relation.tuples))
+        rows = rows[~np.isin(keys, known)]
     numbers = found.lookup[found.classes[0][rows[:, 0]], found.classes[1][rows[:, 1]], 0] + 1
     return np.bincount(numbers, minlength=r.orbit_count + 1)
 
