@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from small_models import hard_pairs, ising_ring, triples
+from small_models import hard_pairs, implications, ising_ring, triples
 
 import definetti as dft
 from definetti.samplers.registry import named
@@ -39,6 +39,7 @@ GRAPHS: dict[str, tuple[Any, Any, int]] = {
     "gibbs": (named("gibbs", "symmetric"), hard_pairs(), 5),
     "gibbs-words": (named("gibbs", "random"), ising_ring(6, 0.5, 0.3), 70),
     "gibbs-tables": (named("gibbs", "random"), triples(), 40),
+    "gibbs-polynomial": (named("gibbs", "random"), implications(), 40),
     "gibbs-fixed": (named("gibbs", "fixed"), hard_triples(), 5),
     "blocks": (named("blocks", "symmetric"), hard_triples(), 20),
     "swendsen-wang": (named("swendsen-wang", "symmetric"), ising_ring(6, 0.5, 0.3), 20),

@@ -55,6 +55,31 @@ def triples(seed: int = 3) -> FactorGraph:
     return factor_graph([3, 2, 3, 2, 5], [([0, 1, 4], table), ([2, 3, 4], table), ([4], np.exp(rng.normal(size=5)))])
 
 
+def implications() -> FactorGraph:
+    """Six binary variables: a ∧ b ⇒ c softly, with few weights, so that products of both signs are counted together."""
+    implies = np.zeros((2, 2, 2))
+    implies[1, 1, 0] = -1.1
+    triples = [([a, b, c], implies) for a, b, c in itertools.permutations(range(4), 3) if (a + 2 * b + c) % 3]
+    pairs = [([i, 5], [[0.0, 0.7], [0.2, 0.0]]) for i in range(3)] + [([4, 5], [[0.0, 0.0], [0.0, -1.1]])]
+    return factor_graph(
+        [2] * 6, [*triples, *pairs, ([3, 4, 5], -implies), ([0], [0.0, 0.4]), ([4], [0.3, 0.0])], log=True
+    )
+
+
+@st.composite
+def cubic_models(draw: st.DrawFn) -> FactorGraph:
+    """Soft binary models of factors over one to three variables, tables repeated with either sign, evidence."""
+    n = draw(st.integers(2, 5))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    kinds = {k: [rng.normal(size=[2] * k) * (rng.random([2] * k) < 0.6) for _ in range(2)] for k in (1, 2, 3)}
+    factors = []
+    for _ in range(draw(st.integers(1, 9))):
+        scope = rng.permutation(n)[: rng.integers(1, min(n, 3) + 1)].tolist()
+        factors.append((scope, rng.choice([-1.0, 1.0]) * kinds[len(scope)][int(rng.integers(2))]))
+    model = factor_graph([2] * n, factors, log=True)
+    return model.condition({0: int(rng.integers(2))}) if rng.random() < 0.3 else model
+
+
 def hub() -> FactorGraph:
     """One variable in 21 factors with six others."""
     rng = np.random.default_rng(5)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from small_models import hard_pairs, hub, ising_ring, many_at_once, mean_field, potts_ring, triples
+from small_models import hard_pairs, hub, implications, ising_ring, many_at_once, mean_field, potts_ring, triples
 from uncompiled import uncompiled
 
 from definetti.inference.graph.question import ask
 from definetti.model.graph.factors import FactorGraph, factor_graph
 from definetti.samplers.gibbs import Gibbs
+from definetti.samplers.graph import polynomial
 from definetti.samplers.graph import sampling as running
 from definetti.samplers.graph.lanes import BitFollower, Follower, Members
 from definetti.samplers.graph.sampling import GraphSampling
@@ -17,12 +18,17 @@ from definetti.samplers.kernels import bit_counters as plane_kernels
 from definetti.samplers.kernels import orbit_counts as tuple_kernels
 from definetti.samplers.kernels import orders as order_kernels
 from definetti.samplers.kernels.graph import fields as field_kernels
+from definetti.samplers.kernels.graph import polynomial as polynomial_kernels
 from definetti.samplers.kernels.graph import tables as table_kernels
 from definetti.samplers.protocol import Plan
 from definetti.symmetry.find import symmetries
 
 PLAIN_PLANES = uncompiled(plane_kernels)
-PLAIN = {"fields": uncompiled(field_kernels), "tables": uncompiled(table_kernels)}
+PLAIN = {
+    "fields": uncompiled(field_kernels),
+    "polynomial": uncompiled(polynomial_kernels),
+    "tables": uncompiled(table_kernels),
+}
 
 
 def deep() -> FactorGraph:
@@ -48,7 +54,9 @@ CASES = [
     (potts_ring(3, 3).condition({0: 1}), 5, "tables"),
     (triples(), 3, "tables"),
     (deep(), 4, "tables"),
-    (hub(), 9, "tables"),
+    (hub(), 9, "polynomial"),
+    (implications(), 40, "polynomial"),
+    (implications().condition({2: 1}), 3, "polynomial"),
     (many_at_once(), 9, "tables"),
 ]
 
@@ -78,9 +86,10 @@ def test_compiled_equals_source(model: FactorGraph, chains: int, engine: str, sc
 
 
 @pytest.mark.parametrize("scan", ["symmetric", "random"])
-def test_full_counters_are_carried_over(scan: str) -> None:
-    """A table block's small counters hold 255 visits."""
-    run, one_by_one = (sampling(triples(), scan, 3) for _ in range(2))
+@pytest.mark.parametrize("model", [triples(), implications()])
+def test_full_counters_are_carried_over(model: FactorGraph, scan: str) -> None:
+    """The small counters of blocks with a byte per lane hold 255 visits."""
+    run, one_by_one = (sampling(model, scan, 3) for _ in range(2))
     orders = run._orders.next(600)
     (block,), (other,) = run.blocks, one_by_one.blocks
     block.run(orders, 2)
@@ -95,6 +104,20 @@ def test_full_counters_are_carried_over(scan: str) -> None:
     np.testing.assert_allclose(whole.conditional, sum(part.conditional for part in parts), rtol=1e-12)
     if scan == "random":
         np.testing.assert_array_equal(whole.drawn, sum(part.drawn for part in parts))
+
+
+def test_polynomials_and_tables_draw_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The two engines share streams and the border between the values: their chains are one another's."""
+    for model in (hub(), implications()):
+        one = sampling(model, "symmetric", 70, sweeps=40)
+        with monkeypatch.context() as patch:
+            patch.setattr(polynomial, "build", lambda model, slots: None)
+            other = sampling(model, "symmetric", 70, sweeps=40)
+        assert [one._engine.name, other._engine.name] == ["polynomial", "tables"]
+        (f, last, g, *_, states), (f2, last2, g2, *_, states2) = finished(one), finished(other)
+        for a, b in ((f, f2), (last, last2), (states[:, :70], states2)):
+            np.testing.assert_array_equal(a, b)
+        np.testing.assert_allclose(g, g2, atol=1e-12)
 
 
 def test_tracked_members_are_counted_alike() -> None:
@@ -158,7 +181,8 @@ def finished(run: GraphSampling) -> list[np.ndarray]:
 
 @pytest.mark.parametrize("scan", ["symmetric", "random", "fixed"])
 @pytest.mark.parametrize(
-    "model, chains, blocks", [(ising_ring(6, 0.5, 0.2), 1100, [3, 3, 3]), (triples(), 110, [1, 2, 4])]
+    "model, chains, blocks",
+    [(ising_ring(6, 0.5, 0.2), 1100, [3, 3, 3]), (triples(), 110, [1, 2, 4]), (implications(), 110, [1, 2, 4])],
 )
 def test_one_seed_one_result(
     model: FactorGraph, chains: int, blocks: list[int], scan: str, monkeypatch: pytest.MonkeyPatch

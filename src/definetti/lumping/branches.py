@@ -20,14 +20,15 @@ import numpy as np
 from numba.core.dispatcher import Dispatcher
 
 from definetti.model.graph.factors import FactorGraph
-from definetti.samplers.graph import fields, tables
+from definetti.samplers.graph import fields, polynomial, tables
 from definetti.samplers.graph.lanes import slots_of
 from definetti.samplers.kernels.graph import fields as field_kernels
+from definetti.samplers.kernels.graph import polynomial as polynomial_kernels
 from definetti.samplers.kernels.graph import tables as table_kernels
 from definetti.symmetry.graph.group import none
 
 WHOLE = 2**48
-KERNELS = ("narrow", "wide", "tables")
+KERNELS = ("narrow", "wide", "polynomial", "tables")
 LOOPS = {
     "run_sweeps",
     "run_narrow_sweeps",
@@ -75,8 +76,10 @@ class Sources:
     """The code under test: the engines that compile models, and the kernels that run them."""
 
     fields: ModuleType = fields
+    polynomial: ModuleType = polynomial
     tables: ModuleType = tables
     field_kernels: ModuleType = field(default_factory=lambda: uncompiled(field_kernels))
+    polynomial_kernels: ModuleType = field(default_factory=lambda: uncompiled(polynomial_kernels))
     table_kernels: ModuleType = field(default_factory=lambda: uncompiled(table_kernels))
 
 
@@ -107,6 +110,9 @@ def runner(aim: Target, kernel: str, sources: Sources = REAL) -> Run | None:
     slots = slots_of(aim.simple, none(aim.simple).row_of)
     if kernel == "tables":
         return _tables_runner(aim, sources.tables.build(aim.simple, slots), sources.table_kernels)
+    if kernel == "polynomial":
+        made = sources.polynomial.build(aim.simple, slots)
+        return None if made is None else _polynomial_runner(aim, made, sources.polynomial_kernels)
     engine = sources.fields.build(aim.simple, slots)
     if engine is None:
         return None
@@ -192,6 +198,25 @@ def _tables_runner(aim: Target, engine: tables.TablesEngine, kernels: Any) -> Ru
         kernels.choose = follow
         block.run(order[None], 0)
         return block.state.T, chance
+
+    return run
+
+
+def _polynomial_runner(aim: Target, engine: polynomial.PolynomialEngine, kernels: Any) -> Run:
+    def run(order: np.ndarray, values: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
+        block = engine.block(aim.states, [np.random.SeedSequence(0)], False)
+        block._kernels = kernels
+        chance = np.ones(len(aim.states))
+        places = iter(values)
+
+        def follow(state, i, ratio, uniform, one) -> None:
+            value = next(places)
+            chance[:] *= ratio / (1.0 + ratio) if value else 1.0 / (1.0 + ratio)
+            state[i, : len(chance)] = value
+
+        kernels.draw = follow
+        block.run(order[None], 0)
+        return block.state.T[: len(aim.states)], chance
 
     return run
 

@@ -71,6 +71,11 @@ class Gibbs:
         made = fields.build(model, slots)
         if made is not None:
             return made
+        from definetti.samplers.graph import polynomial
+
+        made = polynomial.build(model, slots)
+        if made is not None:
+            return made
         from definetti.samplers.graph import tables
 
         return tables.build(model, slots)

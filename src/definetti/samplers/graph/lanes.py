@@ -167,6 +167,67 @@ class ByteBlock:
         return {"state": self.state, "streams": self._streams} | prefixed("sums", self._sums._asdict())
 
 
+class CountingBlock:
+    """A block of lanes with one byte per variable and chain, whose kernel counts values as that of tables does."""
+
+    mask = 255
+
+    def __init__(
+        self, engine: Any, kernels: Any, starts: np.ndarray, seeds: Seeds, visits_too: bool, conditionals: bool,
+        multiple: int = 1,
+    ) -> None:  # fmt: skip
+        self._kernels, self._engine = kernels, engine
+        self._visits_too, self._conditionals = visits_too, conditionals
+        self.lanes = len(starts)
+        self.state = np.zeros((starts.shape[1], -(-self.lanes // multiple) * multiple), np.uint8)
+        self.state[:, : self.lanes] = starts.T
+        slots = engine.slots
+        free = np.flatnonzero(slots.row_of >= 0)
+        first = np.full(len(engine.names), -1, dtype=np.int64)
+        first[free] = slots.start[slots.row_of[free]]
+        self._cells = kernels.Cells(first, free.astype(np.int32), slots.start.copy())
+        cuts = [*range(0, engine.width * len(seeds), engine.width), self.lanes]
+        streams = [words(seed, (4, cuts[k + 1] - cuts[k])) for k, seed in enumerate(seeds)]
+        self._streams = np.concatenate(streams, axis=1)
+        self._drawn = self._no_counts(slots.count)
+        self._final = self._no_counts(slots.count if visits_too else 0)
+        self._conditional = self._no_conditional()
+
+    def _no_conditional(self) -> np.ndarray:
+        return np.zeros((self._engine.slots.count if self._conditionals else 0, self.lanes))
+
+    def _no_counts(self, slots: int) -> Any:
+        wide = (slots, self.state.shape[1])
+        none = (np.zeros(slots, np.int64) for _ in range(2))
+        return self._kernels.Counts(*none, np.zeros(wide, np.uint8), np.zeros(wide, np.int64))
+
+    def harvest(self) -> Harvest:
+        visits = np.repeat(self._drawn.visits[self._engine.slots.start[:-1]], self._engine.slots.cards)
+        drawn = self._take(self._drawn)
+        final = self._take(self._final) if self._visits_too else drawn
+        conditional, self._conditional = self._by_slot(self._conditional, visits), self._no_conditional()
+        return Harvest(final, drawn if self._visits_too else None, conditional if self._conditionals else None, visits)
+
+    def _by_slot(self, conditional: np.ndarray, visits: np.ndarray) -> np.ndarray:
+        """float64[slots, lanes]: sums of full conditionals as the kernel keeps them."""
+        return conditional
+
+    def present(self) -> np.ndarray:
+        counts = self._no_counts(self._engine.slots.count)
+        self._kernels.fold(self.state, self._engine.model.card, self._cells, counts)
+        return self._take(counts)
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        own = {"state": self.state, "streams": self._streams, "conditional": self._conditional}
+        return own | prefixed("drawn", self._drawn._asdict()) | prefixed("final", self._final._asdict())
+
+    def _take(self, counts: Any) -> np.ndarray:
+        """Counts by slot and lane; they are cleared."""
+        out = np.empty((self._engine.slots.count, self.lanes))
+        self._kernels.collect(self._cells.row, counts, out)
+        return out
+
+
 def words(seed: np.random.SeedSequence, shape: tuple[int, ...], dtype: Any = np.uint64) -> np.ndarray:
     """Seed words for streams; xoshiro must not start at all zeros, which has probability 2^-128 here."""
     size = int(np.prod(shape))

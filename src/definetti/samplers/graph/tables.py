@@ -11,8 +11,7 @@ import numpy as np
 
 from definetti.errors import DefinettiError, TooLarge
 from definetti.model.graph.factors import FactorGraph, frozen
-from definetti.samplers.graph.lanes import Engine, Harvest, Seeds, Slots, words
-from definetti.samplers.protocol import prefixed
+from definetti.samplers.graph.lanes import CountingBlock, Engine, Seeds, Slots
 
 RANGE = 600.0  # a product of rows stays a normal double while its logarithms add up to no less than -RANGE
 MOST_WEIGHTS = 2**31 - 1  # places are 32-bit integers
@@ -198,33 +197,15 @@ def _others(model: FactorGraph, factor: np.ndarray, axis: np.ndarray) -> tuple[n
     return near, other[~nearest].reshape(-1, 4)
 
 
-class TablesBlock:
-    """A block of chains: one byte per variable and lane."""
-
-    mask = 255
+class TablesBlock(CountingBlock):
+    """A block of chains with states of any values."""
 
     def __init__(
-        self,
-        engine: TablesEngine,
-        starts: np.ndarray,
-        seeds: Seeds,
-        visits_too: bool,
-        conditionals: bool,
+        self, engine: TablesEngine, starts: np.ndarray, seeds: Seeds, visits_too: bool, conditionals: bool
     ) -> None:
         from definetti.samplers.kernels.graph import tables as kernels
 
-        self._kernels, self._engine = kernels, engine
-        self._visits_too, self._conditionals = visits_too, conditionals
-        self.lanes = len(starts)
-        self.state = np.ascontiguousarray(starts.T, dtype=np.uint8)
-        slots = engine.slots
-        free = np.flatnonzero(slots.row_of >= 0)
-        first = np.full(len(engine.names), -1, dtype=np.int64)
-        first[free] = slots.start[slots.row_of[free]]
-        self._cells = kernels.Cells(first, free.astype(np.int32), slots.start.copy())
-        cuts = [*range(0, engine.width * len(seeds), engine.width), self.lanes]
-        streams = [words(seed, (4, cuts[k + 1] - cuts[k])) for k, seed in enumerate(seeds)]
-        self._streams = np.concatenate(streams, axis=1)
+        super().__init__(engine, kernels, starts, seeds, visits_too, conditionals)
         values = -(-int(engine.model.card.max(initial=1)) // 4) * 4
         self._scratch = kernels.Scratch(
             place=np.zeros((kernels.PAIRS, self.lanes), np.int32),
@@ -233,12 +214,6 @@ class TablesBlock:
             value=np.zeros(self.lanes, np.int64),
             scale=np.zeros(self.lanes),
         )
-        self._drawn = _counts(kernels, slots.count, self.lanes)
-        self._final = _counts(kernels, slots.count if visits_too else 0, self.lanes)
-        self._conditional = self._no_conditional()
-
-    def _no_conditional(self) -> np.ndarray:
-        return np.zeros((self._engine.slots.count if self._conditionals else 0, self.lanes))
 
     def run(self, orders: np.ndarray, folded: int) -> None:
         stuck = self._kernels.run_sweeps(
@@ -247,34 +222,3 @@ class TablesBlock:
         )  # fmt: skip
         if stuck >= 0:
             raise Stuck(f"every value of {self._engine.names[stuck]} became impossible: the chain's start was illegal")
-
-    def harvest(self) -> Harvest:
-        visits = np.repeat(self._drawn.visits[self._engine.slots.start[:-1]], self._engine.slots.cards)
-        drawn = self._take(self._drawn)
-        final = self._take(self._final) if self._visits_too else drawn
-        conditional, self._conditional = self._conditional, self._no_conditional()
-        return Harvest(final, drawn if self._visits_too else None, conditional if self._conditionals else None, visits)
-
-    def present(self) -> np.ndarray:
-        counts = _counts(self._kernels, self._engine.slots.count, self.lanes)
-        self._kernels.fold(self.state, self._engine.model.card, self._cells, counts)
-        return self._take(counts)
-
-    def arrays(self) -> dict[str, np.ndarray]:
-        own = {"state": self.state, "streams": self._streams, "conditional": self._conditional}
-        return own | prefixed("drawn", self._drawn._asdict()) | prefixed("final", self._final._asdict())
-
-    def _take(self, counts: Any) -> np.ndarray:
-        """Counts by slot and lane; they are cleared."""
-        out = np.empty((self._engine.slots.count, self.lanes))
-        self._kernels.collect(self._cells.row, counts, out)
-        return out
-
-
-def _counts(kernels: Any, slots: int, lanes: int) -> Any:
-    return kernels.Counts(
-        visits=np.zeros(slots, np.int64),
-        pending=np.zeros(slots, np.int64),
-        low=np.zeros((slots, lanes), np.uint8),
-        high=np.zeros((slots, lanes), np.int64),
-    )
