@@ -23,7 +23,7 @@ P(x) v R(x,y) v R(y,x).
 def theory(folder: Any) -> dft.MarkovLogic:
     path = folder / "theory.mln"
     path.write_text(THEORY)
-    return dft.read(path, domain={"thing": 3})
+    return dft.read(path, domain={"thing": 3})  # type: ignore[return-value]
 
 
 def hard_triples() -> dft.FactorGraph:

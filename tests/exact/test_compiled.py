@@ -69,8 +69,8 @@ def test_compiled_equals_source(model: FactorGraph, chains: int, engine: str, sc
     for run, kernels in ((compiled, None), (plain, PLAIN[engine])):
         (block,) = run.blocks
         if kernels is not None:
-            block._kernels = kernels
-            block._counting = PLAIN_PLANES  # of the fields engine
+            block._kernels = kernels  # type: ignore[attr-defined]
+            block._counting = PLAIN_PLANES  # type: ignore[attr-defined]
         block.run(orders[:2], 0)
         block.run(orders[2:4], 2)
         block.run(orders[4:], 1)
@@ -101,7 +101,7 @@ def test_full_counters_are_carried_over(model: FactorGraph, scan: str) -> None:
     np.testing.assert_array_equal(block.state, other.state)
     np.testing.assert_array_equal(whole.final, sum(part.final for part in parts))
     np.testing.assert_array_equal(whole.visits, sum(part.visits for part in parts))
-    np.testing.assert_allclose(whole.conditional, sum(part.conditional for part in parts), rtol=1e-12)
+    np.testing.assert_allclose(whole.conditional, sum(part.conditional for part in parts), rtol=1e-12)  # type: ignore[arg-type]
     if scan == "random":
         np.testing.assert_array_equal(whole.drawn, sum(part.drawn for part in parts))
 
@@ -125,7 +125,7 @@ def test_tracked_members_are_counted_alike() -> None:
     run = sampling(mean_field(6, -0.2, 0.1), "symmetric", 70)
     (block,) = run.blocks
     members = Members(np.array([0, 5, 2], np.int32), np.array([1, 0, 1], np.uint8), np.zeros(3, np.int64))
-    compiled, plain, bytewise = BitFollower(block, members), BitFollower(block, members), Follower(block, members)
+    compiled, plain, bytewise = BitFollower(block, members), BitFollower(block, members), Follower(block, members)  # type: ignore[arg-type]
     plain._kernels = PLAIN_PLANES
     for _ in range(2):  # the counts are cleared when they are taken
         for _ in range(5):
@@ -176,7 +176,7 @@ def finished(run: GraphSampling) -> list[np.ndarray]:
     draws = run.draws()
     assert draws.g is not None
     states = np.concatenate([block.state for block in run.blocks], axis=1)
-    return [draws.f, draws.last, draws.g, draws.lengths, states]
+    return [draws.f, draws.last, draws.g, draws.lengths, states]  # type: ignore[return-value]
 
 
 @pytest.mark.parametrize("scan", ["symmetric", "random", "fixed"])

@@ -13,7 +13,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 from folding import fold_error, folded
-from small_models import hard_pairs, implications, ising_ring, mean_field, triples
+from small_models import hard_pairs, hub, implications, ising_ring, mean_field, triples
 from uncompiled import REAL, WHOLE, Sources, kernel_error, target, uncompiled, wide_probability
 
 import definetti as dft
@@ -82,14 +82,17 @@ KERNEL_MUTANTS = {
     "wrong stride": Mutant("tables", "range(len(rest) - 1, -1, -1)", "range(len(rest))", "tables", triples()),
     "wrong other variable": Mutant("table_kernels", "stride_b * np.int32(state[b, lane])", "stride_b * np.int32(state[b - 1, lane])", "tables", triples()),
     "a factor left out": Mutant("table_kernels", "for lo in range(pair_start[i], pair_start[i + 1], PAIRS):", "for lo in range(pair_start[i] + 1, pair_start[i + 1], PAIRS):", "tables", triples()),
-    "another neighbour, polynomial": Mutant("polynomial_kernels", "c2 += words[a, w + 2] & words[b, w + 2]", "c2 += words[a, w + 2] & words[a, w + 2]", "polynomial", implications()),
-    "another lane, polynomial": Mutant("polynomial_kernels", "c3 -= words[a, w + 3] & words[b, w + 3]", "c3 -= words[a, w + 2] & words[b, w + 3]", "polynomial", implications()),
+    "another neighbour, polynomial": Mutant("polynomial_kernels", "c2 += words[a, w + 2] & (words[b, w + 2] ^ no)", "c2 += words[a, w + 2] & (words[a, w + 2] ^ no)", "polynomial", implications()),
+    "another lane, polynomial": Mutant("polynomial_kernels", "c3 -= words[a, w + 3] & (words[b, w + 3] ^ no)", "c3 -= words[a, w + 2] & (words[b, w + 3] ^ no)", "polynomial", implications()),
     "minus signs begin at 0, polynomial": Mutant("polynomial_kernels", "zero = np.uint64(end - minus) * ONES", "zero = np.uint64(0) * ONES", "polynomial", implications()),
     "a product left out, polynomial": Mutant("polynomial_kernels", "for e in range(minus, end):", "for e in range(minus + 1, end):", "polynomial", implications()),
     "another size's powers, polynomial": Mutant("polynomial_kernels", "base = np.uint64(group[g, 3])", "base = np.uint64(group[start[i], 3])", "polynomial", implications()),
     "counts of another lane, polynomial": Mutant("polynomial_kernels", "np.uint64(bytewise[lane])", "np.uint64(bytewise[0])", "polynomial", implications()),
     "high for low, polynomial": Mutant("polynomial", "np.stack([low, high - low], axis)", "np.stack([low, high], axis)", "polynomial", implications()),
-    "a product of one, polynomial": Mutant("polynomial", "[some[0], some[-1]]", "[some[0], some[0]]", "polynomial", implications()),
+    "negated twice, polynomial": Mutant("polynomial_kernels", "c3 -= words[a, w + 3] & (words[b, w + 3] ^ no)", "c3 -= words[a, w + 3] & words[b, w + 3]", "polynomial", implications()),
+    "one for two without need, polynomial": Mutant("polynomial", "np.abs(both + first) < 1 / GRID", "np.abs(both + first) < 9", "polynomial", hub()),
+    "the other one negated, polynomial": Mutant("polynomial", "others[:, ::-1] | NEGATED", "others | NEGATED", "polynomial", implications()),
+    "both kept, polynomial": Mutant("polynomial", "yield others, np.where(one | two, 0.0, both)", "yield others, np.where(one, 0.0, both)", "polynomial", implications()),
     "powers from another place, polynomial": Mutant("polynomial", "table[of] + least[of] - below", "table[of] - below", "polynomial", implications()),
     "signs lost, polynomial": Mutant("polynomial", "minus = coefficient < 0", "minus = coefficient < -9", "polynomial", implications()),
     "values mixed up": Mutant("table_kernels", "p1 *= weights[at + U1]", "p1 *= weights[at + U2]", "tables", triples()),
@@ -143,7 +146,7 @@ FOLD_MUTANTS = [
     (ising_ring(5, 0.4, 0.2), "random", field_kernels, "np.int64(site[m]), second", "np.int64(site[0]), second"),
     (implications(), "symmetric", polynomial_kernels, ">> 1, lane] += chance[lane]", ">> 1, lane] += chance[0]"),
     (implications(), "symmetric", polynomial_kernels, "chance[lane] = ratio[lane] / total", "chance[lane] = 1.0 / total"),
-    (implications(), "symmetric", polynomial_kernels, "count_values(state, i, firsts[i], 2,", "count_values(state, 0, firsts[i], 2,"),
+    (implications(), "symmetric", polynomial_kernels, "low_words[first + 1, w] += words[i, w]", "low_words[first + 1, w] += words[0, w]"),
     (triples(), "symmetric", table_kernels, "+= product[v, lane] * scale[lane]", "+= product[0, lane] * scale[lane]"),
     (triples(), "symmetric", table_kernels, "low[first + v, lane] += np.uint8(state[i, lane] == np.uint8(v))", "low[first + v, lane] += np.uint8(state[i, lane] == np.uint8(0))"),
 ]  # fmt: skip

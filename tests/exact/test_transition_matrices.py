@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import numpy as np
 import pytest
@@ -109,8 +110,9 @@ def test_most_products_fill_a_byte() -> None:
         engine = polynomial.build(model, slots_of(model, none(model).row_of))
         assert engine is not None and engine.model.start[1] == 1 + (others > 255)
         block = engine.block(states, [np.random.SeedSequence(0)], False)
-        block._kernels = uncompiled(polynomial_kernels)
-        block._kernels.draw = lambda state, i, ratio, uniform, chance, found=found: found.append(np.log(ratio))
+        kernels: Any = uncompiled(polynomial_kernels)
+        kernels.draw = lambda state, i, ratio, uniform, chance, found=found: found.append(np.log(ratio))
+        block._kernels = kernels
         block.run(np.zeros((1, 1), np.int32), 0)
         signs = np.where(np.arange(1, others + 1) > minus, 0.01, -0.01)
         np.testing.assert_allclose(found[0], states[:, 1:] @ signs, atol=TOLERANCE)

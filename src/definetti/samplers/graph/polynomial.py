@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from definetti.samplers.graph.lanes import CountingBlock, Engine, Seeds, Slots
 from definetti.samplers.graph.tables import RANGE
 
 GRID = 2.0**46  # coefficients whose sizes, in steps of 1 / GRID, are equal are counted together
+NEGATED = np.array([0, 1 << 31])  # the second variable of a product (`Polynomial.product`)
 MOST_PRODUCTS = 2**31 - 1  # places are 32-bit integers
 
 
@@ -44,32 +44,46 @@ def build(model: FactorGraph, slots: Slots) -> PolynomialEngine | None:
     binary = (model.cards[model.free] == 2).all() and (model.cards[model.scope] == 2).all()
     if not binary or model.arity.max(initial=0) > 3 or not np.isfinite(model.tables).all():
         return None
-    own, site, others, coefficient = _log_odds(model)
+    own, site, product, coefficient = _log_odds(model)
     reach = np.abs(own) + np.bincount(site, weights=np.abs(coefficient), minlength=model.n)
     if reach.max(initial=0.0) > RANGE or len(site) > MOST_PRODUCTS:
         return None
     start, group, order, power = _groups(model.n, site, coefficient, kernels.MOST)
-    product = np.ascontiguousarray(others[order], dtype=np.uint32)
+    product = np.ascontiguousarray(product[order], dtype=np.uint32)
     cards = np.full(model.n, 2, dtype=np.int64)
     return PolynomialEngine(kernels.Polynomial(cards, np.exp(own), start, group, product, power), slots, model.names)
 
 
 def _log_odds(model: FactorGraph) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """The log odds of every variable: what is left where all others are 0, and terms (variable, two others or one
-    twice, coefficient) of which none is 0."""
+    """The log odds of every variable: what is left where all others are 0, and terms (variable, product, coefficient)
+    of which none is 0."""
     own, terms = np.zeros(model.n), [(np.zeros(0, np.int64), np.zeros((0, 2), np.int64), np.zeros(0))]
     for scope, coefficients in _coefficients(model):
         arity = scope.shape[1]
         for axis in range(arity):
-            rest = [b for b in range(arity) if b != axis]
-            np.add.at(own, scope[:, axis], coefficients[(slice(None), *(int(b == axis) for b in range(arity)))])
-            for size in range(1, arity):
-                for some in combinations(rest, size):
-                    value = coefficients[(slice(None), *(int(b == axis or b in some) for b in range(arity)))]
-                    met = np.flatnonzero(value)
-                    terms.append((scope[met, axis], scope[met][:, [some[0], some[-1]]], value[met]))
-    site, others, coefficient = (np.concatenate(parts) for parts in zip(*terms, strict=True))
-    return own, site, others, coefficient
+            found = np.moveaxis(coefficients, axis + 1, 1)[:, 1].reshape(len(scope), -1)
+            np.add.at(own, scope[:, axis], found[:, 0])
+            for product, value in _products(np.delete(scope, axis, axis=1).astype(np.int64), found):
+                met = np.flatnonzero(value)
+                terms.append((scope[met, axis], product[met], value[met]))
+    site, product, coefficient = (np.concatenate(parts) for parts in zip(*terms, strict=True))
+    return own, site, product, coefficient
+
+
+def _products(others: np.ndarray, coefficient: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Products int64[F, 2] and their coefficients, from those of each subset of one or two others. Where that of a · b
+    takes back that of a, as in a body of an implication, a · (1 - b) is one product for two."""
+    if others.shape[1] == 1:
+        yield others[:, [0, 0]], coefficient[:, 1]
+    elif others.shape[1] == 2:
+        first, second, both = coefficient[:, 2], coefficient[:, 1], coefficient[:, 3]
+        one = (first != 0) & (np.abs(both + first) < 1 / GRID)
+        two = (second != 0) & (np.abs(both + second) < 1 / GRID) & ~one
+        yield others[:, [0, 0]], np.where(one, 0.0, first)
+        yield others[:, [1, 1]], np.where(two, 0.0, second)
+        yield others, np.where(one | two, 0.0, both)
+        yield others | NEGATED, np.where(one, first, 0.0)
+        yield others[:, ::-1] | NEGATED, np.where(two, second, 0.0)
 
 
 def _coefficients(model: FactorGraph) -> Iterator[tuple[np.ndarray, np.ndarray]]:

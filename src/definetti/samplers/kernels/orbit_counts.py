@@ -23,23 +23,32 @@ class Tuples(NamedTuple):
 def count_tuples(tuples, state, mask, hits):
     """Add to hits[q, lane] the number of event q's tuples that hold in the lane."""
     event_start, start, variable, value = tuples
+    holds = np.empty(hits.shape[1], np.uint8)
     for q in range(event_start.shape[0] - 1):
         for m in range(event_start[q], event_start[q + 1]):
-            for lane in range(hits.shape[1]):
-                holds = True
-                for k in range(start[m], start[m + 1]):
-                    holds &= (state[variable[k], lane] & mask) == value[k]
-                hits[q, lane] += holds
+            holds[:] = 1
+            for k in range(start[m], start[m + 1]):
+                i, wanted = variable[k], value[k]
+                for lane in range(holds.shape[0]):
+                    holds[lane] &= np.uint8((state[i, lane] & mask) == wanted)
+            for lane in range(holds.shape[0]):
+                hits[q, lane] += holds[lane]
 
 
 @njit(nogil=True, cache=True, error_model="numpy")  # 0 / 0 is not a number: an orbit that was not visited
 def mean_over_slots(sums, slots, start, divisor, out, first):
     """out[k, first + lane]: the sum of sums[slot, lane] over slots[start[k]:start[k + 1]], divided by divisor[k]."""
     for k in range(divisor.shape[0]):
-        for lane in range(sums.shape[1]):
-            out[k, first + lane] = 0.0
-        for at in range(start[k], start[k + 1]):
+        row, over, slot = out[k], divisor[k], np.uint64(slots[start[k]])  # no orbit is empty
+        if start[k + 1] - start[k] == 1:
             for lane in range(sums.shape[1]):
-                out[k, first + lane] += sums[slots[at], lane]
+                row[first + lane] = sums[slot, lane] / over
+            continue
         for lane in range(sums.shape[1]):
-            out[k, first + lane] /= divisor[k]
+            row[first + lane] = sums[slot, lane]
+        for at in range(start[k] + 1, start[k + 1]):
+            slot = np.uint64(slots[at])
+            for lane in range(sums.shape[1]):
+                row[first + lane] += sums[slot, lane]
+        for lane in range(sums.shape[1]):
+            row[first + lane] /= over

@@ -1,7 +1,8 @@
 """Gibbs sweeps for binary variables whose log density is a polynomial of degree three at most: lanes of chains over
 counts of products.
 
-The log odds of a variable are a sum of coefficient · a · b over pairs of others (a · a is one of them alone). Products
+The log odds of a variable are a sum of coefficient · a · b over pairs of others, where b may be negated (1 - b), and
+a · a is one of them alone. Products
 whose coefficients have one size are counted together, those with a minus sign down from their number, so that a count
 is never negative. A word holds eight lanes' bytes: no count exceeds 255, and one addition serves them all. The odds are
 then a product of powers, one look-up for each size; nothing computes exp.
@@ -15,11 +16,11 @@ import numpy as np
 
 from definetti.samplers.kernels.compiling import njit
 from definetti.samplers.kernels.graph.tables import (
+    FULL,
     Cells,
     Counts,
     carry_over,
     collect,
-    count_values,
     fold,
     next_uniforms,
 )
@@ -29,6 +30,7 @@ __all__ = ["MOST", "WORDS", "Cells", "Counts", "Polynomial", "Scratch", "carry_o
 WORDS = 4  # a row of the state is a multiple of so many words, of eight lanes each
 MOST = 255  # products that are counted together
 ONES = np.uint64(0x0101010101010101)
+SIGN, PLACE = np.uint32(31), np.uint32(0x7FFFFFFF)  # of the second variable of a product: is it negated, which is it
 
 
 class Polynomial(NamedTuple):
@@ -39,14 +41,14 @@ class Polynomial(NamedTuple):
     odds: np.ndarray  # float64[n]: of value 1 while all others are 0
     start: np.ndarray  # int64[n + 1]: where a variable's groups begin
     group: np.ndarray  # int32[G, 4]: where its products begin, where those with a minus sign do, their end, its base
-    product: np.ndarray  # uint32[P, 2]: two other variables, or one twice
+    product: np.ndarray  # uint32[P, 2]: two other variables, the second one negated where its highest bit is set
     power: np.ndarray  # float64: for each size, exp(size · k) from the least k on
 
 
 class Scratch(NamedTuple):
     """One block's working rows."""
 
-    count: np.ndarray  # uint64[words]
+    counts: np.ndarray  # uint64[words]
     bytewise: np.ndarray  # uint8[8 · words]: the same memory
     ratio: np.ndarray  # float64[lanes]: the odds
     uniform: np.ndarray  # float64[lanes]
@@ -60,17 +62,17 @@ def count_products(words, product, first, minus, end, count):
     for w in range(0, words.shape[1], WORDS):
         c0, c1, c2, c3 = zero, zero, zero, zero
         for e in range(first, minus):
-            a, b = product[e, 0], product[e, 1]
-            c0 += words[a, w] & words[b, w]
-            c1 += words[a, w + 1] & words[b, w + 1]
-            c2 += words[a, w + 2] & words[b, w + 2]
-            c3 += words[a, w + 3] & words[b, w + 3]
+            a, b, no = product[e, 0], product[e, 1] & PLACE, np.uint64(product[e, 1] >> SIGN) * ONES
+            c0 += words[a, w] & (words[b, w] ^ no)
+            c1 += words[a, w + 1] & (words[b, w + 1] ^ no)
+            c2 += words[a, w + 2] & (words[b, w + 2] ^ no)
+            c3 += words[a, w + 3] & (words[b, w + 3] ^ no)
         for e in range(minus, end):
-            a, b = product[e, 0], product[e, 1]
-            c0 -= words[a, w] & words[b, w]
-            c1 -= words[a, w + 1] & words[b, w + 1]
-            c2 -= words[a, w + 2] & words[b, w + 2]
-            c3 -= words[a, w + 3] & words[b, w + 3]
+            a, b, no = product[e, 0], product[e, 1] & PLACE, np.uint64(product[e, 1] >> SIGN) * ONES
+            c0 -= words[a, w] & (words[b, w] ^ no)
+            c1 -= words[a, w + 1] & (words[b, w + 1] ^ no)
+            c2 -= words[a, w + 2] & (words[b, w + 2] ^ no)
+            c3 -= words[a, w + 3] & (words[b, w + 3] ^ no)
         count[w], count[w + 1], count[w + 2], count[w + 3] = c0, c1, c2, c3
 
 
@@ -83,13 +85,24 @@ def draw(state, i, ratio, uniform, chance):
         chance[lane] = ratio[lane] / total
 
 
+@njit(nogil=True, cache=True, inline="always", error_model="numpy")
+def count_ones(words, i, first, visits, pending, low, high, low_words):
+    """Count variable i's values (F), eight lanes at once."""
+    if pending[first] == FULL:
+        carry_over(first, 2, pending, low, high)
+    pending[first] += 1
+    visits[first] += 1
+    for w in range(words.shape[1]):
+        low_words[first + 1, w] += words[i, w]
+
+
 @njit(nogil=True, cache=True, error_model="numpy")
 def sweep(model, state, words, order, streams, scratch, cells, drawn, conditional, folded):
     """Update the sites of `order`."""
     _, odds, start, group, product, power = model
     count, bytewise, ratio, uniform, chance = scratch
     visits, pending, low, high = drawn
-    firsts = cells.first
+    firsts, low_words = cells.first, low.view(np.uint64)
     for q in range(order.shape[0]):
         i = order[q]
         for lane in range(ratio.shape[0]):
@@ -102,7 +115,7 @@ def sweep(model, state, words, order, streams, scratch, cells, drawn, conditiona
         next_uniforms(streams, uniform)
         draw(state, i, ratio, uniform, chance)
         if folded:
-            count_values(state, i, firsts[i], 2, visits, pending, low, high)
+            count_ones(words, i, firsts[i], visits, pending, low, high, low_words)
         if folded == 2:
             for lane in range(chance.shape[0]):
                 conditional[firsts[i] >> 1, lane] += chance[lane]
