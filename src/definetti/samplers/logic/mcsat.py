@@ -31,7 +31,7 @@ from definetti.samplers.protocol import Plan, prefixed
 from definetti.samplers.run import Map, Run
 from definetti.symmetry.logic.renaming import RenamingSymmetries
 
-LOOK_EVERY = 2  # samples
+LOOK_EVERY, LOOK_RARELY, EARLY = 2, 16, 256  # samples from look to look among the first kept ones, and after them
 WARM_UP = 200  # samples, unless the caller gives a number
 
 
@@ -78,7 +78,7 @@ class MCSatSampling(Run):
         return self._done + some
 
     def _look_at(self, plan: Plan) -> list[ChainLooks]:
-        """Every LOOK_EVERY-th sample of a chain is compared with the full conditionals of the ground model."""
+        """Some samples of a chain are compared with the full conditionals of the ground model (`next_look`)."""
         statistic = _cells(self.group, self._ground) - 1
         statistic[self._ground.evidence[self._ground.variable_of] != FREE] = -1
         try:
@@ -90,16 +90,17 @@ class MCSatSampling(Run):
         return looks
 
     def _stretch(self, k: int, samples: int) -> None:
-        """Samples of one chain, with a look at it after every LOOK_EVERY-th that is kept."""
+        """Samples of one chain, with looks at those that are kept."""
         if not self._looks or self._phase != "sampling":
             self._stretch_blindly(k, samples, self._done)
             return
         sample, end = self._kept + self._done, self._kept + self._done + samples
         while sample < end:
-            some = min(end - sample, LOOK_EVERY - sample % LOOK_EVERY)
+            look = next_look(sample)
+            some = min(end, look) - sample
             self._stretch_blindly(k, some, sample - self._kept)
             sample += some
-            if sample % LOOK_EVERY == 0:
+            if sample == look:
                 self._looks[k].hold(self._chains[k].x)
 
     def _stretch_blindly(self, k: int, samples: int, at: int) -> None:
@@ -194,6 +195,13 @@ class MCSatSampling(Run):
 
     def _completed(self, draws: Draws) -> Draws:
         return replace(draws, balance=balance_of(self._looks))
+
+
+def next_look(sample: int) -> int:
+    """After which of the kept samples a chain is looked at next: often at first, so that short runs are tested, then
+    rarely, as a look costs about as much as a sample."""
+    spacing = LOOK_EVERY if sample < EARLY else LOOK_RARELY
+    return sample + spacing - sample % spacing
 
 
 def five_words(seed: int, chain: int) -> np.ndarray:
