@@ -105,16 +105,19 @@ def test_shares_of_predicates_weigh_orbits_by_their_members() -> None:
 
 
 @pytest.mark.parametrize(("power", "error", "censored", "held"), [
-    (1.5, 0.001, False, True), (2.5, 0.001, False, False), (1.5, 0.005, False, False), (1.5, 0.001, True, False),
+    (1.5, 0.001, 10**6, True), (2.5, 0.001, 10**6, False), (1.5, 0.005, 10**6, False), (1.5, 0.001, 2000, False),
+    (1.5, 0.001, 100_000, True),
 ])  # fmt: skip
-def test_growth_of_crowds(power: float, error: float, censored: bool, held: bool) -> None:
+def test_growth_of_crowds(power: float, error: float, censored: int, held: bool) -> None:
+    """`censored`: crowds from this size on met the time limit."""
     made = [
         {"curve": curves.CROWD_CLOSE, "people": n, "run": 0, "seconds": 1e-3 * n**power, "samples": n, "sweeps": 1,
-         "censored": censored and n == 1000, "truth_error": error}
-        for n in (10, 100, 1000)
+         "censored": n >= censored, "truth_error": error}
+        for n in (100, 500, 2000, 100_000)
     ]  # fmt: skip
     verdict = domain_sizes.growth_of_crowds("fig3c", Measured(made))
-    assert verdict.held is held and (censored or f"n^{power:.2f}" in verdict.measured)
+    assert verdict.held is held and f"n^{power:.2f}" in verdict.measured
+    assert ("100,000: not within" in verdict.measured) == (censored <= 100_000)
 
 
 def test_every_figure_has_its_parts() -> None:
