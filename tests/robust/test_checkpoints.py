@@ -21,7 +21,7 @@ from saved_runs import Killed, killer, numbers
 
 import definetti as dft
 from definetti import archive, journal
-from definetti.errors import ModelError
+from definetti.errors import INTERRUPTED, ModelError
 from definetti.estimators import ESTIMATORS
 from definetti.inference.mixture import Mixture
 from definetti.inference.saving import checkpoint, remembered
@@ -209,6 +209,20 @@ def test_a_mixture_that_is_interrupted(tmp_path: Path, often: None) -> None:
     stopped = dft.marginals(coexisting("logic"), **settings, checkpoint=path, progress=interrupts)
     assert stopped.interrupted and stopped.run["sweeps"] < 64
     assert numbers(dft.resume(path)) == numbers(dft.marginals(coexisting("logic"), **settings))
+
+
+@pytest.mark.parametrize("handler", [signal.default_int_handler, signal.SIG_IGN])
+def test_a_run_that_was_ended_leaves_the_next_one_alone(handler: Any) -> None:
+    """A process that a shell has put into the background ignores Ctrl-C."""
+    before = signal.signal(signal.SIGINT, handler)
+    try:
+        with checkpoint.Checkpoint(Path("run.dft"), b"", {}, False).patiently():
+            signal.raise_signal(signal.SIGTERM)
+            assert INTERRUPTED.is_set()
+        assert not INTERRUPTED.is_set() and signal.getsignal(signal.SIGINT) is handler
+    finally:
+        INTERRUPTED.clear()
+        signal.signal(signal.SIGINT, before)
 
 
 def test_exact_answers(tmp_path: Path) -> None:

@@ -154,8 +154,8 @@ def _patiently() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler or signal.SIG_DFL)
-        if before[signal.SIGINT] is signal.default_int_handler:  # not that of the command line, which ends with the run
-            INTERRUPTED.clear()
+        if not any(str(getattr(handler, "__module__", "")).startswith("definetti.") for handler in before.values()):
+            INTERRUPTED.clear()  # under a handler of the command line the process ends with the run
 
 
 # --- a new run --------------------------------------------------------------------------------------------------------
