@@ -12,6 +12,7 @@ import itertools
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -109,10 +110,10 @@ def runner(aim: Target, kernel: str, sources: Sources = REAL) -> Run | None:
     """How to follow one branch from every state at once (a lane each); None where the engine does not apply."""
     slots = slots_of(aim.simple, none(aim.simple).row_of)
     if kernel == "tables":
-        return _tables_runner(aim, sources.tables.build(aim.simple, slots), sources.table_kernels)
+        return _byte_runner(aim, sources.tables.build(aim.simple, slots), sources.table_kernels, "choose", _choose)
     if kernel == "polynomial":
         made = sources.polynomial.build(aim.simple, slots)
-        return None if made is None else _polynomial_runner(aim, made, sources.polynomial_kernels)
+        return None if made is None else _byte_runner(aim, made, sources.polynomial_kernels, "draw", _draw)
     engine = sources.fields.build(aim.simple, slots)
     if engine is None:
         return None
@@ -181,44 +182,32 @@ def lane_numbers(planes: np.ndarray) -> np.ndarray:
     return (bits << np.arange(len(bits) - 1, -1, -1)[:, None]).sum(axis=0)
 
 
-def _tables_runner(aim: Target, engine: tables.TablesEngine, kernels: Any) -> Run:
+def _byte_runner(aim: Target, engine: Any, kernels: Any, drawing: str, follow: Callable[..., Any]) -> Run:
+    """Of an engine with a byte per variable and lane: `follow` stands for the kernel's function that draws."""
+
     def run(order: np.ndarray, values: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
         block = engine.block(aim.states, [np.random.SeedSequence(0)], False)
         block._kernels = kernels
         chance = np.ones(len(aim.states))
-        places = iter(values)
-
-        def follow(product, card, uniform, value, scale) -> bool:
-            wanted, mass = next(places), product[:card].sum(axis=0)
-            assert ((mass > 0) | (chance == 0)).all(), "every value of a possible state is impossible"
-            chance[:] *= np.divide(product[wanted], mass, out=np.zeros_like(mass), where=mass > 0)
-            value[:] = wanted
-            return False
-
-        kernels.choose = follow
-        block.run(order[None], 0)
-        return block.state.T, chance
-
-    return run
-
-
-def _polynomial_runner(aim: Target, engine: polynomial.PolynomialEngine, kernels: Any) -> Run:
-    def run(order: np.ndarray, values: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
-        block = engine.block(aim.states, [np.random.SeedSequence(0)], False)
-        block._kernels = kernels
-        chance = np.ones(len(aim.states))
-        places = iter(values)
-
-        def follow(state, i, ratio, uniform, one) -> None:
-            value = next(places)
-            chance[:] *= ratio / (1.0 + ratio) if value else 1.0 / (1.0 + ratio)
-            state[i, : len(chance)] = value
-
-        kernels.draw = follow
+        setattr(kernels, drawing, partial(follow, chance, iter(values)))
         block.run(order[None], 0)
         return block.state.T[: len(aim.states)], chance
 
     return run
+
+
+def _choose(chance, values, product, card, uniform, value, scale) -> bool:
+    wanted, mass = next(values), product[:card].sum(axis=0)
+    assert ((mass > 0) | (chance == 0)).all(), "every value of a possible state is impossible"
+    chance[:] *= np.divide(product[wanted], mass, out=np.zeros_like(mass), where=mass > 0)
+    value[:] = wanted
+    return False
+
+
+def _draw(chance, values, state, i, ratio, uniform, one) -> None:
+    value = next(values)
+    chance[:] *= ratio / (1.0 + ratio) if value else 1.0 / (1.0 + ratio)
+    state[i, : len(chance)] = value
 
 
 # --- transition matrices -----------------------------------------------------------------------------------------

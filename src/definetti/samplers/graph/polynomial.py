@@ -90,14 +90,12 @@ def _coefficients(model: FactorGraph) -> Iterator[tuple[np.ndarray, np.ndarray]]
     """Scopes and coefficients float64[F, 2, …] of the factors of each shape: a factor's log table is the sum over
     subsets of its variables of coefficient · product of their values."""
     for alike in model.by_shape:
-        arity = len(alike.shape)
-        scope = model.scope[model.scope_start[alike.factors][:, None] + np.arange(arity)]
-        entries = model.table_start[model.table_of[alike.factors]][:, None] + np.arange(1 << arity)
+        entries = model.table_start[alike.tables][:, None] + np.arange(alike.size)
         found = model.tables[entries].reshape(-1, *alike.shape)
-        for axis in range(1, arity + 1):
+        for axis in range(1, alike.arity + 1):
             low, high = np.take(found, 0, axis), np.take(found, 1, axis)
             found = np.stack([low, high - low], axis)
-        yield scope, found
+        yield alike.scopes, found
 
 
 def _groups(

@@ -38,9 +38,7 @@ class Roles:
     role: list[int]  # of each axis; axes with one role can change places
     values: list[list[int]]  # of each axis
     kinds: list[int]  # of each place; those of one kind can change places at all axes at once
-    pairs: list[
-        int
-    ]  # of each axis: any two of one number ≥ 0 can be flipped together; then no two places are of a kind
+    pairs: list[int]  # of each axis: any two of one number ≥ 0 can be flipped together (no places of a kind then)
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,10 +2,9 @@
 counts of products.
 
 The log odds of a variable are a sum of coefficient · a · b over pairs of others, where b may be negated (1 - b), and
-a · a is one of them alone. Products
-whose coefficients have one size are counted together, those with a minus sign down from their number, so that a count
-is never negative. A word holds eight lanes' bytes: no count exceeds 255, and one addition serves them all. The odds are
-then a product of powers, one look-up for each size; nothing computes exp.
+a · a is one of them alone. Products whose coefficients have one size are counted together, those with a minus sign down
+from their number, so that a count is never negative. A word holds eight lanes' bytes: no count exceeds 255, and one
+addition serves them all. The odds are then a product of powers, one look-up for each size; nothing computes exp.
 """
 
 from __future__ import annotations

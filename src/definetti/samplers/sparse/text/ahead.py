@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from definetti.samplers.sparse.terms import A, System, Z, groups
-from definetti.samplers.sparse.text.joins import Plan, Writer, lists, type_of
+from definetti.samplers.sparse.text.joins import Plan, Writer, lists, type_place
 
 List = tuple[int, int]  # predicate, argument whose constant has it
 Hop = tuple[List, str | int, str | int]  # a list, the constant that has it, the one found in it
@@ -98,7 +98,7 @@ def write_bit_ahead(w: Writer, p: int) -> None:
     w.put(0, f"\n\n@helper\ndef bit_ahead_{p}(d, c, at):")
     w.put(1, f"x = later(c, d.type_start[{sort}], at + HEADS, d.sizes[{sort}])")
     step(w, [*heads(plan, near, "x"), far_type(sort, "x"), f"prefetch(d.bit_orbits, d.bit_start[{p}] + x)",
-             f"prefetch(d.fixed, d.type_start[{sort}] + x)"])  # fmt: skip
+             f"prefetch(d.fixed, {type_place(sort, 'x')})"])  # fmt: skip
     for found in near:
         w.put(1, f"x = later(c, d.type_start[{sort}], at + LISTS, d.sizes[{sort}])")
         step(w, [f"prefetch(c.pool, c.head[{lists(*found)} + LIST * x])"])
@@ -138,5 +138,4 @@ def walk(w: Writer, depth: int, found: List, of: str, each: str, lines: Sequence
 
 
 def far_type(sort: int, constant: str) -> str:
-    place = type_of(sort, constant).removeprefix("c.types[").removesuffix("]")
-    return f"prefetch(c.types, {place})"
+    return f"prefetch(c.types, {type_place(sort, constant)})"

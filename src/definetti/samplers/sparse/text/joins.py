@@ -103,8 +103,12 @@ def lists(p: int, side: int) -> str:
     return f"d.lists[{2 * p + side}]"
 
 
+def type_place(sort: int, constant: str) -> str:
+    return f"d.type_start[{sort}] + {constant}"
+
+
 def type_of(sort: int, constant: str) -> str:
-    return f"c.types[d.type_start[{sort}] + {constant}]"
+    return f"c.types[{type_place(sort, constant)}]"
 
 
 def entry(plan: Plan, k: int, bit: Callable[[int, int], str]) -> str:
