@@ -197,14 +197,18 @@ def answers(model: dft.MarkovLogic, engine: str, method: str, chains: int) -> tu
     return np.stack([ESTIMATORS[method](g).value for g in fours(sampling.draws())])[:, columns], atoms
 
 
-@pytest.mark.parametrize("engine", ["renaming", "literals"])
+WEAK = ((1.4, 4.6, 1.1), 100, {"smokes": 3000, "friends": 100_000})
+COUPLED = ((-1.0, 0.0, 1.5), 300, {"smokes": 2, "friends": 60})
+
+
 @pytest.mark.parametrize(
-    ("weights", "repetitions", "least"),
+    ("weights", "repetitions", "least", "engine"),
     [
-        ((1.4, 4.6, 1.1), 100, {"smokes": 3000, "friends": 100_000}),
-        ((-1.0, 0.0, 1.5), 300, {"smokes": 2, "friends": 60}),
+        pytest.param(*WEAK, "renaming", id="smokers-renaming"),
+        pytest.param(*WEAK, "literals", id="smokers-literals"),
+        pytest.param(*COUPLED, "literals", id="strong-literals"),
+        pytest.param(*COUPLED, "renaming", id="strong-renaming", marks=pytest.mark.slow),
     ],
-    ids=["smokers", "strong"],
 )
 def test_gains_on_friends_and_smokers(
     tmp_path: Path, weights: tuple[float, ...], repetitions: int, least: dict[str, float], engine: str
