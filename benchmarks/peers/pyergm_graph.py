@@ -10,7 +10,7 @@ import numpy as np
 from peers.problem import Problem
 
 CANNOT = dict.fromkeys(("grid", "fields", "potts", "tables", "smokers", "transitive", "reading"), "random graphs only")
-THETAS = {"num_edges_directed": -2.5, "total_reciprocity": 1.0, "num_triangles_directed": 0.3}
+THETAS = {"num_edges_directed": -2.5, "total_reciprocity": 1.0, "num_triangles_directed": 0.06}
 NETS = 200
 
 
