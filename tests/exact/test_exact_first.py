@@ -18,6 +18,7 @@ import definetti as dft
 from definetti.inference.exact_first import exact_first
 from definetti.model.graph.factors import FactorGraph, factor_graph
 from definetti.model.logic.text import atom_text
+from definetti.readers.logic.queries import LogicQuery
 from definetti.solvers.graph.eliminate import eliminate
 from definetti.solvers.graph.enumerate import enumerate_states
 from definetti.solvers.graph.routes import routes
@@ -159,6 +160,20 @@ def test_what_takes_longer_is_a_note_and_what_is_out_of_reach_is_nothing() -> No
     assert exact_first(grid(40), [], "auto", 10.0) is None
     sampled = dft.marginals(grid(16), ["X0"], seconds=0.2, seed=1)
     assert sampled.run["sampler"] != "exact" and said in sampled.notices
+
+
+def test_a_count_of_many_free_atoms_is_declined_after_a_few_groundings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """2^20 states of its atoms are the limit: the 21st free atom of 40,000 decides. Three variables in a formula leave
+    lifted counting out."""
+    walked, at = itertools.count(), LogicQuery.at
+
+    def counted(self: LogicQuery, model: dft.MarkovLogic) -> Any:
+        return (pair for pair, _ in zip(at(self, model), walked, strict=False))
+
+    monkeypatch.setattr(LogicQuery, "at", counted)
+    model = dft.markov_logic("R(n,n)\n1 R(x,y) ^ R(y,z) => R(x,z)\n", domain={"n": 200})
+    assert exact_first(model, ["#R"], "auto", 10.0) is None
+    assert next(walked) == 21
 
 
 def test_the_count_decides_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:

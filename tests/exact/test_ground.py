@@ -220,8 +220,8 @@ def test_queries_as_events(text: str) -> None:
     """The states that an event holds are those in which the formula holds."""
     model = read_mln_text(TEXT)
     formula = parse_query(model, text).formula
-    variables, satisfying = ground_event(model, formula)
     boxes, graph = layout(model), ground(model)
+    variables, satisfying = ground_event(boxes, formula)
     rows = {tuple(row) for row in satisfying.tolist()}
     for values in np.ndindex(*(int(graph.cards[i]) for i in variables)):
         state = dict(zip(variables, values, strict=True))

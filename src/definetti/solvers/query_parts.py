@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import prod, sqrt
+from math import sqrt
 from typing import Any
 
 import numpy as np
@@ -126,14 +126,22 @@ def count_events(model: MarkovLogic, query: LogicQuery, key: str) -> dict[int, Q
     boxes, sizes = layout(model), {name: (sort, model.sorts[sort].size) for name, sort in query.sorts.items()}
     if query.tuples(model) > LARGEST_TABLE:
         raise TooLarge("a count", query.tuples(model), LARGEST_TABLE, "sample it", unit="groundings")
-    bodies = [written_out(formula, sizes) if sizes else formula for formula, _ in query.at(model)]
-    literals = {atom: atom_literal(boxes, atom) for body in bodies for atom in atoms(body)}
-    known = {atom: model.knowledge.value(atom.predicate, [t.index for t in atom.args]) for atom in literals}  # type: ignore[union-attr]
-    cards = {literals[a][0]: boxes[a.predicate].card for a, value in known.items() if value is None}
+    bodies, literals, known, cards, states = [], {}, {}, {}, 1
+    for formula, _ in query.at(model):
+        bodies.append(written_out(formula, sizes) if sizes else formula)
+        for atom in atoms(bodies[-1]):
+            if atom in literals:
+                continue
+            literals[atom] = variable, _ = atom_literal(boxes, atom)
+            known[atom] = model.knowledge.value(atom.predicate, [t.index for t in atom.args])  # type: ignore[union-attr]
+            if known[atom] is None and variable not in cards:
+                cards[variable] = boxes[atom.predicate].card
+                states *= cards[variable]
+        if states > LARGEST_TABLE:  # a count of many free atoms is refused after a few groundings
+            what = "the number of states of a count's atoms"
+            raise TooLarge(what, states, LARGEST_TABLE, "sample it", at_least=True)
     variables = tuple(sorted(cards))
     shape = tuple(cards[variable] for variable in variables)
-    if prod(shape) > LARGEST_TABLE:
-        raise TooLarge("the number of states of a count's atoms", prod(shape), LARGEST_TABLE, "sample it")
     truth: dict[Formula, Any] = {e: e.left == e.right for body in bodies for e in equalities(body)}
     for atom, (variable, value) in literals.items():
         if known[atom] is not None:

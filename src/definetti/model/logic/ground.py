@@ -399,10 +399,10 @@ def _observe(model: MarkovLogic, name: str, box: Box, out: _Output) -> np.ndarra
 # --- events -----------------------------------------------------------------------------------------------------------
 
 
-def ground_event(model: MarkovLogic, formula: Formula) -> tuple[tuple[int, ...], np.ndarray]:
+def ground_event(boxes: Mapping[str, Box], formula: Formula) -> tuple[tuple[int, ...], np.ndarray]:
     """The variables of `ground(model)` that a quantifier-free formula over constants speaks of, ascending, and the
-    tuples of their values that make it true: int32[s, k]. `Topic(P1,AI)` is one value of the variable `Topic(P1,!)`."""
-    boxes = layout(model)
+    tuples of their values that make it true: int32[s, k]. `Topic(P1,AI)` is one value of the variable `Topic(P1,!)`;
+    `boxes` is `layout(model)`."""
     literals = {atom: atom_literal(boxes, atom) for atom in atoms(formula)}
     cards = {literals[atom][0]: boxes[atom.predicate].card for atom in literals}
     variables = tuple(sorted(cards))

@@ -204,14 +204,15 @@ def parse_queries(model: MarkovLogic, texts: Iterable[str | QueryPart]) -> dict[
 
 def ground_queries(model: MarkovLogic, texts: Iterable[str | QueryPart]) -> list[Query]:
     """The same queries about the variables of `ground(model)`, quantifiers written out."""
+    from definetti.model.logic.atom_literals import layout
     from definetti.model.logic.ground import ground_event
 
-    items = list(texts)
+    items, boxes = list(texts), layout(model)
     sorts = {item.key: item.sorts for item in items if isinstance(item, QueryPart)}
     found = []
     for key, formula in parse_queries(model, items).items():
         sizes = {name: (sort, model.sorts[sort].size) for name, sort in sorts.get(key, {}).items()}
-        variables, satisfying = ground_event(model, written_out(formula, sizes) if sizes else formula)
+        variables, satisfying = ground_event(boxes, written_out(formula, sizes) if sizes else formula)
         plain = isinstance(formula, Atom) and not model.predicates[formula.predicate].exclusive
         nothing = np.empty((0, 1), dtype=np.int32)
         found.append(Query(key, variables, "variable" if plain else "event", nothing if plain else satisfying))
