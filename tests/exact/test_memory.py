@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from definetti.memory import available_memory, limit_memory, peak_memory
+from definetti.samplers.graph.sampling import _most_batches
 
 
 def _system(folder: Path, files: dict[str, str]) -> tuple[Path, Path]:
@@ -80,3 +81,11 @@ def test_the_users_own_limit_and_that_of_the_address_space() -> None:
     limited = f"ulimit -v 400000; exec {sys.executable} -c '{script}'"
     out = subprocess.run(["bash", "-c", limited], capture_output=True, text=True, check=True).stdout
     assert 0 < int(out) < 400_000 << 10
+
+
+@pytest.mark.parametrize("statistics", [3_000, 11_551, 17_509])
+def test_an_open_run_keeps_a_quarter_of_a_gigabyte_of_batches(statistics: int) -> None:
+    """It has up to twice as many as a run of known length, of three arrays each; they are copied once more at the end,
+    so that evidence-heavy models stay far below 2 GB however long they run."""
+    most = _most_batches(statistics, 64)
+    assert most >= 4 and 2 * most * 3 * 8 * statistics * 64 <= 1 << 28

@@ -114,13 +114,18 @@ BATCHES = 32  # of a run of known length; an open-ended run merges its batches i
 def _merged(a: Batch, b: Batch) -> Batch:
     length = a.length + b.length
 
-    def mean(x: np.ndarray | None, y: np.ndarray | None) -> np.ndarray | None:
-        return None if x is None or y is None else (a.length * x + b.length * y) / length
+    def weighted(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        out = a.length * x
+        out += b.length * y
+        out /= length
+        return out
 
-    f = (a.length * a.f + b.length * b.f) / length
+    def mean(x: np.ndarray | None, y: np.ndarray | None) -> np.ndarray | None:
+        return None if x is None or y is None else weighted(x, y)
+
     return Batch(
-        length, f, mean(a.g, b.g), b.last, mean(a.square, b.square), mean(a.drawn, b.drawn), _added(a.tally, b.tally),
-        mean(a.energy, b.energy),
+        length, weighted(a.f, b.f), mean(a.g, b.g), b.last, mean(a.square, b.square), mean(a.drawn, b.drawn),
+        _added(a.tally, b.tally), mean(a.energy, b.energy),
     )  # fmt: skip
 
 

@@ -133,11 +133,13 @@ class _Looks:
     def truth(self, atom: Atom, at: tuple[Any, ...]) -> Callable[[np.ndarray], np.ndarray]:
         variable, value = self.literals(atom, at)
         place, self.places = len(self.places), [*self.places, np.asarray(variable)]
-        known, value = (np.asarray(variable) < 0)[..., None], np.asarray(value)[..., None]
+        known, value = (np.asarray(variable) < 0)[..., None], np.asarray(value, np.uint8)[..., None]
+        none_known = not known.any()
 
         def sees(states: np.ndarray) -> np.ndarray:
             if not len(states):
                 return np.broadcast_to(value == 1, (*known.shape[:-1], states.shape[1]))
-            return np.where(known, value == 1, states[self.places[place]] == value)
+            found = states[self.places[place]] == value  # bytes with bytes: it is done after every sweep
+            return found if none_known else np.where(known, value == 1, found)
 
         return sees

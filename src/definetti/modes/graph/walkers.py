@@ -244,14 +244,12 @@ class GraphWalkers:
         harvest = block.harvest()
         visits = np.bincount(statistics.of_slot, weights=harvest.visits, minlength=len(statistics.sizes))
         assert harvest.conditional is not None
-        f = statistics.means([harvest.final], statistics.sizes * float(sweeps))
-        g = statistics.means([harvest.conditional], visits)
         joint = hits / (statistics.event_sizes[:, None] * sweeps)
         ends = block.state[:, :chains].copy()
         return Advanced(
             ends,
-            np.concatenate([f, joint]).T,
-            np.concatenate([g, np.full_like(joint, np.nan)]).T,
+            statistics.means([harvest.final], statistics.sizes * float(sweeps), joint).T,
+            statistics.means([harvest.conditional], visits, np.full_like(joint, np.nan)).T,
             self._means(ends).T,
             None,
             self.features(ends),

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 ORDER_ENTRIES = 1 << 22
 WORK_OF_LOOK, MOST_APART = 4000, 16  # updates that a look should follow; sweeps from one look to the next
-KEPT = 1 << 28  # bytes of batches: memory that was never touched costs as much time as sampling what goes into it
+KEPT = 1 << 27  # bytes of batches: memory that was never touched costs as much time as sampling what goes into it
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,12 +62,14 @@ class Statistics:
             [[0], np.cumsum(np.bincount(self.of_slot, minlength=len(self.sizes)))]
         )
 
-    def means(self, sums: Sequence[np.ndarray], divisor: np.ndarray) -> np.ndarray:
-        """float64[K of literals, chains] from float64[slots, lanes] of each block, divided by divisor[K]."""
+    def means(self, sums: Sequence[np.ndarray], divisor: np.ndarray, joint: np.ndarray) -> np.ndarray:
+        """float64[K, chains]: of literals from float64[slots, lanes] of each block, divided by divisor[K of literals];
+        below them those of joint events, as they are given."""
         from definetti.samplers.kernels.orbit_counts import mean_over_slots
 
         ends = np.cumsum([part.shape[1] for part in sums]).tolist()
-        out = np.empty((len(self.sizes), ends[-1]))
+        out = np.empty((self.count, ends[-1]))
+        out[len(self.sizes) :] = joint
         for part, end in zip(sums, ends, strict=True):
             mean_over_slots(part, *self._slots, divisor, out, end - part.shape[1])
         return out
@@ -266,9 +268,8 @@ class GraphSampling(Run):
 
     def _gather(self, sums: Sequence[np.ndarray], hits: list[np.ndarray], sweeps: int) -> np.ndarray:
         """float64[C, K]: means over orbits and sweeps."""
-        singles = self.statistics.means(sums, self.statistics.sizes * float(sweeps))
         joint = np.concatenate(hits, axis=1) / (self.statistics.event_sizes[:, None] * sweeps)
-        return (np.concatenate([singles, joint]) if len(joint) else singles).T
+        return self.statistics.means(sums, self.statistics.sizes * float(sweeps), joint).T
 
     def _at_visits(self, sums: Sequence[np.ndarray | None], slot_visits: np.ndarray) -> np.ndarray:
         """float64[C, K]: sums over updates divided by the number of visits; NaN for joint events.
@@ -276,9 +277,8 @@ class GraphSampling(Run):
         In the random scan an orbit may go unvisited in a batch: its conditionals are then unknown there (NaN).
         """
         visits = np.bincount(self.statistics.of_slot, weights=slot_visits, minlength=len(self.statistics.sizes))
-        singles = self.statistics.means([part for part in sums if part is not None], visits)
-        joint = np.full((len(self.statistics.event_sizes), self.plan.chains), np.nan)
-        return (np.concatenate([singles, joint]) if len(joint) else singles).T
+        unknown = np.full((len(self.statistics.event_sizes), self.plan.chains), np.nan)
+        return self.statistics.means([part for part in sums if part is not None], visits, unknown).T
 
     def _groups(self) -> np.ndarray | None:
         """Of all statistics; a joint event is by itself."""
