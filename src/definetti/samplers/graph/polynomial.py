@@ -17,7 +17,7 @@ from definetti.samplers.graph.lanes import CountingBlock, Engine, Seeds, Slots
 from definetti.samplers.graph.tables import RANGE
 
 GRID = 2.0**46  # coefficients whose sizes, in steps of 1 / GRID, are equal are counted together
-NEGATED = np.array([0, 1 << 31])  # the second variable of a product (`Polynomial.product`)
+MINUS, NEGATED = np.array([[1 << 31, 0], [0, 1 << 31]])  # highest bits of a product (`Polynomial.product`)
 MOST_PRODUCTS = 2**31 - 1  # places are 32-bit integers
 
 
@@ -49,7 +49,7 @@ def build(model: FactorGraph, slots: Slots) -> PolynomialEngine | None:
     if reach.max(initial=0.0) > RANGE or len(site) > MOST_PRODUCTS:
         return None
     start, group, order, power = _groups(model.n, site, coefficient, kernels.MOST)
-    product = np.ascontiguousarray(product[order], dtype=np.uint32)
+    product = np.where((coefficient < 0)[:, None], product | MINUS, product)[order].astype(np.uint32)
     cards = np.full(model.n, 2, dtype=np.int64)
     return PolynomialEngine(kernels.Polynomial(cards, np.exp(own), start, group, product, power), slots, model.names)
 
@@ -105,7 +105,7 @@ def _groups(
     minus = coefficient < 0
     _, first, size = np.unique(np.rint(np.abs(coefficient) * GRID), return_index=True, return_inverse=True)
     alike = site.astype(np.int64) * max(len(first), 1) + size.ravel()
-    order = np.argsort(2 * alike + minus, kind="stable")
+    order = np.argsort(alike, kind="stable")
     alike, minus = alike[order], minus[order]
     place = np.arange(len(alike))
     begins = np.concatenate([[True], np.diff(alike) != 0])[: len(alike)]
@@ -120,7 +120,7 @@ def _groups(
     table = np.concatenate([[0], np.cumsum(least + largest + 1)])
     k = np.arange(table[-1]) - np.repeat(table[:-1] + least, np.diff(table))
     power = np.exp(np.repeat(np.abs(coefficient)[first], np.diff(table)) * k)
-    group = np.column_stack([begin, end - below, end, table[of] + least[of] - below]).astype(np.int32)
+    group = np.column_stack([begin, end, table[of] + least[of] - below]).astype(np.int32)
     start = np.searchsorted(site[order][begin], np.arange(n + 1))
     return start.astype(np.int64), group, order, power
 
@@ -135,9 +135,8 @@ class PolynomialBlock(CountingBlock):
     ) -> None:
         from definetti.samplers.kernels.graph import polynomial as kernels
 
-        super().__init__(engine, kernels, starts, seeds, visits_too, conditionals, 8 * kernels.WORDS)
-        count = np.zeros(self.state.shape[1] // 8, np.uint64)
-        self._scratch = kernels.Scratch(count, count.view(np.uint8), *np.zeros((3, self.lanes)))
+        super().__init__(engine, kernels, starts, seeds, visits_too, conditionals, kernels.LANES)
+        self._scratch = kernels.Scratch(np.zeros(self.state.shape[1], np.uint8), *np.zeros((3, self.lanes)))
 
     def _no_conditional(self) -> np.ndarray:
         return np.zeros((len(self._engine.slots.cards) if self._conditionals else 0, self.lanes))

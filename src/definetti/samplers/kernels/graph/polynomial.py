@@ -2,9 +2,9 @@
 counts of products.
 
 The log odds of a variable are a sum of coefficient · a · b over pairs of others, where b may be negated (1 - b), and
-a · a is one of them alone. Products whose coefficients have one size are counted together, those with a minus sign down
-from their number, so that a count is never negative. A word holds eight lanes' bytes: no count exceeds 255, and one
-addition serves them all. The odds are then a product of powers, one look-up for each size; nothing computes exp.
+a · a is one of them alone. Products whose coefficients have one size are counted together, those with a minus sign
+where they are 0, so that a count is never negative. A lane's count is a byte: none exceeds 255, and one addition of
+vectors serves 32 lanes. The odds are then a product of powers, one look-up for each size; nothing computes exp.
 """
 
 from __future__ import annotations
@@ -12,8 +12,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numba.extending import overload
 
 from definetti.samplers.kernels.compiling import njit
+from definetti.samplers.kernels.graph.products import LANES, vector_counts
 from definetti.samplers.kernels.graph.tables import (
     FULL,
     Cells,
@@ -24,55 +26,44 @@ from definetti.samplers.kernels.graph.tables import (
     next_uniforms,
 )
 
-__all__ = ["MOST", "WORDS", "Cells", "Counts", "Polynomial", "Scratch", "carry_over", "collect", "fold", "run_sweeps"]
+__all__ = ["LANES", "MOST", "Cells", "Counts", "Polynomial", "Scratch", "carry_over", "collect", "fold", "run_sweeps"]
 
-WORDS = 4  # a row of the state is a multiple of so many words, of eight lanes each
 MOST = 255  # products that are counted together
-ONES = np.uint64(0x0101010101010101)
-SIGN, PLACE = np.uint32(31), np.uint32(0x7FFFFFFF)  # of the second variable of a product: is it negated, which is it
+SIGN, PLACE = np.uint32(31), np.uint32(0x7FFFFFFF)  # of a variable in a product: its highest bit, and which one it is
 
 
 class Polynomial(NamedTuple):
-    """A compiled model. Group g of a variable multiplies its odds by powers[base + count], where `count` begins at the
-    number of the group's products with a minus sign."""
+    """A compiled model. Group g of a variable multiplies its odds by powers[base + count], where `count` is that
+    of its products with a plus sign that are 1 and of those with a minus sign that are 0."""
 
     card: np.ndarray  # int64[n]
     odds: np.ndarray  # float64[n]: of value 1 while all others are 0
     start: np.ndarray  # int64[n + 1]: where a variable's groups begin
-    group: np.ndarray  # int32[G, 4]: where its products begin, where those with a minus sign do, their end, its base
-    product: np.ndarray  # uint32[P, 2]: two other variables, the second one negated where its highest bit is set
+    group: np.ndarray  # int32[G, 3]: where its products begin, their end, its base
+    product: np.ndarray  # uint32[P, 2]: two variables. Highest bits: it has a minus sign; the second one is negated
     power: np.ndarray  # float64: for each size, exp(size · k) from the least k on
 
 
 class Scratch(NamedTuple):
     """One block's working rows."""
 
-    counts: np.ndarray  # uint64[words]
-    bytewise: np.ndarray  # uint8[8 · words]: the same memory
+    count: np.ndarray  # uint8[lanes, as many as a row of the state has]
     ratio: np.ndarray  # float64[lanes]: the odds
     uniform: np.ndarray  # float64[lanes]
     chance: np.ndarray  # float64[lanes]: P(value 1)
 
 
-@njit(nogil=True, cache=True, inline="always", error_model="numpy")
-def count_products(words, product, first, minus, end, count):
-    """How many of a group's products are 1 in every lane: up for those with a plus sign, down for the others."""
-    zero = np.uint64(end - minus) * ONES
-    for w in range(0, words.shape[1], WORDS):
-        c0, c1, c2, c3 = zero, zero, zero, zero
-        for e in range(first, minus):
-            a, b, no = product[e, 0], product[e, 1] & PLACE, np.uint64(product[e, 1] >> SIGN) * ONES
-            c0 += words[a, w] & (words[b, w] ^ no)
-            c1 += words[a, w + 1] & (words[b, w + 1] ^ no)
-            c2 += words[a, w + 2] & (words[b, w + 2] ^ no)
-            c3 += words[a, w + 3] & (words[b, w + 3] ^ no)
-        for e in range(minus, end):
-            a, b, no = product[e, 0], product[e, 1] & PLACE, np.uint64(product[e, 1] >> SIGN) * ONES
-            c0 -= words[a, w] & (words[b, w] ^ no)
-            c1 -= words[a, w + 1] & (words[b, w + 1] ^ no)
-            c2 -= words[a, w + 2] & (words[b, w + 2] ^ no)
-            c3 -= words[a, w + 3] & (words[b, w + 3] ^ no)
-        count[w], count[w + 1], count[w + 2], count[w + 3] = c0, c1, c2, c3
+def count_products(state, product, first, end, count):
+    """How many of a group's products are 1 in every lane; of those with a minus sign, how many are 0."""
+    count[:] = 0
+    for e in range(first, end):
+        a, b = product[e]
+        count += (state[a & PLACE] & (state[b & PLACE] ^ np.uint8(b >> SIGN))) ^ np.uint8(a >> SIGN)
+
+
+@overload(count_products)
+def compiled_count(state, product, first, end, count):
+    return lambda state, product, first, end, count: vector_counts(state, product, first, end, count)
 
 
 @njit(nogil=True, cache=True, inline="always", error_model="numpy")
@@ -99,25 +90,25 @@ def count_ones(words, i, first, visits, pending, low, high, low_words):
 def sweep(model, state, words, order, streams, scratch, cells, drawn, conditional, folded):
     """Update the sites of `order`."""
     _, odds, start, group, product, power = model
-    count, bytewise, ratio, uniform, chance = scratch
+    count, ratio, uniform, chance = scratch
     visits, pending, low, high = drawn
     firsts, low_words = cells.first, low.view(np.uint64)
     for q in range(order.shape[0]):
         i = order[q]
-        for lane in range(ratio.shape[0]):
-            ratio[lane] = odds[i]
+        ratio[:] = odds[i]
         for g in range(start[i], start[i + 1]):
-            count_products(words, product, group[g, 0], group[g, 1], group[g, 2], count)
-            base = np.uint64(group[g, 3])
+            count_products(state, product, group[g, 0], group[g, 1], count)
+            base = np.uint64(group[g, 2])
             for lane in range(ratio.shape[0]):
-                ratio[lane] *= power[base + np.uint64(bytewise[lane])]
+                ratio[lane] *= power[base + np.uint64(count[lane])]
         next_uniforms(streams, uniform)
         draw(state, i, ratio, uniform, chance)
         if folded:
             count_ones(words, i, firsts[i], visits, pending, low, high, low_words)
         if folded == 2:
+            row = np.uint64(firsts[i] >> 1)
             for lane in range(chance.shape[0]):
-                conditional[firsts[i] >> 1, lane] += chance[lane]
+                conditional[row, lane] += chance[lane]
 
 
 @njit(nogil=True, cache=True)
