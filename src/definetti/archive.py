@@ -59,7 +59,7 @@ class Archive:
     path: Path
     version: str
     head: Mapping[str, Any]
-    sections: Mapping[str, bytes] = field(repr=False)
+    sections: Mapping[str, Buffer] = field(repr=False)  # parts of one content: whoever keeps one keeps a copy
 
     def tree(self, name: str) -> Tree:
         try:
@@ -172,7 +172,7 @@ def _is_small(floats: np.ndarray) -> bool:
     return bool((exactly.astype(np.int8).astype(np.float64).view(np.int64) == exactly.view(np.int64)).all())
 
 
-def unpack(content: bytes) -> Tree:
+def unpack(content: Buffer) -> Tree:
     """The reverse of `pack`; `ValueError` and its like for what `pack` does not write."""
     length = int.from_bytes(content[:4], "little")
     if 4 + length > len(content):
@@ -188,7 +188,7 @@ def unpack(content: bytes) -> Tree:
             return _array(arrays, room, *part["!"])
         return {key: whole(value) for key, value in part[""].items()}
 
-    return whole(json.loads(content[4 : 4 + length]))
+    return whole(json.loads(bytes(content[4 : 4 + length])))
 
 
 def _array(
@@ -261,10 +261,10 @@ def read(path: str | Path) -> Archive:
 
 def _sections(
     content: bytes, place: int, table: list[tuple[str, int, str]], path: Path, number: int
-) -> dict[str, bytes]:
+) -> dict[str, memoryview]:
     found = {}
     for name, length, expected in table:
-        part = content[place : place + max(length, 0)]
+        part = memoryview(content)[place : place + max(length, 0)]
         if len(part) != length:
             raise Damaged(f"the file is cut off in the section {name!r}", path=path)
         if (checksum(part) if number == 1 else crc([part])) != expected:
@@ -284,11 +284,11 @@ def previous(path: Path) -> Path:
     return path.with_name(path.name + ".old")
 
 
-def write(path: Path, head: Mapping[str, Any], sections: Mapping[str, bytes | Sequence[Buffer]], keep: bool) -> int:
+def write(path: Path, head: Mapping[str, Any], sections: Mapping[str, Buffer | list[Buffer]], keep: bool) -> int:
     """Writes a new file beside the old one, makes sure that it is on the disk, and puts it into its place; the one that
     was there is kept as `previous` if it is worth keeping. Only one process at a time may do so: see `locked`. Returns
     the number of bytes."""
-    parts = {name: [one] if isinstance(one, bytes) else one for name, one in sections.items()}
+    parts = {name: one if isinstance(one, list) else [one] for name, one in sections.items()}
     table = [[name, sum(map(len, content)), crc(content)] for name, content in parts.items()]
     text = json.dumps({**head, "sections": table}, allow_nan=False).encode()
     start = MAGIC + LIMITS.pack(FORMAT, len(text)) + text

@@ -130,6 +130,10 @@ class Part:
     goal: Goal = Goal()
     extended: bool = False  # the goal is new
     shown: bool = False  # only what there is so far is wanted
+    begun: bool = False  # a state was kept, here or in the file
+
+    def __post_init__(self) -> None:
+        self.begun = self.state is not None
 
     @contextmanager
     def fitting(self) -> Iterator[None]:
@@ -150,7 +154,8 @@ class Part:
         Without a file nothing is made of it."""
         if self.journal.keeps:
             began = time.perf_counter()
-            self.state, self.finished = state(), finished
+            self.state = None  # the state before goes first: of a million constants two do not stand beside the chains
+            self.begun, self.state, self.finished = True, state(), finished
             if not finished:
                 self.journal.write(began)
 

@@ -21,6 +21,7 @@ from saved_runs import Killed, killer, numbers
 
 import definetti as dft
 from definetti import archive, journal
+from definetti.cli.main import run as cli
 from definetti.errors import INTERRUPTED, ModelError
 from definetti.estimators import ESTIMATORS
 from definetti.inference.mixture import Mixture
@@ -489,6 +490,53 @@ def test_sigterm_writes_a_last_checkpoint_and_prints_what_there_is(tmp_path: Pat
     assert dft.load(path)["X0"].probability == next(
         row["probability"] for row in found["orbits"] if row["representative"] == "X0"
     )
+
+
+def test_a_run_is_read_once_and_into_one_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of a million constants two copies would take more memory than the run."""
+    path, reads = tmp_path / "run.dft", []
+    dft.marginals(GRAPHS["gibbs"][1], sampler="gibbs", chains=4, sweeps=20, seed=5, checkpoint=path)
+    assert len({id(memoryview(part).obj) for part in archive.read(path).sections.values()}) == 1
+    read_bytes = Path.read_bytes
+    monkeypatch.setattr(Path, "read_bytes", lambda file: reads.append(file.name) or read_bytes(file))
+    assert cli(["resume", str(path), "--quiet"]) in (0, 1)
+    assert reads.count("run.dft") == 1
+    assert "X0" in capsys.readouterr().out
+
+
+def test_a_state_goes_before_the_next_one_is_made() -> None:
+    """Two do not stand beside the chains."""
+
+    class Keeping(journal.Journal):
+        keeps = True
+
+    part, left = journal.Part(Keeping(), "gibbs"), []
+
+    def state() -> dict[str, Any]:
+        left.append(part.state)
+        return {"chains": np.zeros(3)}
+
+    for _ in range(2):
+        part.keep(state)
+    assert left == [None, None]
+    assert part.begun and part.state is not None
+
+
+def test_a_second_signal_while_a_state_is_taken_costs_nothing(tmp_path: Path, often: None) -> None:
+    path, model = tmp_path / "run.dft", GRAPHS["gibbs"][1]
+    with pytest.raises(Killed):
+        dft.marginals(model, sampler="gibbs", sweeps=300, seed=5, checkpoint=path, progress=killer(40))
+    run, before = checkpoint.read_run(path).journal, path.read_bytes()
+
+    def cut_off() -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run._past[0].keep(cut_off)
+    run.write(0.0)
+    assert path.read_bytes() == before
 
 
 @pytest.mark.slow

@@ -45,13 +45,15 @@ def command(
     """
     if sweeps is not None and (seconds is not None or until is not None):
         raise click.UsageError("--sweeps excludes --seconds and --until")
-    from definetti.inference.saving.resume import kept_by_the_command_line, resume
+    from definetti.inference.saving.resume import continue_run, goal_of, reopened, words_of
 
-    model, words = kept_by_the_command_line(path)
-    with progress_line(not quiet and sys.stderr.isatty()) as progress, workers_of(dask) as executor:
-        more = {"sweeps": sweeps, "seconds": seconds, "until": until, "progress": progress, "executor": executor}
-        result, unsaved = saved(lambda: resume(path, **more))
-    result = complete(result, Path(words["model"] or path), model, None, words["command"])
+    goal = goal_of(sweeps, seconds, until)
+    shown = not quiet and sys.stderr.isatty()
+    with reopened(path) as kept, progress_line(shown) as progress, workers_of(dask) as executor:  # read only once
+        kept.journal.goal = goal
+        result, unsaved = saved(lambda: continue_run(kept, progress, executor))
+    words = words_of(kept)
+    result = complete(result, Path(words["model"] or path), kept.model, None, words["command"])
     code = answer(result, as_json=as_json, output=None, footer=footer, plot=plot)
     if unsaved is not None:
         raise unsaved

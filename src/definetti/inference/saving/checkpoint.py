@@ -63,7 +63,7 @@ class Checkpoint(Journal):
     @property
     def begun(self) -> bool:
         """Whether chains have begun: then there is something to lose."""
-        return any(part.state is not None for part in [*self._parts, *self._past])
+        return any(part.begun for part in [*self._parts, *self._past])
 
     def only_shown(self) -> None:
         """Nothing is sampled and nothing is written from here on."""
@@ -91,13 +91,13 @@ class Checkpoint(Journal):
 
     def write(self, began: float) -> None:
         """Now; `began`: when the work for it began."""
-        if self._only_shown:
+        parts = [*self._parts, *self._past]  # a file is never poorer than the one before,
+        if self._only_shown or any(part.begun and part.state is None for part in parts):  # as where a state was cut off
             return
         sections: dict[str, bytes | list[Buffer]] = {"call": self._call}
         sections["journal"] = pack({"record": self.record, "label": self.label})
         if self.remembered.calls:
             sections["survey"] = self.remembered.packed()
-        parts = [*self._parts, *self._past]  # a file is never poorer than the one before
         sections |= {f"part {k}": self._pack(k, part) for k, part in enumerate(parts)}
         if self._answer:
             sections["answer"] = self._answer
@@ -251,14 +251,14 @@ def read_run(path: str | PathLike[str]) -> Kept:
         call, state = found.tree("call"), found.tree("journal")
         model = encoding.decoded(call["model"])
         options = option_encoding.decoded(call["options"], model)
-        journal = Checkpoint(Path(path), found.sections["call"], dict(state["label"]), good=not notices)
+        journal = Checkpoint(Path(path), bytes(found.sections["call"]), dict(state["label"]), good=not notices)
         journal.record, journal.notices = dict(state["record"]), (*notices, *_of_another_version(found))
         journal.remembered.calls = dict(found.tree("survey")) if "survey" in found.sections else {}
         for k in range(int(found.head["parts"])):
             part = found.tree(f"part {k}")
             kept = Part(journal, str(part["name"]), part["state"], bool(part["finished"]), Goal(**part["goal"]))
             journal._past.append(kept)
-        answer = json.loads(found.sections["answer"]) if "answer" in found.sections else None
+        answer = json.loads(bytes(found.sections["answer"])) if "answer" in found.sections else None
         finished, queries = bool(found.head["finished"]), [str(query) for query in call["queries"]]
     except DefinettiError:
         raise

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -71,14 +71,26 @@ def resume(
     >>> p["X0"] == again["X0"], longer.run["sweeps"]
     (True, 400)
     """
+    goal = goal_of(sweeps, seconds, until)
+    check_progress(progress)
+    with reopened(path) as kept:
+        kept.journal.goal = goal
+        return continue_run(kept, progress, executor)
+
+
+def goal_of(sweeps: int | None, seconds: float | None, until: float | None) -> Goal:
+    """Another end, checked."""
     sweeps = whole(sweeps, "sweeps")
     check_length(sweeps, seconds, until)
-    check_progress(progress)
+    return Goal(sweeps, seconds, until)
+
+
+@contextmanager
+def reopened(path: str | PathLike[str]) -> Iterator[Kept]:
+    """A run from its file, which nobody else may write to inside."""
     path = Path(path)
     with archive.locked(path):
-        kept = read_run(path)
-        kept.journal.goal = Goal(sweeps, seconds, until)
-        return continue_run(kept, progress, executor)
+        yield read_run(path)
 
 
 def so_far(path: str | PathLike[str]) -> Any:
@@ -98,8 +110,7 @@ def continue_run(kept: Kept, progress: Any = None, executor: Executor | None = N
         return answered(kept.model, kept.queries, kept.options, progress, kept.journal, executor)
 
 
-def kept_by_the_command_line(path: str | PathLike[str]) -> tuple[Any, dict[str, str | None]]:
-    """The model, and under "model" and "command" its file and what was typed."""
-    kept = read_run(path)
+def words_of(kept: Kept) -> dict[str, str | None]:
+    """What the command line keeps in a run: under "model" and "command" the model's file and what was typed."""
     label = kept.journal.label
-    return kept.model, {name: None if label.get(name) is None else str(label[name]) for name in ("model", "command")}
+    return {name: None if label.get(name) is None else str(label[name]) for name in ("model", "command")}
