@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sparse_worlds import plain
 
 import definetti as dft
+from definetti.errors import INTERRUPTED
 from definetti.inference.modes import FEWEST, MOST, QUICK, budget_of
 from definetti.inference.survey_time import LEFT_OUT, OutOfTime, Timed
 from definetti.modes.graph.walkers import work_of_sweep
+from definetti.modes.logic.sparse_walkers import SparseWalkers
 from definetti.modes.logic.walkers import logic_walkers
 from definetti.samplers.logic.queries import Asked
 
@@ -42,6 +45,53 @@ def test_a_walk_that_would_end_too_late_is_refused_before_it_begins() -> None:
     assert walking.now == 39 and walking.asked == 3
     timed.deadline = None
     assert timed.walk([1, 2, 3], 1000, (2,)) == "walked"
+
+
+class Slow(Walking):
+    """Walkers of a large model, whose chains are slow to make."""
+
+    weighs = False
+
+    def starts(self, key: tuple[int, ...], most: int, climbs: int) -> list[int]:
+        self.now += 10 * most
+        return list(range(most))
+
+
+def test_one_chain_of_a_large_model_tells_that_a_survey_would_end_too_late() -> None:
+    """At 100,000 people eight starts and three sweeps of each took half of a minute that was given."""
+    walking = Slow()
+    with pytest.raises(OutOfTime):
+        Timed(walking, 8 * 32 / 8, lambda: walking.now).starts((1,), 8, 0)
+    assert walking.now == 10 + 3
+    walking = Slow()
+    assert Timed(walking, 1e6, lambda: walking.now).starts((1,), 8, 0) == list(range(8))
+    walking = Slow()
+    assert Timed(walking, None, lambda: walking.now).starts((1,), 8, 0) == list(range(8))
+    assert walking.now == 80
+
+
+@pytest.fixture
+def crowd() -> SparseWalkers:
+    r, group = plain(dft.markov_logic("P(n)\nE(n,n)\n0.2 P(x)\n-2 E(x,y)\n0.3 E(x,y) ^ P(x) => P(y)", domain={"n": 6}))
+    return SparseWalkers(r, Asked(group, dict, (), ()))
+
+
+def test_a_walk_of_a_large_model_stops_inside_a_sweep(crowd: SparseWalkers, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sweep of a million constants takes seconds, and a survey many minutes: Ctrl-C does not wait for them."""
+    monkeypatch.setattr(INTERRUPTED, "is_set", lambda: True)
+    with pytest.raises(KeyboardInterrupt):
+        crowd.walk(crowd.starts((1,), 3, 0), 2, (2,))
+
+
+def test_where_a_walk_looks_up_changes_nothing(crowd: SparseWalkers) -> None:
+    states = crowd.starts((1,), 3, 0)
+    whole = crowd.walk(states, 4, (2,))
+    crowd._stretch = 1
+    stopping = crowd.walk(states, 4, (2,))
+    assert np.array_equal(whole.statistics, stopping.statistics)
+    assert all(
+        np.array_equal(x, y) for a, b in zip(whole.ends, stopping.ends, strict=True) for x, y in zip(a, b, strict=True)
+    )
 
 
 def test_without_a_limit_nothing_is_tried_first() -> None:

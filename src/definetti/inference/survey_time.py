@@ -13,10 +13,13 @@ from typing import Any
 
 from definetti.errors import Notice
 from definetti.journal import Verdicts
+from definetti.memory import available_cores
+from definetti.modes.survey import WINDOW
 from definetti.samplers.protocol import Progress, Sampler
 
 SHARE = 0.5  # of the time that is left
 TRIED = 2  # sweeps, to see how long they take
+LEAST_SWEEPS = 2 * WINDOW  # of each chain of a survey
 LEFT_OUT = Notice(
     "few-samples",
     "the survey of modes would have taken more than half of the time and was left out: a second mode may go unseen",
@@ -41,7 +44,21 @@ class Timed:
         return getattr(self._walkers, name)
 
     def starts(self, key: Any, most: int, climbs: int) -> Any:
+        if self.deadline is not None and not self._walkers.weighs:
+            self._try_one(key, most)
         return self._timed(0, self._walkers.starts, key, most, climbs)
+
+    def _try_one(self, key: Any, most: int) -> None:
+        """Chains of a large model are slow to make and to sweep: the emptiest of them, which comes first, tells whether
+        the shortest survey could be done in time."""
+        one = self._timed(0, self._walkers.starts, key, 1, 0)
+        self._timed(0, self._walkers.walk, one, 1, key)  # compiled code is loaded
+        began = self._clock()
+        self._timed(0, self._walkers.walk, one, TRIED, key)
+        now = self._clock()
+        work = (now - began) / TRIED * most * LEAST_SWEEPS / min(most, available_cores())
+        if self._verdicts.given(now + work > (self.deadline or 0.0)):
+            raise OutOfTime
 
     def walk(self, states: Any, sweeps: int, *rest: Any, **more: Any) -> Any:
         if self.deadline is not None and not self._sweeps:  # to see how long sweeps take; it changes nothing

@@ -10,10 +10,12 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from threading import Event
 from typing import Any
 
 import numpy as np
 
+from definetti.errors import INTERRUPTED
 from definetti.modes.brackets import Bracket
 from definetti.modes.looking import Looked
 from definetti.modes.walkers import Key, Walk
@@ -21,7 +23,7 @@ from definetti.modes.weighing import Weighed, Weighing
 from definetti.samplers.logic.queries import Asked
 from definetti.samplers.sparse.choice import sparse_engine, verdict
 from definetti.samplers.sparse.data import Chain
-from definetti.samplers.sparse.engine import FOREVER, Sparse, advance, make_chain
+from definetti.samplers.sparse.engine import SWEEP, Sparse, advance, make_chain
 from definetti.samplers.sparse.starts import Lists, first_chain, lists_of
 from definetti.samplers.sparse.weights.bounds import NotBounded, denser, entropy
 from definetti.samplers.sparse.weights.counting import log_density
@@ -29,6 +31,7 @@ from definetti.samplers.sparse.weights.counting import log_density
 UPDATE = 50.0  # nanoseconds of a simple update, in the prices of `choice.py`
 MOST_STATISTICS, PROJECTIONS = 400, 96
 ERRORS = 3.0
+LEAST_STRETCH, STRETCHES = 1 << 24, 64  # sites drawn between two looks whether to stop; looks in a sweep at most
 FAR = 20.0  # nats below the lower bound of log Z: left out
 NOT_FOUND = "the weights of regions of so large a model are not looked for"
 
@@ -51,6 +54,7 @@ class SparseWalkers:
         self.sites, self.singles = sparse.free_sites, len(asked.group.sizes)
         self.work = max(1, int(verdict(sparse.model).work[1] / UPDATE))
         self._sizes = asked.group.sizes.astype(float)
+        self._stretch = max(LEAST_STRETCH, self.sites // STRETCHES)
         self._directions = None
         if self.singles > MOST_STATISTICS:
             scale = np.sqrt(self._sizes / self._sizes.sum())
@@ -97,18 +101,27 @@ class SparseWalkers:
     # --- advancing ---------------------------------------------------------------------------------------------------
 
     def walk(self, states: list[Arrays], sweeps: int, key: Key, product: Any = None, keep: Sequence[int] = ()) -> Walk:
+        stopped = Event()  # waits for nobody: a walk of large chains takes minutes
+
         def one(c: int) -> tuple[np.ndarray, np.ndarray, Arrays]:
             chain, f, g = self._chain(states[c], key, c), [], []
-            for _ in range(sweeps):
+            for sweep in range(1, sweeps + 1):
                 chain.sum_f[1:] = 0
                 chain.sum_g[1:] = 0
-                chain, _ = advance(self.sparse, chain, FOREVER, 1)
+                while chain.clock[SWEEP] < sweep:
+                    if stopped.is_set() or INTERRUPTED.is_set():
+                        raise KeyboardInterrupt
+                    chain, _ = advance(self.sparse, chain, self._stretch, 1)
                 f.append(chain.sum_f[1, 1:] / self._sizes)
                 g.append(chain.sum_g[1, 1:] / self._sizes)
             return np.stack(f), np.stack(g), self._arrays(lists_of(self.sparse, chain))
 
         with ThreadPoolExecutor(min(len(states), os.cpu_count() or 1)) as pool:
-            found = list(pool.map(one, range(len(states))))
+            try:
+                found = list(pool.map(one, range(len(states))))
+            except BaseException:
+                stopped.set()
+                raise
         f, g = (np.stack([part[k] for part in found], axis=1) for k in range(2))
         unknown = np.zeros((sweeps, len(states)))
         return Walk(
