@@ -23,7 +23,8 @@ from definetti.samplers.sparse.stuck import held
 
 ROUNDING = 1e-12
 MARK = "# --- text ---\n"
-HEADER = "import math\n\nimport numpy as np\n\n\ndef helper(function):\n    return function\n\n\nentry = helper\n"
+HEADER = "import math\nfrom collections import namedtuple\n\nimport numpy as np\n\n\n"
+HEADER += "def helper(function):\n    return function\n\n\nentry = helper\n"
 HEADER += "\n\ndef prefetch(array, index):\n    assert 0 <= index < array.size\n"
 
 
@@ -261,13 +262,13 @@ def list_error(r: Sparse, chain: Chain, kind: int = -1, a: int = -1) -> float:
             if ahead != back:
                 return 1.0
     for k, s in enumerate(chain.systems):
-        key = getattr(r.kernel, f"class_key_{k}")
+        key = getattr(r.kernel, f"class_key_{r.shapes[k]}")
         inside = r.plan.systems[k].symmetric and kind == r.plan.systems[k].predicate and s.node[a, 7] < len(s.node) - 1
         for b, record in enumerate(s.node):
             if inside and record[7] <= s.node[a, 7]:
                 continue
             at = engine.LIST * record[3]
-            if record[5] != key(r.data, chain, b) or chain.pool[s.classes[at] + record[4]] != b:
+            if record[5] != key(r.data, chain, s, b) or chain.pool[s.classes[at] + record[4]] != b:
                 return 1.0
     return 0.0
 

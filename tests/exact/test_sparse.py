@@ -125,7 +125,7 @@ MUTANTS = {
     "a flip back does not take its supports away": ("I(1) if value else I(-1))", "I(1))"),
     "coincidences are counted twice": ("] - d.steps[0, ", "] + d.steps[0, "),
     "the loop does not tell the rest of its row": ("        loop_delta_0(d, c, s, a,", "        max(0,"),
-    "classes do not follow the degree": ("    change_class(c.pool, c.blocks, c.systems[0], x,", "    max(0,"),
+    "classes do not follow the degree": ("    change_class(c.pool, c.blocks, s, x,", "    max(0,"),
 }  # fmt: skip
 
 

@@ -18,7 +18,9 @@ from definetti.cli.main import run
 from definetti.model.logic.theory import MarkovLogic
 from definetti.samplers.sparse import split
 from definetti.samplers.sparse.choice import verdict
-from definetti.samplers.sparse.engine import truth_of
+from definetti.samplers.sparse.engine import blank, truth_of
+from definetti.samplers.sparse.text import shapes
+from definetti.samplers.sparse.text.shapes import shared
 
 BASE = "P(n)\nR(n,n,k)\n0.2 P(x)\n-0.5 R(x,y,v)\n"
 FORMS = {
@@ -81,6 +83,46 @@ def test_a_weight_for_each_value() -> None:
     assert worst_error(r, group, 2, 3) < ROUNDING
 
 
+@pytest.mark.parametrize(
+    ("name", "k", "first"),
+    [
+        ("transitive for each value", 4, (0, 0, 0, 0)),
+        ("along a relation", 2, (0, 0)),
+        ("one value of a pair", 2, (0, 0)),
+        ("some of any value, by columns", 2, (0, 0)),
+        ("two values of a pair", 2, (0, 1)),  # joins in another order, which the draws depend on
+    ],
+)
+def test_values_of_one_shape_share_their_functions(name: str, k: int, first: tuple[int, ...]) -> None:
+    """What differs is data; each row loop takes seconds to compile."""
+    model = dft.markov_logic(FORMS[name], domain={"n": 9, "k": k})
+    r, _ = plain(model)
+    assert r.shapes == first
+    assert [hasattr(r.kernel, f"row_{i}") for i in range(k)] == [i in first for i in range(k)]
+    assert all(system.own.size > 0 for system in blank(r).systems) == (len(set(first)) == 1)
+
+
+def test_predicates_of_other_sorts_may_have_one_shape() -> None:
+    text = "E(u,u)\nL(i,i)\n-0.5 E(x,y)\n0.3 E(x,y) ^ E(y,x)\n-0.7 L(x,y)\n0.4 L(x,y) ^ L(y,x)"
+    r, group = plain(dft.markov_logic(text, domain={"u": 2, "i": 3}))
+    assert r.shapes == (0, 0)
+    assert worst_error(r, group, 2, 1) < ROUNDING
+
+
+def test_functions_are_shared_with_those_that_they_call() -> None:
+    """Texts that are alike call functions of texts that are not."""
+    texts = [f"@helper\ndef class_key_{r}(s):\n    return row_{2 + r}(s) + {7 + r}\n" for r in range(2)]
+    texts += [f"@helper\ndef row_{r}(s):\n    return {r}{'' if r == 2 else ' + s'}\n" for r in (2, 3)]
+    assert shared(texts, range(4)).first == (0, 1, 2, 3)
+    texts[3] = texts[3].replace(" + s", "")
+    found = shared(texts, range(4))
+    assert found.first == (0, 0, 2, 2)
+    assert [own.tolist() for own in found.own] == [[7], [8], [2], [3]]
+    assert "row_2(s) + own0" in found.texts[0] and "row_2(s)" in found.renamed("row_3(s)")
+    sides = [f"@helper\ndef row_{r}(s):\n    return reclass_{r}_{1 - r}(s)\n" for r in range(2)]
+    assert shared(sides, range(2)).first == (0, 1)
+
+
 def random_theory(seed: int) -> str:
     """A ternary relation, a binary and a unary one; constants, `EXIST` and up to three variables of the large sort."""
     rng = np.random.default_rng(seed)
@@ -108,8 +150,15 @@ KERNEL_MUTANTS = {
     "the only atom counts itself": ("+ LENGTH] == 1:", "+ LENGTH] == 7:"),
     "a first atom is not seen": ("+ LENGTH] == 0:", "+ LENGTH] == 7:"),
     "a bit that reads the wrong way": ("+ LENGTH] > 0)", "+ LENGTH] > 1)"),
-    "classes do not follow the first atom": ("    change_class(c.pool, c.blocks, c.systems[0], x,", "    max(0,"),
+    "classes do not follow the first atom": ("    change_class(c.pool, c.blocks, s, x,", "    max(0,"),
 }  # fmt: skip
+SHAPE_MUTANTS = {
+    "the numbers of the first value": ("numbers[:, k]", "numbers[:, 0]"),
+    "a number that differs is left as it is": (
+        "len(set(numbers)) > 1 and not in_name",
+        "numbers[0] > 1 and not in_name",
+    ),
+}
 SPLIT_MUTANTS = {
     "a mark restricts nothing": ("[[constant.index]]", "[[1 - constant.index]]"),
     "the orbits of the first value": ("orbits.classes[j][at[j]]", "orbits.classes[j][0]"),
@@ -132,6 +181,17 @@ def test_planted_mistakes_in_kernels_are_seen(name: str) -> None:
 def seen_in(form: str, name: str) -> bool:
     """Only theories with a unary predicate read the bit."""
     return "P(" in FORMS[form] or "reads" not in name
+
+
+@pytest.mark.parametrize("name", SHAPE_MUTANTS)
+def test_planted_mistakes_in_shapes_are_seen(name: str) -> None:
+    with planted(shapes, *SHAPE_MUTANTS[name]):
+        r, group = plain(theory("along a relation"))
+    try:
+        error = worst_error(r, group, 2, 1)
+    except (AssertionError, IndexError):  # lists that no longer fit the state
+        error = 1.0
+    assert r.shapes == (0, 0) and error > 1e-6
 
 
 @pytest.mark.parametrize("name", SPLIT_MUTANTS)

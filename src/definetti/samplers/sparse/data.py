@@ -45,6 +45,7 @@ class SystemData(NamedTuple):
     known_atoms: np.ndarray
     loop_orbits: np.ndarray
     loop_free: np.ndarray
+    own: np.ndarray  # numbers in which predicates of one shape differ (`text/shapes.py`)
     watch_start: np.ndarray
 
 

@@ -16,6 +16,7 @@ from definetti.samplers.sparse.terms import System, positions, system_of
 from definetti.samplers.sparse.text import ahead, fields, sweep
 from definetti.samplers.sparse.text.joins import Plan, Writer, lists
 from definetti.samplers.sparse.text.rows import Row, row_candidates, row_events, row_flips, row_start, row_watch
+from definetti.samplers.sparse.text.shapes import Shapes, shared
 
 TEMPLATES = Path(__file__).parents[1] / "codegen" / "templates"
 
@@ -47,35 +48,44 @@ def plan_of(model: MarkovLogic) -> Plan:
     return made
 
 
-def kernel_text(plan: Plan) -> str:
-    """The whole text."""
-    parts = [template("sparse.py")]
+def kernel_text(plan: Plan) -> tuple[str, Shapes]:
+    """The whole text, and which predicates share functions in it."""
+    texts = [system_text(plan, r, s) for r, s in enumerate(plan.systems)]
+    shapes = shared(texts, [s.predicate for s in plan.systems])
     generated = Writer(plan, [])
-    for p in plan.position:
+    for p in plan.unary:
         fields.write_field(generated, p)
-    for r, s in enumerate(plan.systems):
-        fields.write_class_key(generated, r, s)
-    for p in range(len(plan.sorts)):
         fields.write_reclass(generated, p)
-    for r, s in enumerate(plan.systems):
-        fields.write_row_keys(generated, r, s)
-        fields.write_support(generated, r, s)
-        row = row_of(plan, r, s)
-        generated.put(0, row_start(row))
-        generated.put(0, row_candidates(row))
-        fields.write_delta(generated, r, s)
-        fields.write_loop_delta(generated, r, s)
-        generated.put(0, row_watch(row) if row.held else "")
-        generated.put(0, row_flips(row))
-        generated.put(0, row_events(row))
     sweep.write_begin(generated)
     sweep.write_crowded(generated)
-    sweep.write_set_up(generated)
+    sweep.write_set_up(generated, shapes)
     if plan.hard:
         sweep.write_violations(generated)
-    ahead.write_look_ahead(generated)
-    sweep.write_advance(generated)
-    return "\n".join([*parts, *generated.lines, ""])
+    ahead.write_look_ahead(generated, shapes)
+    sweep.write_advance(generated, shapes)
+    others = shapes.renamed("\n".join(generated.lines))
+    return "\n".join([template("sparse.py"), *shapes.texts, others, ""]), shapes
+
+
+def system_text(plan: Plan, r: int, s: System) -> str:
+    """All functions of one binary predicate."""
+    w, row = Writer(plan, []), row_of(plan, r, s)
+    if s.predicate in plan.position:
+        fields.write_field(w, s.predicate)
+        sweep.write_site(w, s.predicate)
+    fields.write_class_key(w, r, s)
+    fields.write_reclass(w, s.predicate)
+    fields.write_row_keys(w, r, s)
+    fields.write_support(w, r, s)
+    w.put(0, row_start(row))
+    w.put(0, row_candidates(row))
+    fields.write_delta(w, r, s)
+    fields.write_loop_delta(w, r, s)
+    w.put(0, row_watch(row) if row.held else "")
+    w.put(0, row_flips(row))
+    w.put(0, row_events(row))
+    ahead.write_ahead(w, r, s)
+    return "\n".join(w.lines)
 
 
 @cache

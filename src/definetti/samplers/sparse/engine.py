@@ -57,6 +57,7 @@ class Sparse:
     free_sites: int
     split: Split  # what the predicates are of the theory that was given
     orbits: Mapping[str, AtomOrbits]
+    shapes: tuple[int, ...]  # of each system the one whose functions it uses
     seconds: float = 0.0
 
     @property
@@ -100,13 +101,14 @@ def compile_sparse(
     data, free = lay_out(model, orbits, late, plan, entries, packed, shuffled)
     data = data._replace(families=families_of(plan, split, data))
     watched = [watched_sites(model, plan, s, orbits) for s in plan.systems]
+    text, shapes = kernel_text(plan)
     shared = tuple(
-        (*x.arrays, *orbit_arrays(model, plan, s, orbits), *known_arrays(model, plan, s, data, orbits), start)
-        for x, s, (start, _) in zip(packed, plan.systems, watched, strict=True)
+        (*x.arrays, *orbit_arrays(model, plan, s, orbits), *known_arrays(model, plan, s, data, orbits), own, start)
+        for x, s, own, (start, _) in zip(packed, plan.systems, shapes.own, watched, strict=True)
     )
-    kernel = load_kernel(kernel_text(plan))
+    kernel = load_kernel(text)
     masks, sites = tuple(x.masks for x in packed), tuple(sites for _, sites in watched)
-    made = Sparse(model, plan, kernel, data, shared, masks, sites, orbit_count, free, split, orbits)
+    made = Sparse(model, plan, kernel, data, shared, masks, sites, orbit_count, free, split, orbits, shapes.first)
     kernel.advance(data, blank(made), 0, 0)  # compiles, or loads what an earlier process compiled
     return replace(made, seconds=perf_counter() - began)
 

@@ -37,7 +37,7 @@ from definetti.samplers.sparse.normal_form import Unfit
 
 MOST_VALUES = 8  # of a small sort
 MOST_PREDICATES, MOST_FORMULAS, MOST_NAMED = 32, 1024, 6
-MOST_BINARY = 8  # predicates: each has a row loop of its own, and compiling one takes seconds
+MOST_BINARY = 8  # predicates: those of different shapes have row loops of their own, and compiling one takes seconds
 HIDDEN = "\0"  # no name of a file holds this character
 
 

@@ -8,6 +8,7 @@ the row loop of each binary predicate (`text/rows.py`). Tests replace what stand
 # pyright: reportUndefinedVariable=false, reportCallIssue=false
 
 import math
+from collections import namedtuple
 
 import numpy as np
 
@@ -26,6 +27,10 @@ entry = njit(
 # --- text ---
 
 I = np.int64
+# a chain without its systems: functions of one system are handed what they read, and not the arrays of all
+Lists = namedtuple(
+    "Lists", "clock streams remainder order types turns live head pool blocks true_atoms sum_f sum_g"
+)  # fmt: skip
 OWN, SCAN = np.int64(0), np.int64(4)  # where the chain's own stream and the scan's start in `streams`
 # places of `clock`; ROOM: the pool is to grow; CROWDED: a dense sweep is to be made, if LOOKS
 SWEEP, ENTRY, POSITION, OPEN, UPDATES, ROOM, CROWDED, LOOKS = 0, 1, 2, 3, 4, 5, 6, 7
@@ -347,6 +352,14 @@ def move_chance(s, streams, remainder, sum_g, b, before, after):
             push(s, b)
     elif q < p and s.node[b, MARKS] & CANDIDATE and not draw(streams, q / p):
         s.node[b, MARKS] &= ~CANDIDATE
+
+
+@helper
+def lists_of(c):
+    return Lists(
+        c.clock, c.streams, c.remainder, c.order, c.types, c.turns, c.live, c.head, c.pool, c.blocks, c.true_atoms,
+        c.sum_f, c.sum_g,
+    )  # fmt: skip
 
 
 @helper

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 
 from definetti.samplers.sparse.terms import A, System, Z, groups
 from definetti.samplers.sparse.text.joins import Plan, Writer, lists, type_place
+from definetti.samplers.sparse.text.shapes import Shapes, write_calls
 
 List = tuple[int, int]  # predicate, argument whose constant has it
 Hop = tuple[List, str | int, str | int]  # a list, the constant that has it, the one found in it
@@ -107,18 +108,15 @@ def write_bit_ahead(w: Writer, p: int) -> None:
         walk(w, 2, found, "x", "z", [far_type(plan.sorts[found[0]][1 - found[1]], "z")])
 
 
-def write_look_ahead(w: Writer) -> None:
+def write_look_ahead(w: Writer, shapes: Shapes) -> None:
     for p in w.plan.unary:
         write_bit_ahead(w, p)
-    for r, s in enumerate(w.plan.systems):
-        write_ahead(w, r, s)
     w.put(0, "\n\n@helper\ndef look_ahead(d, c, kind, at):")
     for p in w.plan.unary:
         w.put(1, f"if kind == {p}:")
         w.put(2, f"bit_ahead_{p}(d, c, at)")
-    for r, s in enumerate(w.plan.systems):
-        w.put(1, f"if kind == {s.predicate}:")
-        w.put(2, f"ahead_{r}(d, c, c.systems[{r}], at)")
+    kinds = [s.predicate for s in w.plan.systems]
+    write_calls(w, shapes, kinds, range(len(kinds)), lambda r, system: f"ahead_{r}(d, {system}, at)")
     w.put(1, "return")
 
 

@@ -7,7 +7,17 @@ from collections.abc import Sequence
 from definetti.samplers.sparse.normal_form import Unfit
 from definetti.samplers.sparse.terms import A, B, System, Term, Z, depends, groups
 from definetti.samplers.sparse.text import joins
-from definetti.samplers.sparse.text.joins import Env, Plan, Writer, entry, lists, term_entry, type_bit, type_of
+from definetti.samplers.sparse.text.joins import (
+    Env,
+    Plan,
+    Writer,
+    entry,
+    lists,
+    own_arguments,
+    term_entry,
+    type_bit,
+    type_of,
+)
 
 
 def role_sorts(plan: Plan, term: Term) -> dict[str | int, int]:
@@ -17,7 +27,7 @@ def role_sorts(plan: Plan, term: Term) -> dict[str | int, int]:
 def write_field(w: Writer, p: int) -> None:
     """The chance of a bit: of a unary atom or of R(x,x)."""
     plan, sort = w.plan, w.plan.sorts[p][0]
-    w.put(0, f"\n\n@helper\ndef chance_{p}(d, c, a):")
+    w.put(0, f"\n\n@helper\ndef chance_{p}({own_arguments(plan, p)}, a):")
     w.put(1, f"h, hard, ta = 0.0, I(0), {type_of(sort, 'a')}")
     for k, m in enumerate(plan.monomials):
         for v in range(len(m.sorts)):
@@ -44,7 +54,7 @@ def difference(w: Writer, depth: int, env: Env, k: int, v: int, p: int) -> None:
 
 def write_class_key(w: Writer, r: int, s: System) -> None:
     """The bits of b that matter, and its degrees."""
-    w.put(0, f"\n\n@helper\ndef class_key_{r}(d, c, b):")
+    w.put(0, f"\n\n@helper\ndef class_key_{r}(d, c, s, b):")
     w.put(1, f"t = {type_of(s.sorts[1], 'b')}")
     bits = [f"(((t >> {w.plan.position[p]}) & 1) << {k})" for k, p in enumerate(s.bits_b)]
     w.put(1, f"key = {' + '.join(bits) or 'I(0)'}")
@@ -70,10 +80,10 @@ def write_reclass(w: Writer, p: int) -> None:
     """After a change of a list of predicate p, or of its bit: what it does to the classes of a constant."""
     plan = w.plan
     for side in range(2):
-        w.put(0, f"\n\n@helper\ndef reclass_{p}_{side}(d, c, x):")
+        w.put(0, f"\n\n@helper\ndef reclass_{p}_{side}({own_arguments(plan, p)}, x):")
         sort = plan.sorts[p][min(side, len(plan.sorts[p]) - 1)]
         lines = 0
-        for r, s in enumerate(plan.systems):
+        for r, s in sorted(enumerate(plan.systems), key=lambda found: found[1].predicate != p):  # its own comes first
             counted = any(
                 q == p and B in ((u, v) if p in plan.ties else ((u, v)[side],)) for t in s.degree for q, u, v in t.pairs
             )
@@ -81,7 +91,8 @@ def write_reclass(w: Writer, p: int) -> None:
             counted = counted or any(plan.some(q) == (p, side) for q in bits)
             bit = p in s.bits_b and len(set(plan.sorts[p])) == 1
             if s.sorts[1] == sort and (counted or bit):
-                w.put(1, f"change_class(c.pool, c.blocks, c.systems[{r}], x, class_key_{r}(d, c, x))")
+                system = "s" if s.predicate == p else f"c.systems[{r}]"
+                w.put(1, f"change_class(c.pool, c.blocks, {system}, x, class_key_{r}(d, c, {system}, x))")
                 lines += 1
         if not lines:
             w.put(1, "pass")

@@ -5,12 +5,14 @@ Each atom with one constant known is a loop, each with both known a test (`Write
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from definetti.samplers.sparse.normal_form import Monomial, Symmetric, Unfit
 from definetti.samplers.sparse.terms import B, System, Term
 
+NUMBER = re.compile(r"(\d+)")
 Env = dict[str | int, str]  # role or variable → the expression of its constant
 
 
@@ -99,6 +101,11 @@ class Writer:
         self.nest(depth + 1, {**env, new: v}, left, sorts, inside)
 
 
+def own_arguments(plan: Plan, p: int) -> str:
+    """Of functions that belong to a predicate: its sites are those of a system where it has two arguments."""
+    return "d, c, s" if len(plan.sorts[p]) == 2 else "d, c"
+
+
 def lists(p: int, side: int) -> str:
     return f"d.lists[{2 * p + side}]"
 
@@ -115,7 +122,8 @@ def entry(plan: Plan, k: int, bit: Callable[[int, int], str]) -> str:
     """The index of a monomial's coefficient; `bit(predicate, variable)` is the text of one bit."""
     m, width = plan.monomials[k], len(plan.monomials[k].bits)
     parts = [f"({bit(p, v)} << {width - 1 - i})" for i, (p, v) in enumerate(m.bits)]
-    return " + ".join([str(plan.offsets[k]), *parts])
+    alike = sorted(parts, key=lambda text: NUMBER.sub("", text))  # so that predicates of one shape have one text
+    return " + ".join([str(plan.offsets[k]), *alike])
 
 
 def type_bit(plan: Plan, types: Mapping[str | int, str], env: Env | None = None) -> Callable[[int, str | int], str]:

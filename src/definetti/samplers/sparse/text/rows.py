@@ -199,14 +199,14 @@ def flip_{r}(d, c, s, a, y, value):
     c.true_atoms[o] += 1 if value else -1
     if {row.symmetric}:
         c.true_atoms[s.mirror[o]] += 1 if value else -1
-    {row.far}(d, c, y)
+    {row.far}(d, c, s, y)
     delta_{r}(d, c, s, a, y, c.types[{row.types} + a], I(1) if value else I(-1))
 
 
 @helper
 def visit_loop_{r}(d, c, s, a):
     """R(a,a), at its place in the row."""
-    p = {row.chance}(d, c, a)
+    p = {row.chance}(d, c, s, a)
     o = s.loop_orbits[a]
     c.sum_g[NOW, o] += p
     if {row.held_loop} and p > 0.0 and p < 1.0:
@@ -251,9 +251,9 @@ def row_{r}(d, c, s, a):
             flip_{r}(d, c, s, a, y, value)
     if {row.held}:
         watch_row_{r}(s, a)
-    {row.near}(d, c, a)
+    {row.near}(d, c, s, a)
     if {row.symmetric} and s.node[a, POS] == {row.size} - 1:
         for b in range({row.size}):
-            join_class(c.pool, c.blocks, s, b, class_key_{r}(d, c, b))
+            join_class(c.pool, c.blocks, s, b, class_key_{r}(d, c, s, b))
     return sites
 '''

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from definetti.samplers.sparse.normal_form import Unfit
-from definetti.samplers.sparse.text.joins import Env, Writer, entry, lists, type_bit, type_of
+from definetti.samplers.sparse.text.joins import Env, Writer, entry, lists, own_arguments, type_bit, type_of
+from definetti.samplers.sparse.text.shapes import Shapes, write_calls
 from definetti.samplers.sparse.work import counts_of
 
 
@@ -36,12 +37,17 @@ def write_crowded(w: Writer) -> None:
     w.put(1, "return pairs > d.most_pairs[0]")
 
 
-def write_set_up(w: Writer) -> None:
+def write_set_up(w: Writer, shapes: Shapes) -> None:
     """After a state has been put into the lists: the classes."""
     w.put(0, "\n\n@entry\ndef make_classes(d, c):")
-    for r, s in enumerate(w.plan.systems):
-        w.put(1, f"for b in range(d.sizes[{s.sorts[1]}]):")
-        w.put(2, f"join_class(c.pool, c.blocks, c.systems[{r}], b, class_key_{r}(d, c, b))")
+    for first, group in shapes.groups(range(len(w.plan.systems))):
+        depth, r = 1, str(first)
+        if len(group) > 1:
+            w.put(1, f"for r in ({', '.join(f'I({r})' for r in group)}):")
+            depth, r = 2, "r"
+        w.put(depth, f"for b in range(c.systems[{r}].node.shape[0]):")
+        key = f"class_key_{first}(d, lists_of(c), c.systems[{r}], b)"
+        w.put(depth + 1, f"join_class(c.pool, c.blocks, c.systems[{r}], b, {key})")
     w.put(0, "\n\n@entry\ndef look_up(c, h, rows, columns, out):")
     w.put(1, "for i in range(rows.shape[0]):")
     w.put(2, "out[i] = linked(c.pool, c.head, h + LIST * rows[i], columns[i])")
@@ -70,7 +76,7 @@ def write_violations(w: Writer) -> None:
     w.put(1, "return broken")
 
 
-def write_advance(w: Writer) -> None:
+def write_advance(w: Writer, shapes: Shapes) -> None:
     plan = w.plan
     w.put(0, "\n\n@helper\ndef visit_bit(d, c, p, sort, position, a, chance):")
     w.put(1, "o = d.bit_orbits[d.bit_start[p] + a]")
@@ -84,27 +90,33 @@ def write_advance(w: Writer) -> None:
     w.put(2, "c.types[at] ^= I(1) << position")
     w.put(2, "c.true_atoms[o] += new - old")
     w.put(1, "return old != new")
-    for p in plan.position:
-        sort, position = plan.sorts[p][0], plan.position[p]
-        w.put(0, f"\n\n@helper\ndef site_{p}(d, c, a, late):")
-        w.put(1, f"if (d.fixed[late, d.type_start[{sort}] + a] >> {position}) & 1:")
-        w.put(2, "return I(0)")
-        w.put(1, f"if visit_bit(d, c, I({p}), I({sort}), I({position}), a, chance_{p}(d, c, a)):")
-        for side in range(len(plan.sorts[p])):
-            w.put(2, f"reclass_{p}_{side}(d, c, a)")
-        w.put(1, "return I(1)")
+    for p in plan.unary:
+        write_site(w, p)
     w.put(0, "\n\n@helper\ndef visit(d, c, kind, a):")
     for p in plan.unary:
         w.put(1, f"if kind == {p}:")
         w.put(2, f"return site_{p}(d, c, a, I(0))")
-    for r, s in enumerate(plan.systems):
-        w.put(1, f"if kind == {s.predicate}:")
-        w.put(2, f"return row_{r}(d, c, c.systems[{r}], a)")
-    for p in plan.position:
+    kinds = [s.predicate for s in plan.systems]
+    write_calls(w, shapes, kinds, range(len(kinds)), lambda r, system: f"return row_{r}(d, {system}, a)")
+    for p in plan.unary:
         w.put(1, f"if kind == {len(plan.sorts) + p}:")
         w.put(2, f"return site_{p}(d, c, a, I(1))")
+    late, loops = [len(plan.sorts) + p for p in kinds], [r for r, p in enumerate(kinds) if p in plan.position]
+    write_calls(w, shapes, late, loops, lambda r, system: f"return site_{kinds[r]}(d, {system}, a, I(1))")
     w.put(1, "return I(0)")
     w.put(0, ADVANCE)
+
+
+def write_site(w: Writer, p: int) -> None:
+    """The visit of a bit: of a unary atom, or of R(x,x) that is drawn after all others."""
+    sort, position, arguments = w.plan.sorts[p][0], w.plan.position[p], own_arguments(w.plan, p)
+    w.put(0, f"\n\n@helper\ndef site_{p}({arguments}, a, late):")
+    w.put(1, f"if (d.fixed[late, d.type_start[{sort}] + a] >> {position}) & 1:")
+    w.put(2, "return I(0)")
+    w.put(1, f"if visit_bit(d, c, I({p}), I({sort}), I({position}), a, chance_{p}({arguments}, a)):")
+    for side in range(len(w.plan.sorts[p])):
+        w.put(2, f"reclass_{p}_{side}({arguments}, a)")
+    w.put(1, "return I(1)")
 
 
 ADVANCE = '''
