@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from definetti.errors import ModelError
+from definetti.integer_rows import increasing
 from definetti.model.logic.evidence import UNKNOWN
 from definetti.samplers.sparse.data import Chain, known_bits
 from definetti.samplers.sparse.engine import FOREVER, Sparse, advance, bits_of, make_chain, true_pairs
@@ -139,8 +140,8 @@ def own_pairs(r: Sparse, p: int, name: str, rng: np.random.Generator, degree: fl
     if relation.default != UNKNOWN:
         return true
     count = rng.poisson(degree * shape[0])
-    drawn = np.unique(rng.integers(0, shape[0] * shape[1], count))
+    drawn = increasing(rng.integers(0, shape[0] * shape[1], count))
     if p in r.plan.ties:
-        drawn = np.unique(np.concatenate([drawn, drawn % shape[1] * shape[1] + drawn // shape[1]]))
+        drawn = increasing(np.concatenate([drawn, drawn % shape[1] * shape[1] + drawn // shape[1]]))
     drawn = drawn[~np.isin(drawn, known[:, 0] * shape[1] + known[:, 1])]
     return np.concatenate([true, np.stack([drawn // shape[1], drawn % shape[1]], axis=1)])
