@@ -156,6 +156,7 @@ class Part:
             began = time.perf_counter()
             self.state = None  # the state before goes first: of a million constants two do not stand beside the chains
             self.begun, self.state, self.finished = True, state(), finished
+            self.journal.unwritten = finished
             if not finished:
                 self.journal.write(began)
 
@@ -164,6 +165,7 @@ class Journal:
     """Of a run without a checkpoint."""
 
     keeps = False
+    unwritten = False  # a part came to its end, and the file does not say so yet
     notices: tuple[Notice, ...] = ()  # about the file
     record: Record  # what was decided, where that is kept
     remembered: Any = None  # results of the survey of modes (`inference/saving/remembered.py`)

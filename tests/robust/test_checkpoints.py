@@ -524,6 +524,21 @@ def test_a_state_goes_before_the_next_one_is_made() -> None:
     assert part.begun and part.state is not None
 
 
+def test_an_interrupt_behind_the_last_sweep_costs_no_sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The answer of a large model takes seconds, in which the run was lost."""
+    path, settings = tmp_path / "run.dft", {"sampler": "gibbs", "chains": 4, "sweeps": 20, "seed": 5}
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as changed, pytest.raises(KeyboardInterrupt):
+        changed.setattr("definetti.inference.marginals.with_advice", interrupted)
+        dft.marginals(GRAPHS["gibbs"][1], checkpoint=path, **settings)
+    (part,) = checkpoint.read_run(path).journal._past
+    assert part.finished and part.state["sampling"]["kept"] == 20
+    assert numbers(dft.resume(path)) == numbers(dft.marginals(GRAPHS["gibbs"][1], **settings))
+
+
 def test_a_second_signal_while_a_state_is_taken_costs_nothing(tmp_path: Path, often: None) -> None:
     path, model = tmp_path / "run.dft", GRAPHS["gibbs"][1]
     with pytest.raises(Killed):

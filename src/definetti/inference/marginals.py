@@ -179,13 +179,18 @@ def answered(
         from definetti.inference.remote import spread_chains
 
         journal.spread = spread_chains(executor, asked, queries, options, journal.record)
-    if options.formulas:
-        from definetti.solvers.formula_counts import formula_queries, with_formulas
+    try:
+        if options.formulas:
+            from definetti.solvers.formula_counts import formula_queries, with_formulas
 
-        counted: Any = [*queries, *formula_queries(asked)]
-        result = with_formulas(asked, _answered(asked, counted, options, progress, journal))
-    else:
-        result = _answered(asked, queries, options, progress, journal)
+            counted: Any = [*queries, *formula_queries(asked)]
+            result = with_formulas(asked, _answered(asked, counted, options, progress, journal))
+        else:
+            result = _answered(asked, queries, options, progress, journal)
+    except KeyboardInterrupt:
+        if journal.unwritten:  # all was sampled; of large models the answer takes seconds more
+            journal.write(time.perf_counter())
+        raise
     result = replace(result, notices=(*journal.notices, *result.notices))
     try:
         journal.finish(lambda: show.above("store.writing").document(result), result.interrupted)

@@ -279,7 +279,7 @@ def follow(sampling: Sampling, stopping: Stopping, progress: Callable[[Progress]
                 if end:
                     break
                 part.look(state, sampling.state_size)
+            part.keep(state, finished=True)
     except KeyboardInterrupt:
         return True
-    part.keep(state, finished=True)
     return False

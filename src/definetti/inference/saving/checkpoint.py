@@ -104,6 +104,7 @@ class Checkpoint(Journal):
         head = {"version": __version__, "finished": self._finished, "parts": len(parts)}
         size = archive.write(self.path, head, sections, self._good)
         self._good = self.written = True
+        self.unwritten = False
         self._written = time.perf_counter()
         if size < FEW_BYTES:
             self._took = self._written - began
