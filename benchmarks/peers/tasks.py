@@ -18,7 +18,7 @@ e(node, node)
 0.5 e(x,y) ^ e(y,x) ^ x != y
 0.02 e(x,y) ^ e(y,z) ^ e(z,x) ^ x != y ^ y != z ^ x != z
 """  # edges −2.5; each mutual pair is met twice: 1.0; each cycle of three is met three times: 0.06.
-# With 0.3 the complete graph outweighs all others by 10^269, and single-site samplers that start without edges never see it.
+# With 0.3 the complete graph outweighs all others by 10^269, and single-site samplers from no edges never see it.
 
 
 def made(task: str, graph: Any, truth: np.ndarray, text: str = "") -> Problem:

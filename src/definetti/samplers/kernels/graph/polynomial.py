@@ -47,7 +47,7 @@ class Polynomial(NamedTuple):
 class Scratch(NamedTuple):
     """One block's working rows."""
 
-    count: np.ndarray  # uint8[lanes, as many as a row of the state has]
+    counts: np.ndarray  # uint8[lanes, as many as a row of the state has]
     ratio: np.ndarray  # float64[lanes]: the odds
     uniform: np.ndarray  # float64[lanes]
     chance: np.ndarray  # float64[lanes]: P(value 1)
@@ -63,7 +63,7 @@ def count_products(state, product, first, end, count):
 
 @overload(count_products)
 def compiled_count(state, product, first, end, count):
-    return lambda state, product, first, end, count: vector_counts(state, product, first, end, count)
+    return lambda state, product, first, end, count: vector_counts(state, product, first, end, count)  # pyright: ignore[reportCallIssue]
 
 
 @njit(nogil=True, cache=True, inline="always", error_model="numpy")
