@@ -11,6 +11,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -57,6 +58,7 @@ class Run:
         self._tracking = False
         self._batches: list[Batch] = []  # changed by one assignment at a time: Ctrl-C may come anywhere
         self._tracked: list[tuple[int, np.ndarray]] = []  # lengths and means of tracked batches
+        self._here: Map = map
         self._notes: dict[str, list[np.ndarray]] = {}  # float64[sweeps, chains, width] of each piece, by name
 
     # --- what an engine does -----------------------------------------------------------------------------------------
@@ -156,7 +158,7 @@ class Run:
 
     def steps(self) -> Iterator[Progress]:
         """Runs to the end of the plan, yielding after every chunk; the caller's own time is not counted."""
-        with ThreadPoolExecutor(self._threads) as pool:
+        with self._pool() as pool:
             self._begin(pool.map)
             began, cpu = time.perf_counter(), time.process_time()
             for phase, done, total in self._loop(pool.map if self.spread is None else self.spread):
@@ -164,6 +166,16 @@ class Run:
                 self.cpu_seconds += time.process_time() - cpu
                 yield Progress(phase, done, total, self.updates / max(self.seconds, 1e-9), None, self.seconds)
                 began, cpu = time.perf_counter(), time.process_time()
+
+    @contextmanager
+    def _pool(self) -> Iterator[ThreadPoolExecutor]:
+        """Threads, which also fold what their pieces leave."""
+        with ThreadPoolExecutor(self._threads) as pool:
+            self._here = pool.map
+            try:
+                yield pool
+            finally:
+                self._here = map
 
     @property
     def _chunk(self) -> float:
@@ -214,7 +226,7 @@ class Run:
         """After the warm-up the states of all chains at the end of every so many sweeps, for ever; nothing is folded.
         They are the states that `steps` goes through, as uint8[some, C, variables]: at most `most` at once, and no more
         than a chunk's time allows."""
-        with ThreadPoolExecutor(self._threads) as pool:
+        with self._pool() as pool:
             self._begin(pool.map)
             for _ in self._warm(pool.map):
                 pass

@@ -9,7 +9,8 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import repeat
+from itertools import accumulate, repeat
+from operator import methodcaller
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -62,16 +63,17 @@ class Statistics:
             [[0], np.cumsum(np.bincount(self.of_slot, minlength=len(self.sizes)))]
         )
 
-    def means(self, sums: Sequence[np.ndarray], divisor: np.ndarray, joint: np.ndarray) -> np.ndarray:
+    def means(self, sums: Sequence[np.ndarray], divisor: np.ndarray, joint: np.ndarray, run: Map) -> np.ndarray:
         """float64[K, chains]: of literals from float64[slots, lanes] of each block, divided by divisor[K of literals];
-        below them those of joint events, as they are given."""
+        below them those of joint events, as they are given. `run`: one block after the other, or over threads."""
         from definetti.samplers.kernels.orbit_counts import mean_over_slots
 
-        ends = np.cumsum([part.shape[1] for part in sums]).tolist()
-        out = np.empty((self.count, ends[-1]))
+        lanes = [part.shape[1] for part in sums]
+        out = np.empty((self.count, sum(lanes)))
         out[len(self.sizes) :] = joint
-        for part, end in zip(sums, ends, strict=True):
-            mean_over_slots(part, *self._slots, divisor, out, end - part.shape[1])
+        same = (repeat(one) for one in (*self._slots, divisor, out))
+        for _ in run(mean_over_slots, sums, *same, accumulate([0, *lanes[:-1]])):
+            pass
         return out
 
 
@@ -241,7 +243,7 @@ class GraphSampling(Run):
         return taken
 
     def _harvest(self, length: int) -> Batch:
-        harvests, hits = [block.harvest() for block in self.blocks], self._take_hits()
+        harvests, hits = list(self._here(methodcaller("harvest"), self.blocks)), self._take_hits()
         f = self._gather([h.final for h in harvests], hits, length)
         last = f if length == 1 else self._present()
         g = drawn = None
@@ -264,12 +266,12 @@ class GraphSampling(Run):
         if self.statistics.events is not None:
             for block, hits in zip(self.blocks, self._hits, strict=True):
                 self.statistics.events(block, hits)
-        return self._gather([block.present() for block in self.blocks], self._take_hits(), 1)
+        return self._gather(list(self._here(methodcaller("present"), self.blocks)), self._take_hits(), 1)
 
     def _gather(self, sums: Sequence[np.ndarray], hits: list[np.ndarray], sweeps: int) -> np.ndarray:
         """float64[C, K]: means over orbits and sweeps."""
         joint = np.concatenate(hits, axis=1) / (self.statistics.event_sizes[:, None] * sweeps)
-        return self.statistics.means(sums, self.statistics.sizes * float(sweeps), joint).T
+        return self.statistics.means(sums, self.statistics.sizes * float(sweeps), joint, self._here).T
 
     def _at_visits(self, sums: Sequence[np.ndarray | None], slot_visits: np.ndarray) -> np.ndarray:
         """float64[C, K]: sums over updates divided by the number of visits; NaN for joint events.
@@ -278,7 +280,7 @@ class GraphSampling(Run):
         """
         visits = np.bincount(self.statistics.of_slot, weights=slot_visits, minlength=len(self.statistics.sizes))
         unknown = np.full((len(self.statistics.event_sizes), self.plan.chains), np.nan)
-        return self.statistics.means([part for part in sums if part is not None], visits, unknown).T
+        return self.statistics.means([part for part in sums if part is not None], visits, unknown, self._here).T
 
     def _groups(self) -> np.ndarray | None:
         """Of all statistics; a joint event is by itself."""
