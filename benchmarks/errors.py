@@ -24,7 +24,7 @@ def rows(quick: bool) -> list[Row]:
     out += squared_errors("strong n=6", people(6, STRONG), repetitions, {"smokes": 2, "friends": 60})
     out += equal_time(quick)
     for goal in (2e-4, 3e-5):
-        out += until(goal, 20 if quick else 400)
+        out += until(goal, 20 if quick else 100)
     return out + until_time(3e-5, 4 if quick else 20)
 
 
