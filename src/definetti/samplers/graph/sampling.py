@@ -63,7 +63,7 @@ class Statistics:
             [[0], np.cumsum(np.bincount(self.of_slot, minlength=len(self.sizes)))]
         )
 
-    def means(self, sums: Sequence[np.ndarray], divisor: np.ndarray, joint: np.ndarray, run: Map) -> np.ndarray:
+    def means(self, sums: Sequence[np.ndarray], divisor: np.ndarray, joint: np.ndarray, run: Map = map) -> np.ndarray:
         """float64[K, chains]: of literals from float64[slots, lanes] of each block, divided by divisor[K of literals];
         below them those of joint events, as they are given. `run`: one block after the other, or over threads."""
         from definetti.samplers.kernels.orbit_counts import mean_over_slots
