@@ -133,4 +133,5 @@ def main() -> NoReturn:
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the answer is out: a late Ctrl-C must not change the exit code
     sys.exit(code)
