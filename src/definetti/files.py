@@ -54,7 +54,7 @@ def read_text(path: str | PathLike[str]) -> str:
 def _nearest(path: Path) -> str:
     """The file of this folder whose name is closest."""
     try:
-        every = sorted(entry.name for entry in path.parent.iterdir())
+        every = sorted(entry.name for entry in path.parent.iterdir() if not entry.name.startswith("."))
     except OSError:
         return ""
     names = [name for name in every if Path(name).suffix == path.suffix] or every

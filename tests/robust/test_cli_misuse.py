@@ -34,10 +34,16 @@ def test_missing_arguments(command: str, capfd: pytest.CaptureFixture[str]) -> N
 
 
 @pytest.mark.parametrize("command", [c for c in COMMANDS if c != "doctor"])
-def test_a_file_that_is_not_there(command: str, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_file_that_is_not_there(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / ".nowhere.uai.old").write_text("")
     words = ["nowhere.json", "nowhere.json"] if command == "compare" else ["nowhere.uai"]
     words += ["-o", "draws.npz"] if command == "sample" else []
-    assert "nowhere" in refused([command, *words], capfd)
+    message = refused([command, *words], capfd)
+    assert "nowhere" in message and ".old" not in message  # hidden files are not suggested
+    assert [path.name for path in tmp_path.iterdir()] == [".nowhere.uai.old"]  # and nothing is left behind
 
 
 @pytest.mark.parametrize("command", ["info", "symmetries", "marginals", "exact"])

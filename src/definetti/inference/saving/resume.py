@@ -89,6 +89,8 @@ def goal_of(sweeps: int | None, seconds: float | None, until: float | None) -> G
 def reopened(path: str | PathLike[str]) -> Iterator[Kept]:
     """A run from its file, which nobody else may write to inside."""
     path = Path(path)
+    if not path.exists():
+        read_run(path)  # says so; a lock would leave a file behind
     with archive.locked(path):
         yield read_run(path)
 
