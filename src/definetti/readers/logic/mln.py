@@ -84,7 +84,7 @@ def _read(source: Source, path: Path | None, evidence: EvidenceText | None, how:
     closed = _worlds(draft.predicates, how.open_world, how.closed_world) | draft.closed - {*how.open_world}
     sources = _evidence_sources(evidence)
     facts, added = read_facts(sources, draft.predicates, draft.lists, draft.dialect == "pracmln")
-    small = {sort: {name for name in names if not name[0].isupper()} for sort, names in draft.lists.items() if names}
+    small = {sort: {name for name in names if not name[:1].isupper()} for sort, names in draft.lists.items() if names}
     language = Language(draft.predicates, small, draft.marked)
     annotated = [(line, _annotated(where, line, language)) for where, line in draft.lines]
     sized = {sort for _, found in annotated for sort in _computed_sorts(found)}
