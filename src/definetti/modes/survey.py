@@ -138,10 +138,10 @@ def cut_chains(trace: np.ndarray, scale: np.ndarray) -> list[list[Segment]]:
     return found
 
 
-def _apart(a: Summary, b: Summary, scale: np.ndarray) -> np.ndarray:
-    """bool[rows]: whether each row of one is apart from the same row of the other, as neighbours in a chain are."""
+def _apart(a: Summary, b: Summary, scale: np.ndarray, most: float = CUT) -> np.ndarray:
+    """bool[...]: whether each row of one is apart from the same row of the other; `most`: errors between means."""
     floor = RELATIVE * scale + TINY
-    beyond = np.abs(a.mean - b.mean) > CUT * np.sqrt(a.error**2 + b.error**2 + floor**2)
+    beyond = np.abs(a.mean - b.mean) > most * np.sqrt(a.error**2 + b.error**2 + floor**2)
     gap = np.maximum(a.low - b.high, b.low - a.high)
     return np.asarray(np.any(beyond & (gap > GAP * (a.high - a.low + b.high - b.low) + floor), axis=-1))
 
@@ -195,13 +195,13 @@ def _compare(
     summary = summarise(trace, segments)
     apart, alike = differ(summary, summary, scale, most)
     if trace.shape[2] > 1:
-        apart |= _projected(trace, segments, apart, most)
+        apart |= _projected(trace, segments, most)
     np.fill_diagonal(apart, False)
     np.fill_diagonal(alike, True)
     return apart, alike & ~apart
 
 
-def _projected(trace: np.ndarray, segments: list[Segment], known: np.ndarray, most: float) -> np.ndarray:
+def _projected(trace: np.ndarray, segments: list[Segment], most: float) -> np.ndarray:
     """Pairs that the projection on the difference of their means separates: the direction from the first halves of the
     segments, the look at the second."""
     halves = [
@@ -211,20 +211,16 @@ def _projected(trace: np.ndarray, segments: list[Segment], known: np.ndarray, mo
     first = np.stack([a.mean(axis=0) for a, _ in halves])
     spread = np.stack([a.var(axis=0) for a, _ in halves])
     total = trace.var(axis=(0, 1))
-    found = np.zeros_like(known)
-    for i in range(len(segments)):
-        for j in range(i + 1, len(segments)):
-            if known[i, j]:
-                continue
-            noise = (spread[i] + spread[j]) / 2 + 1e-3 * total
-            direction = np.where(noise > 0, (first[i] - first[j]) / np.maximum(noise, 1e-300), 0.0)
-            size = np.sqrt((direction**2 * noise).sum())
-            if size == 0.0:
-                continue
-            direction = (direction / size)[:, None]
-            a, b = (Summary(*(p[None] for p in summary_of(halves[k][1] @ direction))) for k in (i, j))
-            found[i, j] = found[j, i] = differ(a, b, np.ones(1), most)[0][0, 0]
-    return found
+    rows = []
+    for mean, variance, (_, second) in zip(first, spread, halves, strict=True):
+        noise = (variance + spread) / 2 + 1e-3 * total
+        direction = np.where(noise > 0, (mean - first) / np.maximum(noise, 1e-300), 0.0)
+        size = np.sqrt((direction**2 * noise).sum(axis=1, keepdims=True))
+        direction /= np.where(size > 0.0, size, 1.0)
+        rows.append(summary_of(second @ direction.T))
+    one = Summary(*(np.stack(part)[:, :, None] for part in zip(*rows, strict=True)))  # of each along all its directions
+    mean, error, low, high = (part.swapaxes(0, 1) for part in (one.mean, one.error, one.low, one.high))
+    return _apart(one, Summary(-mean, error, -high, -low), np.ones(1), most)  # the other looks back
 
 
 def _transitions(trace: np.ndarray, segments: list[Segment], apart: np.ndarray) -> np.ndarray:
