@@ -16,6 +16,9 @@ from repetitions import CHAINS, Case, folded, fours, kind, orbits_of, run, stati
 
 import definetti as dft
 from definetti.estimators import ESTIMATORS
+from definetti.model.logic.text import find_atom
+
+LOGIC_CHAINS = 8  # the default
 
 
 def rows(quick: bool) -> list[Row]:
@@ -121,11 +124,16 @@ def until_time(goal: float, repetitions: int) -> list[Row]:
 
 def oracle(model: Any, query: str, exact: float, goal: float, lengths: list[int], repetitions: int) -> float:
     """Sweeps after which 1.96 true spreads are the goal. The spread is measured at two lengths, since errors of
-    control variates fall faster than with the root of the sweeps."""
+    control variates fall faster than with the root of the sweeps; the runs are groups of chains of one, without a
+    survey of modes each."""
+    case = Case("oracle", model)
+    of = statistics(case, "auto")
+    column = of.columns[of.question.group.orbit_number(*find_atom(model, query))]
     spread = []
     for sweeps in lengths:
-        made = [dft.marginals(model, [query], sweeps=sweeps, burn_in=64, seed=s)[query] for s in range(repetitions)]
-        spread.append(1.96 * np.sqrt(np.mean([(e.probability - exact) ** 2 for e in made])))
+        draws = run(of.question, "auto", repetitions * LOGIC_CHAINS, sweeps, 11)
+        made = [ESTIMATORS["auto"](part).value[column] for part in fours(draws, LOGIC_CHAINS)]
+        spread.append(1.96 * np.sqrt(np.mean((np.array(made) - exact) ** 2)))
     power = np.log(spread[0] / spread[1]) / np.log(lengths[1] / lengths[0])
     return float(lengths[1] * (spread[1] / goal) ** (1.0 / power))
 
