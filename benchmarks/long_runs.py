@@ -1,18 +1,19 @@
 """Long runs: what checkpoints cost, how large they are, and two workers beside two processes.
 
-`python benchmarks/long_runs.py checkpoints MODEL SECONDS`, `… workers MODEL COUNT` and `… memory MODEL SECONDS` measure
-one case and print JSON; `make bench` has no row of the last, which takes ten minutes.
+`python benchmarks/long_runs.py checkpoints MODEL SECONDS` and `… memory MODEL SECONDS` measure one case and print JSON;
+`make bench` has no row of the last, which takes ten minutes.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,8 @@ MODELS: dict[str, Callable[[], Any]] = {
 }
 NAMES = {"grid": "grid", "tables": "3-ary tables", "smokers": "smokers-transitive-1000"}
 LANES = {"grid": 1024, "tables": 1024, "smokers": 8}
-WARM, MEASURED = 10.0, 10.0  # seconds; at first batches are short, and folding them is much of the work
+WARM, MEASURED = 20.0, 2.0  # seconds; at first batches are short, and folding them is much of the work
+ROUNDS = 9
 LOOKS = 100  # at the memory
 
 
@@ -142,48 +144,59 @@ def resident() -> int:
 
 
 def together(name: str) -> tuple[float, str]:
-    """Updates per second of one process with two workers, over those of two processes with one each."""
-    both = sum(_started(name, [2]))
-    apart = sum(_started(name, [1, 1]))
-    return both / apart, f"{both / 1e6:.4g} and {apart / 1e6:.4g} M updates/s by the clock"
-
-
-def _started(name: str, workers: list[int]) -> list[float]:
-    """The rates of processes that run at the same time, each once all are warm."""
-    command = [sys.executable, __file__, "workers", name]
-    running = [
-        subprocess.Popen([*command, str(count)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        for count in workers
-    ]
-    for process in running:
+    """Updates per second of one process with two workers, over those of two processes with one each: the median of
+    rounds in which both are measured, one right after the other. A core of a shared machine may run at half its speed
+    for a while."""
+    sides = [_started(name, [2]), _started(name, [1, 1])]
+    for process in (process for side in sides for process in side):
         assert process.stdout is not None
         process.stdout.readline()
+    found = [[_rate(side) for side in sides] for _ in range(ROUNDS)]
+    for process in (process for side in sides for process in side):
+        process.communicate()
+    ratio = statistics.median(both / apart for both, apart in found)
+    both, apart = (statistics.median(side) / 1e6 for side in zip(*found, strict=True))
+    return ratio, f"{both:.4g} and {apart:.4g} M updates/s by the clock, {ROUNDS} rounds of {MEASURED:g} s"
+
+
+def _started(name: str, workers: list[int]) -> list[subprocess.Popen[str]]:
+    command, pipe = [sys.executable, __file__, "workers", name], subprocess.PIPE
+    return [subprocess.Popen([*command, str(count)], stdin=pipe, stdout=pipe, text=True) for count in workers]
+
+
+def _rate(running: list[subprocess.Popen[str]]) -> float:
+    """Of processes that run at the same time."""
     for process in running:
         assert process.stdin is not None
         process.stdin.write("go\n")
         process.stdin.flush()
-    return [json.loads(process.communicate()[0])["rate"] for process in running]
+    return sum(float(process.stdout.readline()) for process in running if process.stdout is not None)
 
 
-def workers(name: str, count: int) -> dict[str, float]:
-    """Sampling alone, folding included, for some seconds."""
+def workers(name: str, count: int) -> None:
+    """Sampling alone, folding included: for some seconds at every line that is read, updates a second on a line."""
     model, kernel = MODELS[name](), Gibbs()
     question = ready_for(
         model, Request("none" if name == "tables" else "auto", kernel, "symmetric", (), "auto", 1, 10.0)
     ).question
     sampling = question.sampling(kernel, Plan(LANES[name], 1, None, 1, count), "auto")
-    steps, began = sampling.steps(), time.perf_counter()
-    while time.perf_counter() - began < WARM:
-        next(steps)
+    steps = sampling.steps()
+    _advanced(sampling, steps, WARM)
     print("ready", flush=True)
-    sys.stdin.readline()
+    for _ in sys.stdin:
+        print(_advanced(sampling, steps, MEASURED), flush=True)
+
+
+def _advanced(sampling: Any, steps: Iterator[Any], seconds: float) -> float:
     before, began = sampling.updates, time.perf_counter()
-    while time.perf_counter() - began < MEASURED:
+    while time.perf_counter() - began < seconds:
         next(steps)
-    return {"rate": (sampling.updates - before) / (time.perf_counter() - began)}
+    return (sampling.updates - before) / (time.perf_counter() - began)
 
 
 if __name__ == "__main__":
-    what, case, *rest = sys.argv[1:]
-    measure: Any = {"checkpoints": checkpoints, "memory": memory, "workers": workers}[what]
-    print(json.dumps(measure(case, (int if what == "workers" else float)(rest[0]))))
+    what, case, number = sys.argv[1:]
+    if what == "workers":
+        workers(case, int(number))
+    else:
+        print(json.dumps({"checkpoints": checkpoints, "memory": memory}[what](case, float(number))))
