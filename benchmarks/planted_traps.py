@@ -231,12 +231,12 @@ def code(q: int, bonus: float, rng: Rng) -> Trap:
     factors += [((i,), np.round(rng.normal(0, 0.1, q), 6)) for i in range(2)]
 
     def solve() -> Answers:
-        logs = np.zeros((q,) * points, dtype=np.float32)
+        logs = np.zeros((q,) * points)
         for scope, table in factors:
-            logs += table.astype(np.float32).reshape([q if i in scope else 1 for i in range(points)])
+            logs += table.reshape([q if i in scope else 1 for i in range(points)])
         p = np.exp(logs - logs.max())
-        total = p.sum(dtype=float)
-        return {f"X{i}={planted[i]}": float(np.take(p, planted[i], i).sum(dtype=float) / total) for i in (0, 5)}
+        total = p.sum()
+        return {f"X{i}={planted[i]}": float(np.take(p, planted[i], i).sum() / total) for i in (0, 5)}
 
     return Trap(f"code q={q} {bonus:g} #{planted[:4]}", Tables([q] * points, factors), solve)
 

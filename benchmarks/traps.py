@@ -153,11 +153,15 @@ class Respondent:
 
 
 def run(models: Sequence[Trap], seeds: int, modes: Sequence[bool], respondent: Respondent) -> list[Answer]:
-    """Ask everything and print a line for each model and mode."""
+    """Ask everything and print a line for each model and mode; Ctrl-C: what there is counts."""
     out: list[Answer] = []
     for trap in models:
         for exact in modes:
-            found = [respondent.ask(trap, seed, exact) for seed in range(1, seeds + 1)]
+            try:
+                found = [respondent.ask(trap, seed, exact) for seed in range(1, seeds + 1)]
+            except KeyboardInterrupt:
+                print(f"  interrupted: {len(out)} runs are counted")
+                return out
             out += found
             shown = max(found, key=lambda a: (a.verdict == "SILENT", a.verdict != "right"))
             verdicts = " ".join(a.verdict + (f"({','.join(a.kinds)})" if a.kinds else "") for a in found)
@@ -212,14 +216,19 @@ def keep(answers: Sequence[Answer], options: argparse.Namespace) -> None:
         count = {verdict.lower(): sum(a.verdict == verdict for a in mine) for verdict in VERDICTS}
         row = {"family": family, "asked": how, "models": len({a.name for a in mine}), "runs": len(mine), **count}
         command = f"python benchmarks/traps.py --seed {options.seed} --seeds {options.seeds} --record"
+        command += f" --every {options.every} --first {options.first}" if options.every > 1 else ""
         record("traps", f"{family}, {how}, parameters {options.seed}", [row], command)
 
 
 def selected(options: argparse.Namespace) -> tuple[list[Trap], list[Trap]]:
-    """The traps and the calm models to ask; quick: one of each family, and every sixth calm one."""
+    """The traps and the calm models to ask; quick: one of each family, and every sixth calm one; `every` k: of each
+    family one in k."""
     named = [name for name in options.family if name != "calm"]
     chosen = traps(options.seed, named) if named or not options.family else []
     still = calm(options.seed) if "calm" in options.family or not options.family else []
+    if options.every > 1:
+        of = [[t for t in chosen if t.family == family] for family in FAMILIES]
+        chosen = [trap for group in of for trap in group[options.first :: options.every]]
     if options.quick:
         of = [[t for t in chosen if t.family == family] for family in FAMILIES]
         chosen, still = [group[len(group) // 2] for group in of if group], still[::6]
@@ -238,6 +247,8 @@ def _options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--exact", choices=("both", "on", "off"), default="both", help="exact answers where cheap")
     parser.add_argument("--seeds", type=int, default=SEEDS, help="runs of each model")
     parser.add_argument("--seed", type=int, default=SEED, help="of the parameters")
+    parser.add_argument("--every", type=int, default=1, help="take the models of each family in steps of this")
+    parser.add_argument("--first", type=int, default=0, help="with --every: the first model, from 0")
     parser.add_argument("--limit", type=float, default=LIMIT, help="seconds that a run may take")
     parser.add_argument("--record", action="store_true", help="keep the verdicts in docs/measured")
     parser.add_argument("--list", action="store_true", help="name the models and their truths")
