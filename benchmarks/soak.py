@@ -38,17 +38,25 @@ from definetti.samplers import run as loop
 
 SWEEPS = 150
 SMALL_DISK = 1 << 12  # bytes
+PATIENT = {"time_limit": 600.0}  # a machine that stands still for a while must not decide about symmetries
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 
 
 def spread_run() -> tuple[Any, dict[str, Any]]:
     """What is spread over workers."""
-    return dft.read(EXAMPLES / "grid.uai"), {"sampler": "gibbs", "sweeps": 3000, "chains": 256, "seed": 7, "workers": 2}
+    return dft.read(EXAMPLES / "grid.uai"), {
+        "sampler": "gibbs",
+        "sweeps": 3000,
+        "chains": 256,
+        "seed": 7,
+        "workers": 2,
+        **PATIENT,
+    }
 
 
 def cases(folder: Path) -> dict[str, tuple[Any, dict[str, Any]]]:
     """Every sampler on every kind of model: the model, and what is asked."""
-    common = {"sweeps": SWEEPS, "seed": 5, "workers": 1}
+    common = {"sweeps": SWEEPS, "seed": 5, "workers": 1, **PATIENT}
     logic, found = theory(folder), {}
     for name, (sampler, model, chains) in GRAPHS.items():
         found[f"graph {name}"] = (model, {**common, "sampler": sampler, "chains": chains})
@@ -146,12 +154,19 @@ class Soak:
         if not path.exists():
             begin()
         made = dft.resume(path)
-        same = numbers(made) == numbers(self.truth[name])
-        self.identical += same
-        self.different += not same
+        self.compare(name, numbers(made))
         self.wrong_updates += abs(made.run["updates"] - self.truth[name].run["updates"])
-        if not same:
-            print(f"DIFFERENT: {name}", flush=True)
+
+    def compare(self, name: str, made: str) -> None:
+        truth = numbers(self.truth[name])
+        self.identical += made == truth
+        self.different += made != truth
+        if made != truth:
+            at = next((i for i, (a, b) in enumerate(zip(made, truth, strict=False)) if a != b), 0)
+            print(
+                f"DIFFERENT: {name}: …{made[max(at - 80, 0) : at + 80]}… for …{truth[max(at - 80, 0) : at + 80]}…",
+                flush=True,
+            )
 
     def attack_workers(self) -> None:
         """One run on two Dask workers, of which one is killed on the way; another takes its place."""
@@ -174,11 +189,7 @@ class Soak:
         self.workers_killed += 1
         _, status = os.waitpid(process, 0)
         self.foreign += status != 0
-        same = answer.read_text(encoding="utf-8") == numbers(self.truth["workers"])
-        self.identical += same
-        self.different += not same
-        if not same:
-            print("DIFFERENT: workers", flush=True)
+        self.compare("workers", answer.read_text(encoding="utf-8"))
 
     def figures(self) -> dict[str, Any]:
         return {

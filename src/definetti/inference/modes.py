@@ -17,7 +17,7 @@ import numpy as np
 
 from definetti import show
 from definetti.errors import Notice
-from definetti.modes.looking import SHORTEST, Budget, Looked, look, unmet
+from definetti.modes.looking import SHORTEST, Budget, Looked, look, look_further, unmet
 from definetti.modes.walkers import NOT_WEIGHED, States, Walkers
 from definetti.samplers.gibbs import Gibbs
 from definetti.samplers.protocol import Plan, Sampler
@@ -240,6 +240,7 @@ def explore(question: Any, kernel: Sampler, default: int, plan: Plan, weighs: bo
 
     if kernel.name in WATCHED:
         return Exploration(walkers, looked, unweighed(walkers, looked, f"the moves of {kernel.name} are not weighed"))
+    looked = look_further(walkers, looked, budget, (seed, 74))
     return Exploration(walkers, looked, weigh(walkers, looked, budget, (seed, 72), weighs and not ladder))
 
 

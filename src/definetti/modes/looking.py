@@ -10,13 +10,13 @@ All-true friends beside friends and smokers are a place with a life of many swee
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from definetti.errors import INTERRUPTED
-from definetti.modes.survey import WINDOW, Survey, take_stock
-from definetti.modes.walkers import Key, States, Walk, Walkers
+from definetti.modes.survey import WINDOW, Region, Survey, take_stock
+from definetti.modes.walkers import COHERENT, Key, States, Walk, Walkers
 
 SHORTEST, LONGEST, UNDECIDED = 64, 256, 1024  # sweeps; the last where segments are neither alike nor apart
 STARTS, FEWEST_STARTS = 32, 8
@@ -25,6 +25,8 @@ LIKELY = 3.0  # − log .05: visits that a run without any may have missed
 SLACK = 3.0  # nats, for free energies from a few sweeps
 NEGLIGIBLE = 1e-9
 ENOUGH = 128  # sweeps, where one region was found and nothing is undecided
+MOST_REGIONS = 16  # that are weighed
+ROUNDS, ROUND_SHARE, FEWEST_MIXED = 3, 6, 4  # of chains from mixed states; a round takes one sixth of what weighing may
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,6 +81,50 @@ def look(walkers: Walkers, budget: Budget, key: Key, longest: int | None = None)
         if done >= most or enough or (done >= min(ENOUGH, most) and survey.settled):
             return Looked(survey, trace, walk.features.shape[2], states, kept, walkers.count(states), done)
         sweeps = min(2 * done, most)
+
+
+def look_further(walkers: Walkers, looked: Looked, budget: Budget, key: Key) -> Looked:
+    """Chains that begin in states mixed from two regions, in rounds, for as long as they find new ones: groups that are
+    each in one of two modes have more combinations than starts meet."""
+    for number in range(ROUNDS):
+        chains = min(STARTS, budget.weighing // (ROUND_SHARE * looked.sweeps))
+        places = [found for region in looked.survey.regions if (found := _places(looked, region))]
+        if chains < FEWEST_MIXED or len(places) < 2:
+            return looked
+        wider = _with_mixed(walkers, looked, places, chains, (*key, number))
+        grown = len(wider.survey.regions) > len(looked.survey.regions)
+        if not grown or len(wider.survey.regions) > MOST_REGIONS or wider.survey.forgotten:  # no end to combinations
+            return looked
+        looked = wider
+    return looked
+
+
+def _places(looked: Looked, region: Region) -> list[tuple[int, int]]:
+    """(Sweep, chain) of states of a region that were kept: the last of each segment."""
+    last = [(max((s for s in looked.kept if r.first < s <= r.end), default=0), r.chain) for r in region.segments]
+    return [place for place in last if place[0]]
+
+
+def _with_mixed(
+    walkers: Walkers, looked: Looked, places: Sequence[list[tuple[int, int]]], chains: int, key: Key
+) -> Looked:
+    """With chains from mixed states, those that were where no other was; `places`: of states of each region."""
+    rng, parts = np.random.default_rng([*key, 1]), []
+    for k in range(0, chains, len(COHERENT)):
+        pair = [places[m][int(rng.integers(len(places[m])))] for m in rng.permutation(len(places))[:2]]
+        first, second = (walkers.take(looked.kept[s], [chain] * len(COHERENT)) for s, chain in pair)
+        parts.append(walkers.hybrids(first, second, (*key, 2, k), COHERENT))
+    walk = walkers.walk(walkers.join(parts), looked.sweeps, (*key, 3), keep=sorted(looked.kept))
+    count = looked.trace.shape[1]
+    survey = take_stock(np.concatenate([looked.trace, walk.statistics], axis=1))
+    fresh = [r.chains for r in survey.regions if min(r.chains) >= count]
+    new = np.array(sorted({chain - count for group in fresh for chain in group}), dtype=int)
+    if not len(new):
+        return looked
+    trace = np.concatenate([looked.trace, walk.statistics[:, new]], axis=1)
+    kept = {s: walkers.join([states, walkers.take(walk.kept[s], new)]) for s, states in looked.kept.items()}
+    ends = walkers.join([looked.ends, walkers.take(walk.ends, new)])
+    return replace(looked, survey=take_stock(trace), trace=trace, ends=ends, kept=kept, starts=count + len(new))
 
 
 def _settled(late: np.ndarray) -> np.ndarray:

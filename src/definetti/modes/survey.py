@@ -12,6 +12,7 @@ times is a transition, and links nothing; so is one that may belong to two regio
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import NamedTuple
@@ -29,7 +30,8 @@ CUT = 6.0  # errors between neighbouring windows of a chain, to cut it
 DRIFT = 5.0  # errors between the halves of a plateau
 GAP = 0.5  # of the widths of two ranges, between them
 CROSSINGS = 6  # of a segment from one region to another and back that count as mixing
-MOST_LEFT = 4  # regions of plateaus that chains have left
+MOST_LEFT = 8  # regions of plateaus that chains have left
+LONG = 32  # sweeps: a plateau for which projections are looked at
 RELATIVE, TINY = 1e-6, 1e-9  # differences of means that no error explains, and that mean nothing
 
 
@@ -188,6 +190,29 @@ def take_stock(trace: np.ndarray) -> Survey:
     return Survey(tuple(regions), bool(undecided[np.ix_(kept, kept)].any()), int(linking.sum()), forgotten)
 
 
+def is_new(piece: np.ndarray, trace: np.ndarray, regions: Sequence[Region], most: float) -> bool:
+    """Whether a piece of another chain, [sweeps, statistics], is apart from every region of a survey."""
+    mine, scale = Summary(*(part[None] for part in summary_of(piece))), trace.std(axis=(0, 1))
+    for region in regions:
+        segments = list(region.segments)
+        if differ(mine, whole(summarise(trace, segments)), scale, most)[0][0, 0]:
+            continue
+        pieces = [piece, *(trace[s.first : s.end, s.chain] for s in segments)]
+        if trace.shape[2] == 1 or not _projected(pieces, scale**2, most)[0, 1:].all():
+            return False
+    return True
+
+
+def whole(parts: Summary) -> Summary:
+    """Of segments that belong together, as one row."""
+    return Summary(
+        parts.mean.mean(axis=0, keepdims=True),
+        np.sqrt((parts.error**2).mean(axis=0, keepdims=True)),
+        parts.low.min(axis=0, keepdims=True),
+        parts.high.max(axis=0, keepdims=True),
+    )
+
+
 def _compare(
     trace: np.ndarray, segments: list[Segment], scale: np.ndarray, most: float
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -195,22 +220,18 @@ def _compare(
     summary = summarise(trace, segments)
     apart, alike = differ(summary, summary, scale, most)
     if trace.shape[2] > 1:
-        apart |= _projected(trace, segments, most)
+        apart |= _projected([trace[s.first : s.end, s.chain] for s in segments], trace.var(axis=(0, 1)), most)
     np.fill_diagonal(apart, False)
     np.fill_diagonal(alike, True)
     return apart, alike & ~apart
 
 
-def _projected(trace: np.ndarray, segments: list[Segment], most: float) -> np.ndarray:
-    """Pairs that the projection on the difference of their means separates: the direction from the first halves of the
-    segments, the look at the second."""
-    halves = [
-        (trace[s.first : (s.first + s.end) // 2, s.chain], trace[(s.first + s.end) // 2 : s.end, s.chain])
-        for s in segments
-    ]
+def _projected(pieces: Sequence[np.ndarray], total: np.ndarray, most: float) -> np.ndarray:
+    """Pairs of pieces of chains that the projection on the difference of their means separates: the direction from
+    their first halves, the look at the second; `total`: variances of the statistics."""
+    halves = [(piece[: len(piece) // 2], piece[len(piece) // 2 :]) for piece in pieces]
     first = np.stack([a.mean(axis=0) for a, _ in halves])
     spread = np.stack([a.var(axis=0) for a, _ in halves])
-    total = trace.var(axis=(0, 1))
     rows = []
     for mean, variance, (_, second) in zip(first, spread, halves, strict=True):
         noise = (variance + spread) / 2 + 1e-3 * total
@@ -297,22 +318,26 @@ def _left_behind(
     known = np.zeros(len(left), dtype=bool)
     for group in groups:
         parts = summarise(trace, group)
-        whole = Summary(
-            parts.mean.mean(axis=0, keepdims=True),
-            np.sqrt((parts.error**2).mean(axis=0, keepdims=True)),
-            parts.low.min(axis=0, keepdims=True),
-            parts.high.max(axis=0, keepdims=True),
+        near = ~differ(plateaus, whole(parts), scale, most)[0][:, 0] | ~differ(plateaus, parts, scale, most)[0].all(
+            axis=1
         )
-        known |= ~differ(plateaus, whole, scale, most)[0][:, 0]
-        known |= ~differ(plateaus, parts, scale, most)[0].all(axis=1)
+        known |= near & ~_told_apart(trace, left, group, most)
     rest = [s for s, inside in zip(left, known, strict=True) if not inside]
     if not rest:
         return [], 0
-    summary = summarise(trace, rest)
-    number = _joined(~differ(summary, summary, scale, most)[0])
+    number = _joined(~_compare(trace, rest, scale, most)[0])
     found = [[rest[i] for i in np.flatnonzero(number == m)] for m in range(number.max() + 1)]
     found.sort(key=lambda group: -sum(s.end - s.first for s in group))
     return found[:MOST_LEFT], max(0, len(found) - MOST_LEFT)
+
+
+def _told_apart(trace: np.ndarray, left: list[Segment], group: list[Segment], most: float) -> np.ndarray:
+    """bool[left]: long plateaus that projections separate from every segment of a group."""
+    if trace.shape[2] == 1:
+        return np.zeros(len(left), dtype=bool)
+    pieces = [trace[s.first : s.end, s.chain] for s in (*left, *group)]
+    apart = _projected(pieces, trace.var(axis=(0, 1)), most)[: len(left), len(left) :]
+    return apart.all(axis=1) & np.array([s.end - s.first >= LONG for s in left])
 
 
 def _region(trace: np.ndarray, segments: list[Segment], settled: bool) -> Region:

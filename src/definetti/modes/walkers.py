@@ -18,6 +18,9 @@ States = Any  # of several chains
 Product = Any  # a product distribution over the sites
 Key = tuple[int, ...]  # of random numbers
 Inside = Callable[[np.ndarray], np.ndarray]  # features[..., P] → whether a state is in a region
+SHARES = (0.25, 0.5, 0.5, 0.75, None, None)  # of another region's sites in a mixed state; None: of parts that cohere
+WAYS = tuple(range(len(SHARES)))
+COHERENT = tuple(way for way in WAYS if SHARES[way] is None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,13 +141,12 @@ class Walkers(Protocol):
         """What a run would have left behind."""
         ...
 
-    def hybrids(self, a: States, b: States, key: Key) -> States:
-        """States made of parts of those of two regions."""
+    def hybrids(self, a: States, b: States, key: Key, ways: Sequence[int] = WAYS) -> States:
+        """States made of parts of those of two regions, in turn in each of these ways (numbers of `SHARES`)."""
         ...
 
 
 NOT_WEIGHED = "a sampler that was asked for by name does not weigh them"
-SHARES = (0.25, 0.5, 0.5, 0.75, None, None)  # of another region's sites in a mixed state; None: of parts that cohere
 STEEPNESS = 16.0  # a violation costs so much times the level, below level 1
 
 

@@ -15,10 +15,10 @@ from definetti.errors import INTERRUPTED
 from definetti.modes.annealing import PATHS, Annealed, anneal, log_weights
 from definetti.modes.brackets import Bracket, bracket
 from definetti.modes.copies import copies_doubt
-from definetti.modes.looking import Budget, Looked
+from definetti.modes.looking import MOST_REGIONS, Budget, Looked
 from definetti.modes.partition import Partition, partition
-from definetti.modes.survey import Region, Segment, Summary, differ, drifts, summarise, summary_of
-from definetti.modes.walkers import NOT_WEIGHED, SHARES, Inside, Key, Product, States, Walk, Walkers
+from definetti.modes.survey import Region, Segment, drifts, is_new
+from definetti.modes.walkers import COHERENT, NOT_WEIGHED, SHARES, Inside, Key, Product, States, Walk, Walkers
 
 BLOCK = 20  # sweeps of a confined chain between looks at where it is
 CONFINED = 8  # chains in a region
@@ -35,8 +35,8 @@ FAR_BY_SITE = 14.0  # nats, where the number of copies is only bounded
 BY_SITE, BY_SITE_SWEEPS = 4, 64
 DOWN, DOWN_STEPS = 8, 64  # paths from a chain down to its product
 BRIEF = 128  # sweeps: what all chains left sooner is bounded by how often a run's chains go there
-MOST_REGIONS = 16
-HYBRIDS, HYBRID_SWEEPS, MOST_PAIRS = len(SHARES), 96, 3
+HYBRIDS, HYBRID_SWEEPS, HYBRID_APART, MOST_PAIRS = len(SHARES), 96, 8.0, 3
+MIXED_FURTHER = 4  # of what is left for weighing: as much at most goes into mixtures of further pairs
 MOVED, IMAGES = 4, 24  # states of a region that are moved, by so many elements of the group each
 
 
@@ -138,13 +138,16 @@ def weigh(walkers: Walkers, looked: Looked, budget: Budget, key: Key, anneals: b
     said = Weighing(tuple(found), where, False, "", left_out, sweeps=used)
     if many:
         return replace(said, doubt=f"{len(looked.survey.regions)} regions were found")
+    if looked.survey.forgotten:
+        return replace(said, doubt=f"{looked.survey.forgotten} more were found that chains left")
     alone = sum(len(r.segments) == 1 for r in regions if r.settled)
     if alone > looked.starts // 2:
         return replace(said, doubt="most chains stay in a region of their own")
     if any(m in kept for m in unclear) or any(found[m].product is None for m in kept):
         return replace(said, doubt="the states themselves do not distinguish the regions")
     if len(kept) > 1:
-        doubt, more, spent = _hybrid_doubt(walkers, looked, [found[m] for m in kept], (*key, 4))
+        left = budget.weighing - used
+        doubt, more, spent = _hybrid_doubt(walkers, looked, [found[m] for m in kept], left, (*key, 4))
         used += spent
         said = replace(said, left_out=left_out + more, sweeps=used)
         if doubt:
@@ -332,42 +335,42 @@ def _end_by_site(walkers: Walkers, state: States, inside: Inside | None, sweeps:
     return min(by_paths, bracket(walk.log_ratio, walk.divergence).upper)
 
 
-def _hybrid_doubt(walkers: Walkers, looked: Looked, kept: list[Weighed], key: Key) -> tuple[str, float, int]:
-    """States made of parts of two regions' states should end in a region that is known; where they settle elsewhere,
-    there are as many modes as there are combinations."""
-    pairs = [(a, b) for a in range(len(kept)) for b in range(a + 1, len(kept))][:MOST_PAIRS]
+def _mixed(walkers: Walkers, kept: list[Weighed], budget: int, key: Key) -> States:
+    """States made of parts of two regions' states: all kinds of mixtures of a few pairs, and those by parts that cohere
+    of the other pairs. (Of the eight modes of three groups six may be known; pairs with the first of them alone need
+    not lead to the others.)"""
+    pairs = [(a, b) for a in range(len(kept)) for b in range(a + 1, len(kept))]
     parts = []
-    for number, (a, b) in enumerate(pairs):
+    for number, (a, b) in enumerate(pairs[:MOST_PAIRS]):
         first, second = (walkers.take(kept[k].pool, np.arange(HYBRIDS) % kept[k].pool_size) for k in (a, b))
         parts.append(walkers.hybrids(first, second, (*key, number)))
-    states = walkers.join(parts)
+    further = np.random.default_rng([*key, MOST_PAIRS]).permutation(np.array(pairs[MOST_PAIRS:]).reshape(-1, 2))
+    for number, (a, b) in enumerate(further[: budget // (MIXED_FURTHER * len(COHERENT) * HYBRID_SWEEPS)].tolist()):
+        first, second = (walkers.take(kept[k].pool, np.arange(len(COHERENT)) % kept[k].pool_size) for k in (a, b))
+        parts.append(walkers.hybrids(first, second, (*key, MOST_PAIRS, number), COHERENT))
+    return walkers.join(parts)
+
+
+def _hybrid_doubt(
+    walkers: Walkers, looked: Looked, kept: list[Weighed], budget: int, key: Key
+) -> tuple[str, float, int]:
+    """States made of parts of two regions' states should end in a region that is known; where they settle elsewhere,
+    there are as many modes as there are combinations."""
+    states = _mixed(walkers, kept, budget, key)
     walk = walkers.walk(states, HYBRID_SWEEPS, (*key, 9))
     trace, spent = walk.statistics, HYBRID_SWEEPS * walkers.count(states)
-    scale = looked.trace.std(axis=(0, 1))
     best, left_out = max(w.bracket.lower for w in kept if w.bracket is not None), 0.0
     for chain in range(trace.shape[1]):
         end = Segment(chain, HYBRID_SWEEPS // 2, HYBRID_SWEEPS, True)
         if drifts(trace, end):
             continue
-        mine = Summary(*(part[None] for part in summary_of(trace[end.first :, chain])))
-        known = any(not differ(mine, _whole(looked.trace, r), scale, 8.0)[0][0, 0] for r in looked.survey.regions)
-        if not known:
+        if is_new(trace[end.first :, chain], looked.trace, looked.survey.regions, HYBRID_APART):
             upper, more = _most_weight(walkers, walkers.take(walk.ends, [chain]), (*key, 10, chain))
             spent += more
             if not upper < best - LIGHT:
                 return "states mixed from two regions settle in others: there are many more", 0.0, spent
             left_out += float(np.exp(upper - best))
     return "", left_out, spent
-
-
-def _whole(trace: np.ndarray, region: Region) -> Summary:
-    parts = summarise(trace, list(region.segments))
-    return Summary(
-        parts.mean.mean(axis=0, keepdims=True),
-        parts.error.mean(axis=0, keepdims=True),
-        parts.low.min(axis=0, keepdims=True),
-        parts.high.max(axis=0, keepdims=True),
-    )
 
 
 def _most_weight(walkers: Walkers, state: States, key: Key) -> tuple[float, int]:

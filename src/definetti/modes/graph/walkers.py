@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from definetti.model.graph.factors import FREE, FactorGraph
-from definetti.modes.walkers import SHARES, Advanced, Key, Paths, Walk, penalties
+from definetti.modes.walkers import SHARES, WAYS, Advanced, Key, Paths, Walk, penalties
 from definetti.samplers.draws import Batch, Draws, draws_of
 from definetti.samplers.graph.lanes import Orders, Slots, words
 from definetti.samplers.graph.sampling import Statistics
@@ -116,24 +116,24 @@ class GraphWalkers:
             out[variable, chain] = image - model.literal_start[variable]
         return out
 
-    def hybrids(self, a: np.ndarray, b: np.ndarray, key: Key) -> np.ndarray:
+    def hybrids(self, a: np.ndarray, b: np.ndarray, key: Key, ways: Sequence[int] = WAYS) -> np.ndarray:
         rng = np.random.default_rng([*key, 4])
         out = a.copy()
         for chain in range(out.shape[1]):
-            other = self._part(chain, rng)
+            other = self._part(ways[chain % len(ways)], rng)
             out[other, chain] = b[other, chain % b.shape[1]]
         return self.legal(out, rng)
 
-    def _part(self, number: int, rng: np.random.Generator) -> np.ndarray:
+    def _part(self, way: int, rng: np.random.Generator) -> np.ndarray:
         """bool[n]: some of the variables: single ones, a neighbourhood, some orbits."""
         from definetti.samplers.graph.starts import neighbourhood
 
         n, orbit_of = self.model.n, self.statistics.orbit_of
-        share = SHARES[number % len(SHARES)]
+        share = SHARES[way]
         if share is not None:
             return rng.random(n) < share
         kinds = np.zeros(0, int) if orbit_of is None else np.unique(orbit_of[self.model.free])
-        if orbit_of is None or number % 2 == 0 or not 1 < len(kinds) < len(self.model.free):
+        if orbit_of is None or way % 2 == 0 or not 1 < len(kinds) < len(self.model.free):
             return neighbourhood(self.model, int(rng.choice(self.model.free)), n // 2)
         return np.isin(orbit_of, rng.permutation(kinds)[: int(rng.integers(1, len(kinds)))])
 

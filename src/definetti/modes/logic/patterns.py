@@ -21,7 +21,6 @@ from definetti.errors import TooLarge
 from definetti.model.logic.formulas import parts, quantified, with_body
 from definetti.model.logic.normal_forms import negation_normal
 from definetti.model.logic.theory import Atom, Formula, MarkovLogic, Not, WeightedFormula
-from definetti.modes.walkers import SHARES
 
 MOST_TOGETHER = 3  # predicates of which every combination of all true and all false is tried
 MOST_VALUES = 8  # of an exactly-one block, or orbits, that are tried in turn
@@ -141,10 +140,11 @@ def _solved(model: MarkovLogic, wish: Mapping[str, np.ndarray]) -> Pattern | Non
         return None
 
 
-def some_constants(model: MarkovLogic, group: Any, number: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
-    """bool of the constants of each sort, for the mixed state of this number; where they fall into classes, some of the
+def some_constants(
+    model: MarkovLogic, group: Any, share: float | None, rng: np.random.Generator
+) -> dict[str, np.ndarray]:
+    """bool of the constants of each sort: this share of them; None: where they fall into classes, some of the
     classes."""
-    share = SHARES[number % len(SHARES)]
     if share is not None:
         return {s: rng.random(sort.size) < share for s, sort in model.sorts.items()}
     known = group.constants.nodes.start  # without the sorts that queries bring
