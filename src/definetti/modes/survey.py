@@ -31,7 +31,7 @@ DRIFT = 5.0  # errors between the halves of a plateau
 GAP = 0.5  # of the widths of two ranges, between them
 CROSSINGS = 6  # of a segment from one region to another and back that count as mixing
 MOST_LEFT = 8  # regions of plateaus that chains have left
-LONG = 32  # sweeps: a plateau for which projections are looked at
+LONG, MOST_LONG = 32, 16  # sweeps of plateaus for which projections are looked at, and how many of them
 RELATIVE, TINY = 1e-6, 1e-9  # differences of means that no error explains, and that mean nothing
 
 
@@ -84,7 +84,7 @@ class Survey:
 
 
 def summarise(trace: np.ndarray, segments: list[Segment]) -> Summary:
-    rows = [summary_of(trace[s.first : s.end, s.chain]) for s in segments]
+    rows = [summary_of(piece) for piece in _pieces(trace, segments)]
     return Summary(*(np.stack(part) for part in zip(*rows, strict=True)))
 
 
@@ -197,8 +197,7 @@ def is_new(piece: np.ndarray, trace: np.ndarray, regions: Sequence[Region], most
         segments = list(region.segments)
         if differ(mine, whole(summarise(trace, segments)), scale, most)[0][0, 0]:
             continue
-        pieces = [piece, *(trace[s.first : s.end, s.chain] for s in segments)]
-        if trace.shape[2] == 1 or not _projected(pieces, scale**2, most)[0, 1:].all():
+        if trace.shape[2] == 1 or not _projected([piece], _pieces(trace, segments), scale**2, most).all():
             return False
     return True
 
@@ -220,28 +219,40 @@ def _compare(
     summary = summarise(trace, segments)
     apart, alike = differ(summary, summary, scale, most)
     if trace.shape[2] > 1:
-        apart |= _projected([trace[s.first : s.end, s.chain] for s in segments], trace.var(axis=(0, 1)), most)
+        apart |= _projected(_pieces(trace, segments), None, trace.var(axis=(0, 1)), most)
     np.fill_diagonal(apart, False)
     np.fill_diagonal(alike, True)
     return apart, alike & ~apart
 
 
-def _projected(pieces: Sequence[np.ndarray], total: np.ndarray, most: float) -> np.ndarray:
-    """Pairs of pieces of chains that the projection on the difference of their means separates: the direction from
-    their first halves, the look at the second; `total`: variances of the statistics."""
-    halves = [(piece[: len(piece) // 2], piece[len(piece) // 2 :]) for piece in pieces]
-    first = np.stack([a.mean(axis=0) for a, _ in halves])
-    spread = np.stack([a.var(axis=0) for a, _ in halves])
+def _pieces(trace: np.ndarray, segments: Sequence[Segment]) -> list[np.ndarray]:
+    return [trace[s.first : s.end, s.chain] for s in segments]
+
+
+def _projected(
+    pieces: Sequence[np.ndarray], others: Sequence[np.ndarray] | None, total: np.ndarray, most: float
+) -> np.ndarray:
+    """bool[pieces, others]: pairs of pieces of chains that the projection on the difference of their means separates;
+    `others`: None for the same pieces; `total`: variances of the statistics."""
+    one = _looks(pieces, pieces if others is None else others, total)
+    two = one if others is None else _looks(others, pieces, total)
+    mean, error, low, high = (part.swapaxes(0, 1) for part in (two.mean, two.error, two.low, two.high))
+    return _apart(one, Summary(-mean, error, -high, -low), np.ones(1), most)  # the other looks back
+
+
+def _looks(pieces: Sequence[np.ndarray], others: Sequence[np.ndarray], total: np.ndarray) -> Summary:
+    """[pieces, others, 1]: the second half of each piece along its directions to others, from first halves."""
+    begun = [piece[: len(piece) // 2] for piece in others]
+    means, spread = np.stack([part.mean(axis=0) for part in begun]), np.stack([part.var(axis=0) for part in begun])
     rows = []
-    for mean, variance, (_, second) in zip(first, spread, halves, strict=True):
-        noise = (variance + spread) / 2 + 1e-3 * total
-        direction = np.where(noise > 0, (mean - first) / np.maximum(noise, 1e-300), 0.0)
+    for piece in pieces:
+        first, second = piece[: len(piece) // 2], piece[len(piece) // 2 :]
+        noise = (first.var(axis=0) + spread) / 2 + 1e-3 * total
+        direction = np.where(noise > 0, (first.mean(axis=0) - means) / np.maximum(noise, 1e-300), 0.0)
         size = np.sqrt((direction**2 * noise).sum(axis=1, keepdims=True))
         direction /= np.where(size > 0.0, size, 1.0)
         rows.append(summary_of(second @ direction.T))
-    one = Summary(*(np.stack(part)[:, :, None] for part in zip(*rows, strict=True)))  # of each along all its directions
-    mean, error, low, high = (part.swapaxes(0, 1) for part in (one.mean, one.error, one.low, one.high))
-    return _apart(one, Summary(-mean, error, -high, -low), np.ones(1), most)  # the other looks back
+    return Summary(*(np.stack(part)[:, :, None] for part in zip(*rows, strict=True)))
 
 
 def _transitions(trace: np.ndarray, segments: list[Segment], apart: np.ndarray) -> np.ndarray:
@@ -314,32 +325,36 @@ def _left_behind(
     """Plateaus that chains have left and that are apart from every region: the longest of them, in groups."""
     if not left:
         return [], 0
-    plateaus = summarise(trace, left)
+    plateaus, total = summarise(trace, left), trace.var(axis=(0, 1))
     known = np.zeros(len(left), dtype=bool)
     for group in groups:
         parts = summarise(trace, group)
-        near = ~differ(plateaus, whole(parts), scale, most)[0][:, 0] | ~differ(plateaus, parts, scale, most)[0].all(
-            axis=1
-        )
-        known |= near & ~_told_apart(trace, left, group, most)
+        near = ~differ(plateaus, whole(parts), scale, most)[0][:, 0]
+        near |= ~differ(plateaus, parts, scale, most)[0].all(axis=1)
+        if trace.shape[2] > 1 and len(long := _longest(left, near)):
+            pieces = _pieces(trace, [left[i] for i in long])
+            near[long] = ~_projected(pieces, _pieces(trace, group), total, most).all(axis=1)
+        known |= near
     rest = [s for s, inside in zip(left, known, strict=True) if not inside]
     if not rest:
         return [], 0
-    number = _joined(~_compare(trace, rest, scale, most)[0])
+    summary = summarise(trace, rest)
+    apart = differ(summary, summary, scale, most)[0]
+    if trace.shape[2] > 1 and len(long := _longest(rest, np.ones(len(rest), dtype=bool))):
+        apart[np.ix_(long, long)] |= _projected(_pieces(trace, [rest[i] for i in long]), None, total, most)
+    number = _joined(~apart)
     found = [[rest[i] for i in np.flatnonzero(number == m)] for m in range(number.max() + 1)]
     found.sort(key=lambda group: -sum(s.end - s.first for s in group))
     return found[:MOST_LEFT], max(0, len(found) - MOST_LEFT)
 
 
-def _told_apart(trace: np.ndarray, left: list[Segment], group: list[Segment], most: float) -> np.ndarray:
-    """bool[left]: long plateaus that projections separate from every segment of a group."""
-    if trace.shape[2] == 1:
-        return np.zeros(len(left), dtype=bool)
-    pieces = [trace[s.first : s.end, s.chain] for s in (*left, *group)]
-    apart = _projected(pieces, trace.var(axis=(0, 1)), most)[: len(left), len(left) :]
-    return apart.all(axis=1) & np.array([s.end - s.first >= LONG for s in left])
+def _longest(segments: list[Segment], some: np.ndarray) -> np.ndarray:
+    """Places of those among some (bool[segments]) for which projections are looked at."""
+    length = np.array([s.end - s.first for s in segments])
+    found = np.flatnonzero(some & (length >= LONG))
+    return found[np.argsort(-length[found], kind="stable")[:MOST_LONG]]
 
 
 def _region(trace: np.ndarray, segments: list[Segment], settled: bool) -> Region:
-    values = np.concatenate([trace[s.first : s.end, s.chain] for s in segments])
+    values = np.concatenate(_pieces(trace, segments))
     return Region(tuple(segments), settled, values.mean(axis=0), values.std(axis=0))
