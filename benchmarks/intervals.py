@@ -99,7 +99,7 @@ def runs(case: Case, chains: int, sweeps: int, repetitions: int) -> dict[str, An
     return {
         "model": case.name, "chains": chains, "sweeps": sweeps, "repetitions": repetitions, "numbers": len(key),
         "hits": float(hits.min()), "trusted": float(trusted.mean()),
-        "coverage": float(covered[:, trusted].mean()) if trusted.any() else None,
+        "coverage": float(covered[:, trusted].mean()) if trusted.any() else None, "all": float(covered.mean()),
         "beyond": float(beyond[:, trusted].mean()) if trusted.any() else None,
         "often_trusted": float(trusted.mean()) if hits.min() >= OFTEN else None,
         "width": float(np.median(wide)) if len(wide) else None, "seconds": round(time.perf_counter() - began, 1),
@@ -116,8 +116,8 @@ def independent_hits(draws: Draws) -> np.ndarray:
 
 
 def rare_table(found: list[dict[str, Any]]) -> list[str]:
-    heads = ("hits", "coverage", "beyond", "trusted", "width")
-    names = ("independent hits", "coverage", "error > 3 half", "trusted runs", "half-width ÷ true")
+    heads = ("hits", "coverage", "beyond", "all", "trusted", "width")
+    names = ("independent hits", "coverage", "error > 3 half", "of all runs", "trusted runs", "half-width ÷ true")
     lines = [f"{'model':20} {'chains':>6} {'sweeps':>6} " + " ".join(f"{name:>17}" for name in names)]
     for row in found:
         numbers = " ".join(f"{'–':>17}" if row[h] is None else f"{row[h]:17.3f}" for h in heads)
