@@ -21,8 +21,6 @@ from measuring import HERE, Row
 from repetitions import CHAINS, Case, Statistics, check, folded, fours, orbits_of, run, statistics
 
 import definetti as dft
-from definetti.estimators import ESTIMATORS
-from definetti.inference.assemble import judge
 from definetti.inference.graph.question import ask
 from definetti.inference.marginals import resolve
 from definetti.model.marginals import width
@@ -173,9 +171,8 @@ def intervals(case: Case, repetitions: int) -> dict[str, tuple[Statistics, np.nd
 
 
 def _interval(of: Statistics, draws: Draws, method: str) -> np.ndarray:
-    estimates = ESTIMATORS[method](draws)
-    half = judge(estimates, draws, of.certain(draws)).half_width
-    return np.stack([estimates.value, half])[:, of.columns]
+    made = of.question.estimated(draws, method)
+    return np.stack([made.estimates.value, made.found.half_width])[:, of.columns]
 
 
 def coverage(case: Case, repetitions: int) -> list[dict[str, Any]]:

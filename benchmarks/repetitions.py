@@ -28,7 +28,7 @@ from definetti.samplers.protocol import Plan
 from definetti.symmetry.logic.renaming import RenamingSymmetries
 
 CHAINS, WARM = 4, 100
-GraphQuestion = LogicQuestion | GraphQuestion
+Question = LogicQuestion | GraphQuestion
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +47,7 @@ class Case:
 class Statistics:
     """Those of a question that are answers: their columns, types and true values."""
 
-    question: GraphQuestion
+    question: Question
     columns: np.ndarray
     names: list[str]
     kinds: np.ndarray
@@ -60,16 +60,11 @@ class Statistics:
             return tied_orbits(self.question.group, len(self.question.group.sizes))
         return self.question.statistics.groups
 
-    def certain(self, draws: Draws) -> np.ndarray:
-        if isinstance(self.question, LogicQuestion):
-            return self.question.certain.values(draws)
-        return self.question.names["certain"]
-
 
 def statistics(case: Case, method: str) -> Statistics:
     """For `standard` of single variables, else of orbits. Of two values only the second is an answer."""
     group = resolve(case.model, case.symmetries, 20.0)
-    question: GraphQuestion
+    question: Question
     if isinstance(group, RenamingSymmetries):
         question = logic_question(group, (), method)
         columns = list(range(len(question.group.sizes)))

@@ -76,6 +76,20 @@ def test_every_family_loads() -> None:
     run(LOAD)
 
 
+def test_coverage_is_measured_on_both_kinds_of_model() -> None:
+    """With a few repetitions: loading it shows nothing of what it asks the package for."""
+    code = """
+import intervals
+from error_models import people
+from repetitions import Case
+for symmetries in ("auto", "literals"):
+    found = intervals.coverage(Case("smokers", people(3), symmetries), 4)
+    assert {row["estimator"] for row in found} == set(intervals.METHODS)
+    assert all(0.25 <= row["coverage"] <= 1.0 and row["width"] > 0.0 for row in found), found
+"""
+    run(code)
+
+
 def test_peers_are_measured_by_what_is_true() -> None:
     """Problems survive being written, divergences are those of the truth, belief propagation is exact on a tree."""
     assert run(PEERS) == "done"
