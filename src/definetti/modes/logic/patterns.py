@@ -21,6 +21,7 @@ from definetti.errors import TooLarge
 from definetti.model.logic.formulas import parts, quantified, with_body
 from definetti.model.logic.normal_forms import negation_normal
 from definetti.model.logic.theory import Atom, Formula, MarkovLogic, Not, WeightedFormula
+from definetti.modes.walkers import SHARES
 
 MOST_TOGETHER = 3  # predicates of which every combination of all true and all false is tried
 MOST_VALUES = 8  # of an exactly-one block, or orbits, that are tried in turn
@@ -28,6 +29,7 @@ MOST_NAMED = 8  # formulas that are solved for
 WIDE = 4  # atoms: formulas of fewer are met by single moves
 MOST_LITERALS = 100_000  # of the ground clauses of all that is solved
 
+Atoms = dict[str, np.ndarray]  # predicate → bool of every atom
 Pattern = Mapping[str, Any]  # predicate → bool, or bool of every atom
 
 
@@ -140,7 +142,24 @@ def _solved(model: MarkovLogic, wish: Mapping[str, np.ndarray]) -> Pattern | Non
         return None
 
 
-def some_constants(
+def mixed_atoms(
+    model: MarkovLogic, group: Any, way: int, first: Atoms, second: Atoms, rng: np.random.Generator
+) -> Atoms:
+    """Of two states: each constant, or each class of them, takes the atoms in which it comes first from one of them;
+    or each predicate does (`way`: a number of `SHARES`)."""
+    differ = [name for name in first if not np.array_equal(first[name], second[name])]
+    if SHARES[way] is None and way % 2 and len(differ) > 1:
+        taken = rng.permutation(differ)[: int(rng.integers(1, len(differ)))].tolist()
+        return first | {name: second[name] for name in taken}
+    take, out = _some_constants(model, group, SHARES[way], rng), dict(first)
+    for name, predicate in model.predicates.items():
+        if predicate.sorts and 0 not in predicate.exclusive:
+            mask = take[predicate.sorts[0]].reshape(-1, *[1] * (len(predicate.sorts) - 1))
+            out[name] = np.where(mask, second[name], first[name])
+    return out
+
+
+def _some_constants(
     model: MarkovLogic, group: Any, share: float | None, rng: np.random.Generator
 ) -> dict[str, np.ndarray]:
     """bool of the constants of each sort: this share of them; None: where they fall into classes, some of the

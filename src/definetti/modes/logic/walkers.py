@@ -12,13 +12,13 @@ import numpy as np
 
 from definetti.groups import random_elements
 from definetti.modes.logic.patterns import (
+    mixed_atoms,
     named_states,
     orbit_patterns,
     predicate_patterns,
-    some_constants,
     value_patterns,
 )
-from definetti.modes.walkers import SHARES, WAYS, Advanced, Key, Paths, Walk
+from definetti.modes.walkers import WAYS, Advanced, Key, Paths, Walk
 from definetti.samplers.codegen.expressions import Literal
 from definetti.samplers.draws import Batch, Draws, draws_of
 from definetti.samplers.logic.engine import (
@@ -238,29 +238,12 @@ class LogicWalkers:
         return out
 
     def hybrids(self, a: Bits, b: Bits, key: Key, ways: Sequence[int] = WAYS) -> Bits:
-        """Each constant, or each class of them, takes the atoms in which it comes first from one region or the
-        other; or each predicate does."""
         r, rng, out = self.relational, np.random.default_rng([*key, 4]), []
         for k, bits in enumerate(a):
-            first, second = self._chain(key, k, bits), self._chain(key, k, b[k % len(b)])
-            way = ways[k % len(ways)]
-            take = some_constants(r.model, self.group, SHARES[way], rng)
-            atoms = {name: (r.atoms(first, name), r.atoms(second, name)) for name in r.model.predicates}
-            differ = [name for name, (one, other) in atoms.items() if not np.array_equal(one, other)]
-            whole: set[str] = set()
-            if SHARES[way] is None and way % 2 and len(differ) > 1:
-                whole = {differ[i] for i in rng.permutation(len(differ))[: int(rng.integers(1, len(differ)))]}
-                take = {}
-            wish = {}
-            for name, predicate in r.model.predicates.items():
-                one, other = atoms[name]
-                if name in whole:
-                    one = other
-                elif take and predicate.sorts and 0 not in predicate.exclusive:
-                    mask = take[predicate.sorts[0]].reshape(-1, *[1] * (len(predicate.sorts) - 1))
-                    one = np.where(mask, other, one)
-                wish[name] = pack(np.ascontiguousarray(one))
-            out.append(self._legal(wish, key, k))
+            chains = self._chain(key, k, bits), self._chain(key, k, b[k % len(b)])
+            first, second = ({name: r.atoms(chain, name) for name in r.model.predicates} for chain in chains)
+            mixed = mixed_atoms(r.model, self.group, ways[k % len(ways)], first, second, rng)
+            out.append(self._legal({name: pack(np.ascontiguousarray(m)) for name, m in mixed.items()}, key, k))
         return out
 
     # --- advancing ---------------------------------------------------------------------------------------------------
