@@ -9,10 +9,10 @@ import pytest
 
 from definetti import MCSat, Tempering, exact, marginals
 from definetti.errors import Notice
-from definetti.inference.logic.mcsat_fallback import prefer
+from definetti.inference.logic.mcsat_fallback import may_cross, prefer
 from definetti.model.graph.factors import factor_graph
 from definetti.model.logic.ground import ground
-from definetti.model.marginals import Marginals
+from definetti.model.marginals import Estimate, Marginals
 from definetti.readers.logic.mln import read_mln_text
 
 Z = 5.0  # of about thirty numbers
@@ -90,3 +90,39 @@ def test_doubts_about_gibbs_sampling_stay_with_an_answer_that_is_not_exact(share
     assert prefer(stuck, crossed).notices[0].kind == kind
     unmixed = replace(crossed, notices=(Notice("not-mixed", "R-hat is above 1.05"),))
     assert prefer(stuck, unmixed).notices[0].kind == "divided"
+
+
+@pytest.mark.parametrize(
+    "doubt, slow, kind",
+    [
+        ("not-mixed", Estimate(0.90, mcse=0.02, half_width=0.04), "note"),  # of chains that cross slowly: they agree
+        (
+            "not-mixed",
+            Estimate(0.60, mcse=0.02, half_width=0.04),
+            "not-mixed",
+        ),  # they do not: one of both misses something
+        ("frozen", Estimate(0.60, mcse=0.02, half_width=0.04), "note"),  # where no chain crosses, errors say nothing
+    ],
+)
+def test_an_answer_that_chains_which_cross_contradict_leaves_the_doubt(doubt, slow, kind):
+    gibbs = Marginals((), {}, queries={"P(A)": slow}, notices=(Notice(doubt, "the chains cross rarely"),))
+    exactly = Marginals(
+        (), {}, queries={"P(A)": Estimate(0.93, mcse=0.001, half_width=0.002)}, run={"approximate_share": 0.0}
+    )
+    found = prefer(gibbs, exactly)
+    assert found.notices[0].kind == kind and found.queries == exactly.queries
+
+
+@pytest.mark.parametrize(
+    "hard, asked",
+    [
+        ("!E(x,x).", False),
+        ("E(A,B).\n!E(x,x).", False),
+        ("E(x,y) ^ x != y => P(x).", True),
+        ("EXIST y E(x,y).", True),
+    ],
+)
+def test_formulas_that_force_single_atoms_are_in_nobodys_way(hard, asked):
+    """A graph with soft formulas and no loops has soft modes alone: MC-SAT crosses between them no better."""
+    model = read_mln_text(f"n={{A,B,D}}\nE(n,n)\nP(n)\n0.7 E(x,y) ^ E(y,x)\n{hard}\n")
+    assert may_cross(model) == asked

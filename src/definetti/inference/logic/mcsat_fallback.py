@@ -12,12 +12,15 @@ import math
 from dataclasses import replace
 from math import prod
 
+import numpy as np
+
 from definetti.errors import Notice
 from definetti.inference.question import STUCK, Answer, is_stuck
 from definetti.model.logic.atom_literals import layout
+from definetti.model.logic.formulas import atoms, quantified
 from definetti.model.logic.ground import LARGEST_TABLE, ground_size
-from definetti.model.logic.theory import MarkovLogic
-from definetti.model.marginals import Marginals
+from definetti.model.logic.theory import Formula, MarkovLogic
+from definetti.model.marginals import Estimate, Marginals, OrbitRow, width
 from definetti.samplers.mcsat import MCSat
 from definetti.samplers.protocol import LogicSampler, Plan
 
@@ -40,8 +43,13 @@ def mcsat_suits(model: MarkovLogic) -> bool:
 
 
 def may_cross(model: MarkovLogic) -> bool:
-    """Whether MC-SAT is there to be asked where Gibbs sampling gets stuck."""
-    return any(formula.hard for formula in model.formulas) and mcsat_takes(model)
+    """Whether MC-SAT is there to be asked where Gibbs sampling gets stuck: behind formulas that forbid some states of
+    several atoms. What forces single atoms (`!E(x,x).`) is in nobody's way."""
+    return any(f.hard and not _is_unit(f.body) for f in model.formulas) and mcsat_takes(model)
+
+
+def _is_unit(formula: Formula) -> bool:
+    return len({*atoms(formula)}) <= 1 and not any(quantified(formula))
 
 
 def crossing_plan(model: MarkovLogic, plan: Plan, by_default: bool, left: float = math.inf) -> Plan:
@@ -56,17 +64,39 @@ def crossing_plan(model: MarkovLogic, plan: Plan, by_default: bool, left: float 
 
 def prefer(gibbs: Marginals, crossed: Marginals) -> Marginals:
     """MC-SAT's answer, with the reason why it was asked for. The doubt stays, unless MC-SAT drew every sample exactly,
-    nothing else leaves it in doubt, and the survey found no modes between which its chains might not cross either."""
+    nothing else leaves it in doubt, the survey found no modes between which its chains might not cross either, and it
+    does not contradict chains that cross, if slowly."""
     if not crossed.trusted:
         text = "MC-SAT was tried and has doubts of its own: the answer of Gibbs sampling stands"
         return replace(gibbs, notices=(*gibbs.notices, Notice("note", text)))
     why = max((n for n in gibbs.notices if n.kind in STUCK), key=lambda n: n.kind == "divided")
     text = f"MC-SAT was used: Gibbs sampling is stuck behind the hard formulas ({why.message})"
     modes = [region for region in gibbs.run.get("regions", ()) if not region["dropped"]]
-    better = crossed.run.get("approximate_share") == 0 and len(modes) < 2
+    better = crossed.run.get("approximate_share") == 0 and len(modes) < 2 and not _contradicts(gibbs, crossed)
     note = Notice("note", text) if better else Notice(why.kind, f"{text}, and nothing shows that MC-SAT does better")
     run = dict(crossed.run) | {key: gibbs.run[key] for key in ("regions",) if key in gibbs.run}
     return replace(crossed, run=run, notices=(note, *crossed.notices))
+
+
+def _contradicts(gibbs: Marginals, crossed: Marginals) -> bool:
+    """Whether some number is further from that of chains which cross slowly than the errors of both explain (1 % in
+    all, Bonferroni). Chains that are frozen, or divided, have errors that say nothing."""
+    from scipy.special import ndtri
+
+    if {n.kind for n in gibbs.notices if n.fails} & {"frozen", "divided"}:
+        return False
+    pairs = zip((*gibbs.orbits, *gibbs.queries.values()), (*crossed.orbits, *crossed.queries.values()), strict=True)
+    apart = [np.abs(_distances(one, other)) for one, other in pairs]
+    limit = -ndtri(0.01 / (2 * max(sum(z.size for z in apart), 1)))
+    return any((z > limit).any() for z in apart)
+
+
+def _distances(one: Estimate | OrbitRow, other: Estimate | OrbitRow) -> np.ndarray:
+    """Of two answers, in standard errors of the difference; NaN where there are none."""
+    off = np.atleast_1d(np.subtract(one.probability, other.probability))
+    errors = [np.asarray(width(answer), dtype=float) / 1.96 for answer in (one, other)]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return off / np.hypot(*errors)
 
 
 def by_choice(
