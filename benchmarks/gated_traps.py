@@ -121,6 +121,30 @@ def proposition(n: int, on: float, off: float, single: float, pair: float) -> Tr
     return Trap(f"proposition n={n} {on:g} {off:g} {single:g} {pair:g}", model, solve)
 
 
+def open_pairs(pairs: int, gates: int, fields: Sequence[float], lighter: float, tie: float = 12.0) -> Trap:
+    """Where gates, which are alike, are open, the two things of a pair are: 2^pairs modes, each this much lighter than
+    the one where gates are closed. Hard pairs beside them, which nothing else touches, widen the bounds on weights."""
+    bonus = round(log(4.0) - lighter / pairs, 6)
+    names = {kind: [f"{kind}{i}" for i in range(n)] for kind, n in (("A", gates), ("B", pairs))}
+    lines = [f"gate = {{{','.join(names['A'])}}}", f"thing = {{{','.join(names['B'])}}}", "G(gate)"]
+    lines += [*(f"{name}(thing)" for name in "PQHK"), "1.0 G(x) <=> G(y)", "H(x) => K(x)."]
+    for i, field in enumerate(fields):
+        g, p, q = f"G(A{i % gates})", f"P(B{i})", f"Q(B{i})"
+        lines += [f"{bonus - field:.9f} {g} ^ !{p} ^ !{q}", f"{bonus + field:.9f} {g} ^ {p} ^ {q}"]
+        lines.append(f"{-tie:.9f} {g} ^ !({p} <=> {q})")
+
+    def solve() -> Answers:
+        logs = np.full(2**gates, 0.0)
+        open_ = (np.arange(2**gates)[:, None] >> np.arange(gates)) & 1
+        logs += (open_[:, :, None] == open_[:, None]).sum(axis=(1, 2))
+        for i, field in enumerate(fields):
+            one = np.logaddexp.reduce([bonus - field, bonus + field, log(2.0) - tie])
+            logs += np.where(open_[:, i % gates] == 1, one, log(4.0))
+        return {"G(A0)": float(truths.normalised(logs) @ open_[:, 0]), "H(B0)": 1 / 3}
+
+    return Trap(f"open pairs n={pairs} gates={gates} {lighter:g}", Theory("\n".join(lines) + "\n"), solve)
+
+
 # --- factor graphs ----------------------------------------------------------------------------------------------------
 
 
@@ -242,6 +266,8 @@ def proposition_family(rng: Rng) -> Iterator[Trap]:
         single = _round(rng, -5.0, -2.5)
         empty = -np.log(-np.expm1(-n * np.logaddexp(0.0, single)))  # what a full row costs
         yield rows(n, round(float(n * empty + rng.uniform(-2.0, 2.0)), 6), single)
+    for pairs, lighter in ((16, 10.0), (24, 12.0), (30, 13.0), (60, 25.0)):
+        yield open_pairs(pairs, 8, np.round(rng.normal(0, 0.1, pairs), 6).tolist(), lighter)
 
 
 def components_family(rng: Rng) -> Iterator[Trap]:

@@ -77,6 +77,7 @@ SMALL = [
     class_traps.all_or_none(3, 0.4, -0.3),
     class_traps.random_fields(3, 4, 0.6, np.arange(12.0).reshape(4, 3) / 20 - 0.3),
     gated_traps.soft_parity(5, 2.0, np.array([0.3, -0.5, 0.2, 0.9, -1.0])),
+    gated_traps.open_pairs(3, 2, (0.1, -0.2, 0.3), 1.5, tie=2.0),
     planted_traps.tournament(3, 4.0, -0.8),
     planted_traps.function(3, 2.0, 3.0, -0.8),
     planted_traps.star(3, 2.0, -0.8),

@@ -14,7 +14,7 @@ import numpy as np
 from definetti.errors import INTERRUPTED
 from definetti.modes.annealing import PATHS, Annealed, anneal, log_weights
 from definetti.modes.brackets import Bracket, bracket
-from definetti.modes.copies import copies_doubt
+from definetti.modes.copies import COST, DOUBT, most_of_a_kind, with_copies
 from definetti.modes.looking import MOST_REGIONS, Budget, Looked
 from definetti.modes.partition import Partition, partition
 from definetti.modes.survey import Region, Segment, drifts, is_new
@@ -152,20 +152,23 @@ def weigh(walkers: Walkers, looked: Looked, budget: Budget, key: Key, anneals: b
         said = replace(said, left_out=left_out + more, sweeps=used)
         if doubt:
             return replace(said, doubt=doubt)
-    doubt, spent = copies_doubt(walkers, looked, found, FAR, budget.weighing - used, (*key, 11))
+    light, left = [w for w in found if w.dropped], budget.weighing - used
+    together, spent = most_of_a_kind(walkers, looked, light, found[kept[0]], left, (*key, 11))
     used += spent
-    if doubt:
-        return replace(said, doubt=doubt, sweeps=used)
+    if together > max(b.lower for m in kept if (b := found[m].bracket) is not None) - FAR:
+        return replace(said, doubt=DOUBT, sweeps=used)
     if len(kept) == 1:
         found[kept[0]] = replace(found[kept[0]], share=1.0)
         return Weighing(tuple(found), where, True, "", left_out, sweeps=used)
     if not anneals:
         return replace(said, doubt=NOT_WEIGHED, images=_are_images(walkers, found, kept, where, (*key, 8)))
-    most_steps = max(16, (budget.weighing - used) // (32 * len(kept)))
+    left = budget.weighing - used
+    most_steps = max(16, (left - (COST if left > 2 * COST else 0)) // (32 * len(kept)))
     for m in kept:
         found[m] = replace(found[m], annealed=anneal(walkers, found[m].product, found[m].pool,
                                                      _inside(where, m), most_steps, (*key, 5, m)))  # fmt: skip
-    return _decided(replace(said, regions=tuple(found), sweeps=used), kept)
+    said = _decided(replace(said, regions=tuple(found), sweeps=used), kept)
+    return with_copies(walkers, looked, said, LIGHT, left, (*key, 12)) if said.trusted else said
 
 
 def _are_images(walkers: Walkers, found: list[Weighed], kept: list[int], where: Partition, key: Key) -> bool:
