@@ -88,6 +88,8 @@ def test_doubts_about_gibbs_sampling_stay_with_an_answer_that_is_not_exact(share
     doubt = Notice("divided", "the chains see different parts")
     stuck, crossed = (Marginals((), {}, notices=(doubt,)), Marginals((), {}, run={"approximate_share": share}))
     assert prefer(stuck, crossed).notices[0].kind == kind
+    survey = {"regions": [{"dropped": True}, {"dropped": False}]}  # one counts, and the survey does not trust that
+    assert prefer(replace(stuck, run=survey), crossed).notices[0].kind == "divided"
     unmixed = replace(crossed, notices=(Notice("not-mixed", "R-hat is above 1.05"),))
     assert prefer(stuck, unmixed).notices[0].kind == "divided"
 

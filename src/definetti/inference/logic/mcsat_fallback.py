@@ -64,15 +64,16 @@ def crossing_plan(model: MarkovLogic, plan: Plan, by_default: bool, left: float 
 
 def prefer(gibbs: Marginals, crossed: Marginals) -> Marginals:
     """MC-SAT's answer, with the reason why it was asked for. The doubt stays, unless MC-SAT drew every sample exactly,
-    nothing else leaves it in doubt, the survey found no modes between which its chains might not cross either, and it
-    does not contradict chains that cross, if slowly."""
+    nothing else leaves it in doubt, the survey found no modes between which its chains might not cross either, nor
+    suspects any, and it does not contradict chains that cross, if slowly."""
     if not crossed.trusted:
         text = "MC-SAT was tried and has doubts of its own: the answer of Gibbs sampling stands"
         return replace(gibbs, notices=(*gibbs.notices, Notice("note", text)))
     why = max((n for n in gibbs.notices if n.kind in STUCK), key=lambda n: n.kind == "divided")
     text = f"MC-SAT was used: Gibbs sampling is stuck behind the hard formulas ({why.message})"
     modes = [region for region in gibbs.run.get("regions", ()) if not region["dropped"]]
-    better = crossed.run.get("approximate_share") == 0 and len(modes) < 2 and not _contradicts(gibbs, crossed)
+    doubted = len(modes) > 1 or (bool(modes) and why.kind == "divided")  # look-alikes of what was left out, say
+    better = crossed.run.get("approximate_share") == 0 and not doubted and not _contradicts(gibbs, crossed)
     note = Notice("note", text) if better else Notice(why.kind, f"{text}, and nothing shows that MC-SAT does better")
     run = dict(crossed.run) | {key: gibbs.run[key] for key in ("regions",) if key in gibbs.run}
     return replace(crossed, run=run, notices=(note, *crossed.notices))
