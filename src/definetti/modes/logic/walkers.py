@@ -18,6 +18,7 @@ from definetti.modes.logic.patterns import (
     predicate_patterns,
     value_patterns,
 )
+from definetti.modes.logic.sweeps import Sweeps, sparse_ways
 from definetti.modes.walkers import WAYS, Advanced, Key, Paths, Walk
 from definetti.samplers.codegen.expressions import Literal
 from definetti.samplers.draws import Batch, Draws, draws_of
@@ -86,13 +87,13 @@ def logic_walkers(asked: Asked, scan: str = "symmetric") -> LogicWalkers | Spars
     relational = compile_model(
         group.model, group.atom_orbits, queries=asked.counted, late=asked.late(), source=group.source
     )
-    return LogicWalkers(relational, asked) if relational.free_sites else None
+    return LogicWalkers(relational, asked, scan) if relational.free_sites else None
 
 
 class LogicWalkers:
     weighs = True
 
-    def __init__(self, relational: Relational, asked: Asked) -> None:
+    def __init__(self, relational: Relational, asked: Asked, scan: str) -> None:
         self.relational, self.asked, self.group = relational, asked, asked.group
         # hard literals fix their atoms, and leave the other states in one piece
         self.hard = any(s.hard and not isinstance(s.body, Literal) for s in relational.theory.shapes)
@@ -107,6 +108,7 @@ class LogicWalkers:
         self._blocks = self._exclusive_orbits()
         # a sweep and its reverse, with the tally followed
         self._ways = tuple(at_level(r, MODEL) for r in (relational, backwards(relational)))
+        self._sparse = sparse_ways(asked, self.sites, scan)
         self._weights = np.zeros(len(relational.theory.shapes))
         for shape, weight in single_weights(relational).items():
             self._weights[shape] = weight
@@ -270,10 +272,10 @@ class LogicWalkers:
 
         def one(c: int) -> tuple[list[tuple[Any, ...]], dict[int, np.ndarray], np.ndarray]:
             chain, rows, kept = self._chain(key, c, states[c]), [], {}
-            recount(self._ways[0], chain)
+            swept = Sweeps(self._ways, chain, self._sparse)
             for s in range(sweeps):
                 clear_sums(chain)
-                advance(self._ways[flips[s]], chain, FOREVER, 1)
+                swept.make(flips[s])
                 rows.append(self._row(chain, product))
                 if s + 1 in keep:
                     kept[s + 1] = chain.bits.copy()
@@ -323,15 +325,15 @@ class LogicWalkers:
 
         def one(c: int) -> tuple[np.ndarray, ...]:
             chain = self._chain(key, c, states[c])
-            recount(self._ways[0], chain)
+            swept = Sweeps(self._ways, chain, self._sparse)
             counts = np.zeros((sweeps, len(kept)))
             for s, flip in enumerate(early if len(kept) else ()):
-                advance(self._ways[flip], chain, FOREVER, 1)
+                swept.make(flip)
                 counts[s] = chain.seen[0, kept]
             for run in () if len(kept) else runs:
-                advance(self._ways[run[0]], chain, FOREVER, len(run))
+                swept.make(run[0], len(run))
             before = chain.seen[1, self.relational.query_places].copy()
-            advance(self._ways[flips[-1]], chain, FOREVER, 1)
+            swept.make(flips[-1])
             counts[-1] = chain.seen[0, kept]
             f, g = (part[1, 1:] / (self._sizes * sweeps) for part in (chain.sum_f, chain.sum_g))
             square = chain.sum_g[2, 1:] / (self._sizes**2 * sweeps)

@@ -36,7 +36,7 @@ def one_kernel(r: Sparse, deferred: Mapping[str, np.ndarray]) -> bool:
     return not listed and not any(mask.any() for mask in deferred.values())
 
 
-class _State:
+class StateOf:
     """The state of a dense chain, as starts are given."""
 
     def __init__(self, r: dense.Relational, chain: dense.Chain) -> None:
@@ -73,7 +73,7 @@ def dense_sweeps(r: Sparse, engine: dense.Relational, chain: Chain, budget: int,
     while not swept or (done < budget and swept < sweeps and pairs_of(r, engine, bits) > most):
         done += dense.advance(engine, bits, FOREVER, 1)
         swept += 1
-    new = drawn_chain(r, 0, 0, _State(engine, bits))
+    new = drawn_chain(r, 0, 0, StateOf(engine, bits))
     for name in ("remainder", "clock", "live", "sum_f", "sum_g"):
         getattr(new, name)[...] = getattr(chain, name)
     new.streams[:], new.order[:] = bits.streams, bits.order[:constants]
