@@ -72,6 +72,15 @@ def test_every_form_is_exact(name: str) -> None:
     assert [s.side for s in r.plan.systems] == [1 if "columns" in name else 0] * len(r.plan.systems)
 
 
+def test_nothing_to_draw() -> None:
+    """Hard formulas settle every atom."""
+    text = "G(node)\nE(node,node)\n-6 E(x,y)\n0.3 E(x,y) ^ E(y,z) => E(x,z)\n!E(x,y) ^ !G(x)."
+    r, group = plain(with_forced_atoms(dft.markov_logic(text, domain={"node": 3})))
+    assert len(r.data.entries) == r.free_sites == 0
+    assert advance(r, blank(r), 1 << 40, 2)[1] == 0
+    assert worst_error(r, group, 1, 1) < ROUNDING
+
+
 @pytest.mark.parametrize("transitive", [True, False])
 def test_friends_and_smokers(transitive: bool) -> None:
     """At a low prior, where every branch is taken."""

@@ -108,7 +108,7 @@ class LogicWalkers:
         self._blocks = self._exclusive_orbits()
         # a sweep and its reverse, with the tally followed
         self._ways = tuple(at_level(r, MODEL) for r in (relational, backwards(relational)))
-        self._sparse = sparse_ways(asked, self.sites, scan)
+        self._sparse = None if self.hard else sparse_ways(asked, self.sites, scan)
         self._weights = np.zeros(len(relational.theory.shapes))
         for shape, weight in single_weights(relational).items():
             self._weights[shape] = weight

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -173,7 +174,7 @@ def families_of(plan: Plan, split: Split, data: Data) -> np.ndarray:
         for kind, sort in zip(data.entries.tolist(), data.entry_sorts.tolist(), strict=True)
     ]
     first = [i for i, kind in enumerate(kinds) if i == 0 or kinds[i - 1] != kind]
-    blocks = [(i, j - i) for i, j in zip(first, [*first[1:], len(kinds)], strict=True) if j - i > 1]
+    blocks = [(i, j - i) for i, j in pairwise([*first, len(kinds)]) if j - i > 1]
     return np.array(blocks, np.int64).reshape(-1, 2)
 
 
