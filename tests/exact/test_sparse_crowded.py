@@ -95,6 +95,7 @@ def test_a_saved_run_goes_on() -> None:
         "E(n,n)\n-1 E(x,y)\n0.2 E(x,y) ^ E(y,z) => E(x,z)",
         "E(n,n)\n-1 E(x,y)\n0.2 E(x,y) ^ E(y,z) ^ E(x,z)\nE(x,y) => E(y,x).\n!E(x,x).",
         "L(u,n)\n-1 L(x,y)\n0.3 L(x,y) ^ L(z,y) ^ x != z",
+        "E(n,n)\n-1 E(x,y)\n0.2 E(x,y) ^ E(y,x)",
         "R(n,n,k)\n-1 R(x,y,v)\n0.3 R(x,y,v) ^ R(y,z,v) => R(x,z,v)",
     ],
 )
@@ -125,6 +126,14 @@ def test_both_engines_add_up_the_same_pairs(text: str) -> None:
         with np.errstate(over="ignore"):
             assert bool(r.kernel.crowded(r.data, chain)) == bool(seen)
     assert chain.clock[CROWDED] == 1
+
+
+def test_many_atoms_are_a_crowd_without_joins() -> None:
+    """Mutual pairs touch no third constant, but a sparse sweep visits each true atom."""
+    model = dft.markov_logic("E(n,n)\n-5 E(x,y)\n6 E(x,y) ^ E(y,x)", domain={"n": 20})
+    r, _ = plain(model)
+    for share, crowd in ((1.0, True), (0.01, False)):
+        assert bool(r.kernel.crowded(r.data, drawn_chain(r, 1, 0, Full(model, share)))) == crowd
 
 
 def test_one_kernel_has_one_schedule() -> None:

@@ -20,7 +20,7 @@ from definetti.samplers.logic.tensors.known_bits import FEW, pack
 from definetti.samplers.sparse.data import SHARED, Chain, SystemData
 from definetti.samplers.sparse.engine import CROWDED, FOREVER, SWEEP, UPDATES, Sparse, tensor_of
 from definetti.samplers.sparse.starts import drawn_chain
-from definetti.samplers.sparse.work import counts_of
+from definetti.samplers.sparse.work import END, counts_of
 
 KEPT = ("watched", "watch_length")  # of a system
 
@@ -47,19 +47,17 @@ class StateOf:
 
 
 def pairs_of(r: Sparse, engine: dense.Relational, bits: dense.Chain) -> int:
-    """The squares of degrees in a dense state, as the sparse kernel adds them up."""
+    """What `work.most_pairs` limits, of a dense state, as the sparse kernel adds it up."""
     total = 0
     for s in r.plan.systems:
         part = r.split.parts[list(r.model.predicates)[s.predicate]]
-        if counts_of(s):
-            atoms = engine.atoms(bits, part.name)[part.index()]
-            out, into = (atoms.sum(axis=j, dtype=np.int64) for j in (1, 0))
-            if s.same:
-                loops = np.diagonal(atoms).astype(np.int64)
-                degree = out - loops if s.symmetric else out + into - 2 * loops
-                total += int((degree**2).sum())
-            else:
-                total += int((out**2).sum() + (into**2).sum())
+        atoms = engine.atoms(bits, part.name)[part.index()]
+        out, into = (atoms.sum(axis=j, dtype=np.int64) for j in (1, 0))
+        degrees = (out, into)
+        if s.same:
+            loops = np.diagonal(atoms).astype(np.int64)
+            degrees = (out - loops if s.symmetric else out + into - 2 * loops,)
+        total += sum(int((d * (END + bool(counts_of(s)) * d)).sum()) for d in degrees)
     return total
 
 

@@ -72,7 +72,7 @@ class Data(NamedTuple):
     bit_orbits: np.ndarray
     shuffled: np.ndarray  # whether every sweep has a new order
     reserve: np.ndarray
-    most_pairs: np.ndarray  # squares of degrees from which on a dense sweep is cheaper
+    most_pairs: np.ndarray  # pairs of true atoms from which on a dense sweep is cheaper (`work.py`)
     families: np.ndarray  # int64[f, 2]: first entry and number of entries that take their turns in random order
 
 

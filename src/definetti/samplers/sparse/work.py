@@ -12,8 +12,9 @@ from definetti.samplers.sparse.terms import System
 
 # nanoseconds on one machine, as relative prices: a row, an atom in it, a pair of atoms that a join meets
 ROW, ATOM, PAIR = 300.0, 120.0, 24.0
+END = 3  # pairs: the price of an atom at each of its two ends
 SITE, WORD = 10.0, 2.0  # a dense site, and a word of each of its counts
-CROWDED = 2.0  # how many times dearer than a dense sweep the pairs of a state make a sparse one that is not made
+CROWDED = 2.0  # how many times dearer than a dense sweep the atoms of a state make a sparse one that is not made
 MOST_BITS = 1 << 32  # atoms of a model that has dense sweeps
 NEVER = 1 << 62
 
@@ -34,8 +35,9 @@ def sparse_work(s: System, sizes: Sequence[int], degree: float) -> float:
 
 
 def most_pairs(systems: Sequence[System], sizes: Sequence[int]) -> int:
-    """Squares of degrees from which on a dense sweep is cheaper."""
+    """Pairs that joins meet (squares of degrees), and `END` for each end of an atom, from which on a dense sweep is
+    cheaper."""
     sites = sum(float(sizes[s.sorts[0]]) * sizes[s.sorts[1]] for s in systems)
-    if sites > MOST_BITS or not any(counts_of(s) for s in systems):
+    if sites > MOST_BITS:
         return NEVER
     return int(CROWDED * sum(dense_work(s, sizes) for s in systems) / PAIR)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from definetti.samplers.sparse.normal_form import Unfit
 from definetti.samplers.sparse.text.joins import Env, Writer, entry, lists, own_arguments, type_bit, type_of
 from definetti.samplers.sparse.text.shapes import Shapes, write_calls
-from definetti.samplers.sparse.work import counts_of
+from definetti.samplers.sparse.work import END, counts_of
 
 
 def write_begin(w: Writer) -> None:
@@ -24,16 +24,15 @@ def write_begin(w: Writer) -> None:
 
 
 def write_crowded(w: Writer) -> None:
-    """Whether a state has so many pairs of true atoms that a dense sweep costs less."""
+    """Whether a state has so many true atoms, and pairs of them, that a dense sweep costs less."""
     w.put(0, "\n\n@helper\ndef crowded(d, c):")
     w.put(1, "pairs = I(0)")
     for s in w.plan.systems:
-        if counts_of(s):
-            for side, sort in enumerate(w.plan.sorts[s.predicate][: 1 if s.same else 2]):
-                both = f" + c.head[{lists(s.predicate, 1)} + LIST * x + LENGTH]" * (s.same and not s.symmetric)
-                w.put(1, f"for x in range(d.sizes[{sort}]):")
-                w.put(2, f"degree = c.head[{lists(s.predicate, side)} + LIST * x + LENGTH]{both}")
-                w.put(2, "pairs += degree * degree")
+        for side, sort in enumerate(w.plan.sorts[s.predicate][: 1 if s.same else 2]):
+            both = f" + c.head[{lists(s.predicate, 1)} + LIST * x + LENGTH]" * (s.same and not s.symmetric)
+            w.put(1, f"for x in range(d.sizes[{sort}]):")
+            w.put(2, f"degree = c.head[{lists(s.predicate, side)} + LIST * x + LENGTH]{both}")
+            w.put(2, f"pairs += degree * {f'(degree + {END})' if counts_of(s) else END}")
     w.put(1, "return pairs > d.most_pairs[0]")
 
 
