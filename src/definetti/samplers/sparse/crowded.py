@@ -3,7 +3,7 @@
 A sweep begins with a look at the degrees (`work.most_pairs`). Where joins would cost more than a dense sweep, the state
 is written as bits, swept by the dense engine with the chain's own streams, and written as lists again. Where the two
 sweeps are one kernel, such a rule may depend on the state in any way. Where the schedules differ (columns, unordered
-pairs, parts of a predicate, deferred or listed atoms) it is followed in warm-up only, as each kernel for itself leaves
+pairs, parts of a predicate, listed atoms) it is followed in warm-up only, as each kernel for itself leaves
 the distribution alone, but a choice by the state between different ones does not; and where there are hard formulas, as
 the dense sweep is not watched.
 """
@@ -14,10 +14,11 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from definetti.model.logic.evidence import UNKNOWN
 from definetti.samplers.logic import engine as dense
 from definetti.samplers.logic.starts import put
 from definetti.samplers.logic.tensors.known_bits import FEW, pack
-from definetti.samplers.sparse.data import SHARED, Chain, SystemData
+from definetti.samplers.sparse.data import SHARED, Chain, SystemData, known_bits, late_bits, pairs_late
 from definetti.samplers.sparse.engine import CROWDED, FOREVER, SWEEP, UPDATES, Sparse, tensor_of
 from definetti.samplers.sparse.starts import drawn_chain
 from definetti.samplers.sparse.work import END, counts_of
@@ -29,11 +30,21 @@ def one_kernel(r: Sparse, deferred: Mapping[str, np.ndarray]) -> bool:
     """Whether dense and sparse sweeps visit the sites in the same order, and nothing has to be watched."""
     if r.plan.hard or r.plan.ties or any(s.side for s in r.plan.systems) or r.split.model is not r.split.source:
         return False
-    listed = any(
-        0 < FEW * r.model.knowledge.free_count(name) < float(np.prod(r.model.shape(name), dtype=float))
-        for name in r.model.predicates
-    )
-    return not listed and not any(mask.any() for mask in deferred.values())
+    return all(_by_raster(r, p, name, deferred.get(name)) for p, name in enumerate(r.model.predicates))
+
+
+def _by_raster(r: Sparse, p: int, name: str, mask: np.ndarray | None) -> bool:
+    """Whether the dense engine visits by a raster, not by a list, what it does not draw after all others. (Given the
+    others those are independent, so that their order is all one.)"""
+    relation, shape, orbits = r.model.knowledge.relation(name), r.model.shape(name), r.orbits.get(name)
+    free, alone = r.model.knowledge.free_count(name), 0
+    if p in r.plan.position:
+        unknown = known_bits(relation.tuples, relation.codes, relation.default, shape[0]) == UNKNOWN
+        alone = int((unknown & ~late_bits(orbits, mask)).sum())
+        free -= int(unknown.sum()) - alone
+    if len(shape) == 2 and pairs_late(name, orbits, mask):
+        return not alone
+    return not 0 < FEW * free <= float(np.prod(shape, dtype=float))
 
 
 class StateOf:
