@@ -7,7 +7,7 @@ from numba import types
 from numba.core.dispatcher import Dispatcher
 
 from definetti.samplers.kernels.compiling import njit
-from definetti.samplers.kernels.logic import folding, levels, relational
+from definetti.samplers.kernels.logic import drawing, folding, levels, relational, sweeping
 from definetti.samplers.kernels.logic.intrinsics import helper
 from definetti.samplers.logic import engine
 
@@ -15,11 +15,22 @@ from definetti.samplers.logic import engine
 def test_helpers_are_compiled_once_and_with_their_callers() -> None:
     """A helper alone becomes no machine code, and none is compiled anew for a number that is written out."""
     engine.compile_model(th.zoo(9), {})
-    parts = [f for m in (relational, folding, levels) for f in vars(m).values() if isinstance(f, Dispatcher)]
+    parts = [f for m in (relational, folding, levels, drawing) for f in vars(m).values() if isinstance(f, Dispatcher)]
     given = [kinds for f in parts for kinds in f.overloads]
     libraries = [compiled.library for f in parts for compiled in f.overloads.values()]
     assert not [t for kinds in given for t in kinds if isinstance(t, types.Literal)]
     assert not [fn.name for lib in libraries for fn in lib._final_module.functions if not fn.is_declaration]
+
+
+def test_the_loop_over_sweeps_is_compiled_once_for_all_theories() -> None:
+    """What is compiled for another theory, with other counts and another scan, is what was generated for it."""
+    engine.compile_model(th.smokers(3), {}, scan="random")
+    before = [*sweeping.advance_by.overloads]
+    kernel = engine.compile_model(th.zoo(9), {}).kernel
+    assert [*sweeping.advance_by.overloads] == before
+    (own,) = (f for f in vars(kernel).values() if isinstance(f, Dispatcher) and f.py_func.__module__ == kernel.__name__
+              and f.overloads and f.py_func.__name__ != "mask")  # fmt: skip
+    assert own is kernel.machine_code
 
 
 def test_a_helper_is_linked_into_its_callers() -> None:

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
+import numba
 import numpy as np
 import plain_kernels
 import pytest
@@ -19,7 +20,7 @@ from definetti.lumping.logic_branches import HEADER
 from definetti.samplers.kernels.compiling import njit
 from definetti.samplers.logic import engine
 from definetti.samplers.logic.starts import first_state
-from definetti.samplers.lowering.function import Source, lowered
+from definetti.samplers.lowering.function import Source, caller, located, lowered
 
 U, I = np.uint64, np.int64  # noqa: E741
 ZERO, ONE, FULL = U(0), U(1), U(0xFFFFFFFFFFFFFFFF)
@@ -103,7 +104,7 @@ def data(seed: int) -> list[np.ndarray]:
     return [rng.integers(0, 9, 4), words, rng.normal(size=3), rng.normal(size=(2, 8))]
 
 
-def caller(program):
+def calling(program):
     inner = lowered(program)
 
     @njit(error_model="numpy")
@@ -115,7 +116,7 @@ def caller(program):
 
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_compiled_programs_do_what_python_does(program) -> None:
-    call = caller(program)
+    call = calling(program)
     for seed in range(20):
         plain, compiled = data(seed), data(seed)
         with np.errstate(over="ignore"):
@@ -123,6 +124,34 @@ def test_compiled_programs_do_what_python_does(program) -> None:
         assert call(*compiled, seed % 7 + 1, seed % 3) == expected
         for a, b in zip(plain, compiled, strict=True):
             np.testing.assert_array_equal(a, b)
+
+
+KINDS = {
+    "ints": numba.int64[::1], "words": numba.uint64[::1], "reals": numba.float64[::1], "table": numba.float64[:, ::1],
+}  # fmt: skip
+
+
+def test_programs_are_called_where_their_machine_code_stands() -> None:
+    addresses, call = located(KINDS, *map(lowered, PROGRAMS)), caller(KINDS, *KINDS, "n", "k")
+
+    @njit()
+    def places():
+        return addresses()
+
+    @njit()
+    def call_at(at, ints, words, reals, table, n, k):
+        return call(at, ints, words, reals, table, n, k)
+
+    for program, at in zip(PROGRAMS, places(), strict=True):
+        plain, compiled = data(3), data(3)
+        with np.errstate(over="ignore"):
+            expected = program(*plain, 4, 2)
+        assert call_at(at, *compiled, 4, 2) == expected
+        for a, b in zip(plain, compiled, strict=True):
+            np.testing.assert_array_equal(a, b)
+    ints, _, reals, table = data(3)
+    with pytest.raises(Exception, match="`words` is array"):
+        call_at(at, ints, ints, reals, table, 4, 2)
 
 
 def two_types(ints, words, reals, table, n, k):
@@ -151,13 +180,13 @@ def unknown_call(ints, words, reals, table, n, k):
 @pytest.mark.parametrize("program", [two_types, word_and_integer, division, a_list, unknown_call])
 def test_what_is_not_in_the_language_is_refused(program) -> None:
     with pytest.raises(Exception, match=program.__name__):
-        caller(program)(*data(0), 2, 1)
+        calling(program)(*data(0), 2, 1)
 
 
 def test_strided_arrays_are_refused() -> None:
     ints, words, reals, table = data(0)
     with pytest.raises(Exception, match="C-contiguous"):
-        caller(arithmetic)(ints[::2], words, reals, table, 2, 1)
+        calling(arithmetic)(ints[::2], words, reals, table, 2, 1)
 
 
 # --- kernels ---

@@ -103,7 +103,7 @@ def test_the_random_scan_draws_free_sites_uniformly():
 
         r.kernel.uniforms = pretend
         d, c = r.data, chain
-        _, e = r.kernel.choose(
+        _, e = r.kernel.fill_random(
             d.entries, d.words, d.sorts, c.order, c.coords, c.clock, c.streams, c.uniform, 1, 1024, 12, every
         )
         if not queue:

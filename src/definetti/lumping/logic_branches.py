@@ -15,7 +15,7 @@ from definetti.lumping.state_space import StateSpace
 from definetti.model.logic.atom_literals import layout
 from definetti.model.logic.theory import MarkovLogic
 from definetti.samplers.kernels import rng
-from definetti.samplers.kernels.logic import folding, levels, relational
+from definetti.samplers.kernels.logic import drawing, folding, levels, relational, sweeping
 from definetti.samplers.logic.engine import advance, blank, compile_model
 
 MARK = "# --- text ---\n"  # what stands above is for the compiled kernel alone
@@ -29,7 +29,27 @@ def helper(function):
     return function
 
 
-entry = part = lowered = helper
+def located(kinds, *functions):
+    return lambda: (0,) * len(functions)
+
+
+def call_update(at, *arguments):
+    return update(*arguments)
+
+
+def call_observe(at, *arguments):
+    return count_observe(*arguments)
+
+
+def call_tallied(at, *arguments):
+    return count_tallied(*arguments)
+
+
+def call_violated(at, *arguments):
+    return count_violated(*arguments)
+
+
+entry = inlined = part = lowered = helper
 
 
 def popcount(x):
@@ -62,10 +82,12 @@ def toggle(words, index, bit):
 def plain_kernel(text: str) -> ModuleType:
     """What `load_kernel` makes of a kernel's text, uncompiled. The text has been written by us: no name of a model is
     in it."""
-    runtime = [Path(str(module.__file__)).read_text(encoding="utf-8") for module in (relational, folding, levels)]
+    modules = (relational, folding, levels, drawing, sweeping)
+    runtime = [Path(str(module.__file__)).read_text(encoding="utf-8") for module in modules]
     whole = "\n\n".join([HEADER, *(part.split(MARK)[1] for part in (*runtime, text))])
     module = ModuleType("definetti_relational_plain")
-    module.__dict__.update(next_word=rng.next_word.py_func, unit=rng.unit.py_func)
+    names = {"Code": sweeping.Code, "KINDS": sweeping.KINDS}
+    module.__dict__.update(next_word=rng.next_word.py_func, unit=rng.unit.py_func, **names)
     exec(compile(whole, "<relational kernel>", "exec"), module.__dict__)
     return module
 

@@ -76,7 +76,7 @@ def write_kernel(theory: Theory) -> Written:
     text = [
         *(update_text(p, update, found) for p, update in updates.items()),
         *(count_text(name, count, found) for name, count in counts.items()),
-        choice_text(theory, free, tied=bool(tied.images)),
+        choice_text(free, tied=bool(tied.images), hard="violated" in counts),
     ]
     return Written("\n\n".join(text), found, places, counters(theory, places))
 
@@ -305,19 +305,16 @@ def update_text(predicate: int, body: Text, found: Layout) -> str:
 def count_text(name: str, body: Text, found: Layout) -> str:
     given = TALLIED if name == "tallied" else COUNTED
     header = ["@lowered", f"def count_{name}({given}):", "    total = 0"]
-    text = function_text(header, body, found, [*("    " + line for line in body.lines), "    return total"])
-    kind = "@helper" if name == "observe" else "@entry"
-    return f"{text}\n\n{kind}\ndef {name}({given}):\n    return count_{name}({given})\n"
+    return function_text(header, body, found, [*("    " + line for line in body.lines), "    return total"])
 
 
-def choice_text(theory: Theory, free: list[int], tied: bool) -> str:
-    """The update of predicate p, and which parts of the runtime this kernel uses."""
-    blocks = any(s.exclusive for s in theory.signatures)
-    gather = "fold_tied" if tied else "fold_blocks" if blocks else "fold"
+def choice_text(free: list[int], tied: bool, hard: bool) -> str:
+    """The update of predicate p, and what the loop over sweeps is told of this kernel."""
     lines = ["@lowered", f"def update({ARRAYS}, p, m, greedy):"]
     lines += [f"    if p == {p}: return update_{p}({ARRAYS}, m, greedy)" for p in free]
-    lines += ["    return -1", "", "", f"choose = {'fill_random' if theory.random else 'fill'}", f"gather = {gather}"]
-    return "\n".join(lines) + "\n"
+    lines += ["    return -1", "", "", f"TIED = {int(tied)}"]
+    counts = ", ".join(f"count_{x}" for x in ("observe", "tallied", *(["violated"] if hard else [])))
+    return "\n".join([*lines, f"addresses = located(KINDS, update, {counts})"]) + "\n"
 
 
 @cache

@@ -85,7 +85,6 @@ class Theory:
     signatures: tuple[Signature, ...]
     shapes: tuple[Shape, ...]
     observed: tuple[Shape, ...] = ()
-    random: bool = False  # whether sites are drawn with replacement
 
 
 @dataclass(frozen=True, eq=False)

@@ -160,7 +160,7 @@ def compile_model(
     known, repeated = with_ties(model, known, tied)
     observed, observations, places = observed_of(model, rules)
     theory, instances = theory_of(model, known, tied)
-    theory = replace(theory, observed=observed, random=scan == "random")
+    theory = replace(theory, observed=observed)
     written = write_kernel(theory)
     bits = orientation_offsets(written, theory, [s.size for s in model.sorts.values()])[1]
     refuse_large(8 * bits)
@@ -240,9 +240,8 @@ def violations(r: Relational, chain: Chain) -> int:
     """The number of violated groundings of hard formulas."""
     if not any(s.hard for s in r.theory.shapes):
         return 0
-    d, c = r.data, chain
     with np.errstate(over="ignore"):
-        return int(r.kernel.violated(d.numbers, d.indices, d.reals, d.words, c.bits, c.seen))
+        return int(r.kernel.violated(r.data, chain))
 
 
 def repair(r: Relational, chain: Chain, data: Data | None = None) -> bool:

@@ -129,7 +129,7 @@ def recount(r: Relational, chain: Chain) -> None:
     bits = counted_bits(r.written, d, chain, [r.model.shape(name) for name in r.model.predicates])
     chain.tally[:] = 0.0
     with np.errstate(over="ignore"):
-        r.kernel.tallied(d.numbers, d.indices, d.reals, d.words, bits, chain.tally)
+        r.kernel.tallied(d, bits, chain.tally)
     if d.level[3] != 0.0:
         seen = _looked(r, chain, d.orbit_field)
         chain.tally[TILTED], chain.tally[NORMALISER] = seen.tally[TILTED], seen.tally[NORMALISER]

@@ -277,7 +277,7 @@ class Expressions:
         ]
         kinds = tuple(x.kind if isinstance(x, Array) else x.type for x in given)
         parts = [part for x in given for part in ((x.data, *x.shape) if isinstance(x, Array) else (x.llvm,))]
-        return Value(INT, self.at.call(source.declare(self.context, self.made.module, kinds, parts), parts))
+        return Value(INT, self.at.call(source.declare(self.context, self.made.module, kinds), parts))
 
     def call_helper(self, helper: Dispatcher, arguments: list[tuple[Any, Any]]) -> Value | None:
         typed = self.context.typing_context

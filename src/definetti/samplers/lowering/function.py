@@ -5,8 +5,9 @@ C-contiguous arrays. Each name has one type, that of its first assignment, so on
 Numba's analysis of the same text (SSA, inference, rewrites) took most of the time: a theory of 60 shapes was not
 compiled after 67 CPU seconds, and takes about 6 so. Arithmetic is Numba's: integers wrap, an integer beside a real
 becomes one, nothing is reordered. Each function stays an LLVM function of its own: chunks of sites are long, and
-optimising one huge function takes more than linear time. Calls of compiled helpers go through Numba. What is not in the
-language is refused by an exception.
+optimising one huge function takes more than linear time. Calls of compiled helpers go through Numba; code that is
+compiled once for all theories calls such a function where its machine code stands (`located`, `caller`). What is not in
+the language is refused by an exception.
 """
 
 # pyright: reportAttributeAccessIssue=false, reportOptionalMemberAccess=false, reportCallIssue=false
@@ -17,7 +18,7 @@ from __future__ import annotations
 import ast
 import inspect
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -37,17 +38,17 @@ class Source:
     function: Callable[..., Any]
     tree: ast.FunctionDef
 
-    def signature(self) -> inspect.Signature:
-        """What Numba's intrinsics show: the typing context first."""
-        names = ["typingctx", *(a.arg for a in self.tree.args.args)]
-        return inspect.Signature([inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in names])
+    @property
+    def names(self) -> list[str]:
+        return [a.arg for a in self.tree.args.args]
 
-    def declare(self, context: Any, module: ir.Module, kinds: tuple[Any, ...], parts: list[Any]) -> ir.Function:
+    def declare(self, context: Any, module: ir.Module, kinds: tuple[Any, ...]) -> ir.Function:
         """The LLVM function, written into a module when it is first called there."""
         name = f"definetti.{self.function.__name__}"
         if name in module.globals:
             return module.globals[name]
-        made = ir.Function(module, ir.FunctionType(I64, [p.type for p in parts]), name)
+        parts = [part for kind in kinds for part in parts_of(context, kind)]
+        made = ir.Function(module, ir.FunctionType(I64, parts), name)
         made.linkage = "internal"
         made.attributes.add("noinline")
         made.attributes.add("nounwind")
@@ -69,17 +70,74 @@ def lowered(function: Callable[..., Any]) -> Any:
 
         def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
             optimise_once(context.active_code_library)
-            parts: list[Any] = []
-            for kind, value in zip(kinds, values, strict=True):
-                parts += array_parts(context, builder, kind, value) if isinstance(kind, types.Array) else [value]
-            return builder.call(source.declare(context, builder.module, kinds, parts), parts)
+            made = source.declare(context, builder.module, kinds)
+            return builder.call(made, flat(context, builder, kinds, values))
 
         return INT(*kinds), codegen
 
-    typing.__signature__ = source.signature()
-    made = intrinsic(typing)
+    made = with_names(typing, source.names)
     made.lowered = source
     return made
+
+
+def located(kinds: Mapping[str, Any], *functions: Any) -> Any:
+    """Lets compiled code say where the machine code of such functions stands; `kinds`: of arguments that are arrays."""
+
+    def typing(typingctx: Any) -> Any:
+        def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            optimise_once(context.active_code_library)
+            given = [(f.lowered, tuple(kinds.get(name, INT) for name in f.lowered.names)) for f in functions]
+            made = [source.declare(context, builder.module, arguments) for source, arguments in given]
+            return context.make_tuple(builder, signature.return_type, [builder.ptrtoint(f, I64) for f in made])
+
+        return types.UniTuple(INT, len(functions))(), codegen
+
+    return intrinsic(typing)
+
+
+def caller(kinds: Mapping[str, Any], *names: str) -> Any:
+    """Lets compiled code call machine code that `located` has found, which has arguments of these names."""
+
+    def typing(typingctx: Any, at: Any, *arguments: Any) -> Any:
+        given = tuple(a if isinstance(a, types.Array) else INT for a in arguments)
+        for name, kind in zip(names, given, strict=True):
+            if shape_of(kind) != shape_of(kinds.get(name, INT)):
+                raise TypeError(f"`{name}` is {kind}, and should be {kinds.get(name, INT)}")
+
+        def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            parts = flat(context, builder, given, values[1:])
+            kind = ir.FunctionType(I64, [part.type for part in parts])
+            return builder.call(builder.inttoptr(values[0], kind.as_pointer()), parts)
+
+        return INT(INT, *given), codegen
+
+    return with_names(typing, ["at", *names])
+
+
+def with_names(typing: Any, names: Sequence[str]) -> Any:
+    """An intrinsic whose arguments have these names: Numba asks for them, and the typing context comes first."""
+    shown = [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in ("typingctx", *names)]
+    typing.__signature__ = inspect.Signature(shown)
+    return intrinsic(typing)
+
+
+def shape_of(kind: Any) -> Any:
+    return (kind.dtype, kind.ndim) if isinstance(kind, types.Array) else kind
+
+
+def parts_of(context: Any, kind: Any) -> list[Any]:
+    """The LLVM types of an argument: of an array those of the place of its numbers, and of the lengths of its axes."""
+    if not isinstance(kind, types.Array):
+        return [I64]
+    return [context.get_data_type(kind.dtype).as_pointer(), *([I64] * kind.ndim)]
+
+
+def flat(context: Any, builder: Any, kinds: Any, values: Any) -> list[Any]:
+    """Arguments as machine code takes them."""
+    parts: list[Any] = []
+    for kind, value in zip(kinds, values, strict=True):
+        parts += array_parts(context, builder, kind, value) if isinstance(kind, types.Array) else [value]
+    return parts
 
 
 def array_parts(context: Any, builder: Any, kind: Any, value: Any) -> list[Any]:

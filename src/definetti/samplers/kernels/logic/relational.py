@@ -1,9 +1,9 @@
 """The part of every relational kernel that does not depend on the model: places in its arrays, random streams, scans.
 
-Compiled once for all models, and linked into every kernel. A chunk is up to CHUNK sites of one predicate: `fill`
-chooses them, `fold` (`folding.py`) adds up what was drawn. The scan has a stream of its own, equal in all chains, so
-all chains share the order of sites. The text below the line `# --- text ---`, here and in `folding.py` and `levels.py`,
-also runs as plain Python (`lumping/logic_branches.py`).
+Compiled once for all models, and linked into the loop over sweeps (`sweeping.py`). A chunk is up to CHUNK sites of one
+predicate: `fill` chooses them, `fold` (`folding.py`) adds up what was drawn. The scan has a stream of its own, equal in
+all chains, so all chains share the order of sites. The text below the line `# --- text ---`, here and in the files
+beside, also runs as plain Python (`lumping/logic_branches.py`).
 """
 # ruff: noqa: E741
 # pyright: reportCallIssue=false
@@ -199,7 +199,7 @@ def skipped(entries, e, words, flat):
 @part
 def fill_random(entries, words, sorts, order, coords, clock, streams, scratch, room, longest, free, every):
     """Sites drawn uniformly with replacement, as many as stay in one predicate. `PENDING` keeps a draw not yet used."""
-    m, e = 0, 0
+    m, e = I(0), 0
     room = min(room, free - clock[POSITION])
     while m < room:
         pick = clock[PENDING]
