@@ -21,14 +21,21 @@ from definetti.model.logic.text import find_atom
 LOGIC_CHAINS = 8  # the default
 
 
-def rows(quick: bool) -> list[Row]:
+TASKS = ("gains", "time", "until", "until-time")
+
+
+def rows(quick: bool, only: tuple[str, ...] = TASKS) -> list[Row]:
     repetitions = 60 if quick else 400
-    out = squared_errors("smokers n=6", people(6), repetitions, {"smokes": 3000, "friends": 1e5})
-    out += squared_errors("strong n=6", people(6, STRONG), repetitions, {"smokes": 2, "friends": 60})
-    out += equal_time(quick)
-    for goal in (2e-4, 3e-5):
-        out += until(goal, 20 if quick else 100)
-    return out + until_time(3e-5, 4 if quick else 20)
+    work = {
+        "gains": lambda: (
+            squared_errors("smokers n=6", people(6), repetitions, {"smokes": 3000, "friends": 1e5})
+            + squared_errors("strong n=6", people(6, STRONG), repetitions, {"smokes": 2, "friends": 60})
+        ),
+        "time": lambda: equal_time(quick),
+        "until": lambda: [row for goal in (2e-4, 3e-5) for row in until(goal, 20 if quick else 100)],
+        "until-time": lambda: until_time(3e-5, 4 if quick else 20),
+    }
+    return [row for task in only for row in work[task]()]
 
 
 # --- gains ----------------------------------------------------------------------------------------------

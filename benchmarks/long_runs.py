@@ -40,7 +40,15 @@ ROUNDS = 9
 LOOKS = 100  # at the memory
 
 
-def rows(quick: bool) -> list[Row]:
+TASKS = ("checkpoints", "workers")
+
+
+def rows(quick: bool, only: tuple[str, ...] = TASKS) -> list[Row]:
+    work = {"checkpoints": lambda: written(quick), "workers": two_workers}
+    return [row for task in only for row in work[task]()]
+
+
+def written(quick: bool) -> list[Row]:
     out = []
     for name, title in NAMES.items():
         for seconds in (20,) if quick else (20, 60, 300):
@@ -50,11 +58,17 @@ def rows(quick: bool) -> list[Row]:
             out.append(Row(f"checkpoints, {title}, {seconds} s", found["share"], "% of time", 2.0, False, note))
             if name == "smokers":
                 out.append(Row(f"checkpoint, {title}, {seconds} s", found["megabytes"], "MB", 5.0, at_least=False))
-    if (os.cpu_count() or 1) >= 2:
-        for name, title in NAMES.items():
-            ratio, note = together(name)
-            out.append(Row(f"2 workers / 2 processes, {title}", ratio, "times", 0.9, note=note))
     return out
+
+
+def two_workers() -> list[Row]:
+    if (os.cpu_count() or 1) < 2:
+        return []
+    found = {title: together(name) for name, title in NAMES.items()}
+    return [
+        Row(f"2 workers / 2 processes, {title}", ratio, "times", 0.9, note=note)
+        for title, (ratio, note) in found.items()
+    ]
 
 
 # --- checkpoints ------------------------------------------------------------------------------------------------------
