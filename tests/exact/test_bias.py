@@ -18,6 +18,7 @@ from definetti.inference.bias import LARGEST
 from definetti.model.graph.factors import FREE, FactorGraph, factor_graph
 from definetti.model.logic.ground import ground
 from definetti.readers.logic.mln import read_mln_text
+from definetti.samplers import conditionals
 from definetti.samplers.conditionals import BATCHES, Looks, balance_of, conditional_pass
 from definetti.samplers.kernels.graph import tempering as tempering_kernels
 
@@ -120,6 +121,26 @@ def test_an_orbit_adds_up_its_members() -> None:
     for v in (0, 1):
         np.testing.assert_allclose(together[v], score[statistic[v::2]].sum(axis=0), atol=TOLERANCE)
         np.testing.assert_allclose(spreads[v], spread[statistic[v::2]].sum(axis=0), atol=TOLERANCE)
+
+
+def test_of_a_large_model_some_sites_stand_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their conditionals are those of the whole model, though factors beside other sites are left out: two sites for
+    each value of the orbit of nine, and the whole orbit of two."""
+    core = ising_ring(9, 0.4, 0.3)
+    edges = [(core.variables(k).tolist(), np.exp(core.table(k))) for k in range(core.factor_count)]
+    model = factor_graph([2] * 11, [*edges, ([9, 10], [[1.0, 2.0], [2.0, 5.0]])])
+    states, chance, score, _, statistic = passed(model)
+    monkeypatch.setattr(conditionals, "MOST_PAIRS", 0)
+    monkeypatch.setattr(conditionals, "SOME_SITES", 2)
+    orbit = np.where(np.arange(22) < 18, np.arange(22) % 2, 2 + np.arange(22) % 2)
+    check = conditional_pass(model, orbit, np.array([9, 9, 2, 2]))
+    found, spreads = np.zeros((5, len(states))), np.zeros((5, len(states)))
+    check.add(np.ascontiguousarray(states.T.astype(np.uint8)), found, spreads)
+    assert np.abs(found @ chance).max() < TOLERANCE and (spreads @ chance > 0).all()
+    some = check.places.site[check.places.site < 9]
+    assert 2 <= len(some) <= 4 and check.sizes.tolist() == [len(some), len(some), 2, 2, len(some) + 2]
+    for at, mine in ((0, 2 * some), (1, 2 * some + 1), (2, [18, 20]), (3, [19, 21])):
+        np.testing.assert_allclose(found[at], score[statistic[mine]].sum(axis=0), atol=TOLERANCE)
 
 
 def test_batches_of_looks_are_merged_without_losing_any() -> None:

@@ -3,25 +3,29 @@
 For draws from the model each site's indicator less its full conditional has mean 0, whatever sampler made them. The
 pass draws nothing and looks at the states from outside: inside a Gibbs sweep the difference would be 0 on average by
 construction. It runs on the core of the model, where what hard factors tie together is one site; a site with one
-possible value adds nothing. `diagnose.balance` makes a test of the sums, `inference/bias.py` a notice.
+possible value adds nothing. Of a large model some sites of each statistic stand for all: the mean of their differences
+is 0 as well, and memory goes into the few factors beside them. `diagnose.balance` makes a test of the sums,
+`inference/bias.py` a notice.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from definetti.constraints.graph.contract import Contracted, contract, identity
-from definetti.model.graph.factors import FactorGraph
+from definetti.model.graph.factors import FactorGraph, frozen
 from definetti.model.graph.simplify import simplify
 from definetti.samplers.graph import tables
 from definetti.samplers.graph.lanes import slots_of
 from definetti.symmetry.graph.group import none
 
 MOST_HARD = 20_000  # hard factors: with more, variables that they tie together are looked at one by one
+MOST_PAIRS = 1 << 20  # of a variable and a factor: with more, not all sites are looked at,
+SOME_SITES = 256  # but so many of each statistic
 MASK_BITS = 64
 BATCHES = 64  # of looks; with so many they are merged in pairs
 MANY_CHAINS, FEW_BATCHES = 32, 2  # then the spread between chains gives the errors
@@ -69,14 +73,22 @@ def conditional_pass(model: FactorGraph, statistic_of: np.ndarray, sizes: np.nda
     """For states of `model`; `statistic_of` each literal, -1 for none, and how many literals a statistic has."""
     from definetti.samplers.kernels.graph import conditionals as kernels
 
-    untied = _untied(model)
+    untied, looked = _contracted(model), np.ones(model.n, dtype=bool)
+    if untied is None:
+        looked = _looked_at(model, statistic_of)
+        simple = simplify(_beside(model, looked))
+        untied = Contracted(simple, simple, identity(simple))
+    if not looked.all():
+        statistic_of = np.where(looked[model.variable_of], statistic_of, -1)
+        sizes = np.maximum(np.bincount(statistic_of[statistic_of >= 0], minlength=len(sizes)), 1)
     core = untied.core
+    sites = core.free[looked[core.free]] if core is untied.model else core.free
     literal, place = _literals(untied, statistic_of)
     pairs, weight = np.unique(literal * len(sizes) + place, return_counts=True)
     literal, place = np.divmod(pairs, max(len(sizes), 1))
     literals = int(core.literal_start[-1])
     places = kernels.Places(
-        site=core.free.astype(np.int32),
+        site=sites.astype(np.int32),
         literal=np.ascontiguousarray(core.literal_start),
         start=np.searchsorted(literal, np.arange(literals + 1)).astype(np.int64),
         place=place.astype(np.int64),
@@ -86,20 +98,44 @@ def conditional_pass(model: FactorGraph, statistic_of: np.ndarray, sizes: np.nda
     sources = None if core is untied.model else _sources(untied)
     heaviest = np.ones(len(sizes) + 1)
     np.maximum.at(heaviest, place, weight)
-    sizes = np.append(sizes, max(len(core.free), 1)).astype(float)
+    sizes = np.append(sizes, max(len(sites), 1)).astype(float)
     return ConditionalPass(compiled, places, sources, core.n, sizes, heaviest)
 
 
-def _untied(model: FactorGraph) -> Contracted:
-    """The core, where a state determines its values."""
-    if 0 < len(model.hard_factors) <= MOST_HARD:
-        untied = contract(model)
-        wide = np.flatnonzero(untied.core.cards > MASK_BITS)
-        same = [len(m) <= MASK_BITS or (m == np.arange(len(m))).all() for m in untied.links.maps]
-        if not len(wide) or all(same):
-            return untied
-    simple = simplify(model)
-    return Contracted(simple, simple, identity(simple))
+def _contracted(model: FactorGraph) -> Contracted | None:
+    """The core, where a state determines its values; None where variables are looked at one by one."""
+    if not 0 < len(model.hard_factors) <= MOST_HARD:
+        return None
+    untied = contract(model)
+    wide = np.flatnonzero(untied.core.cards > MASK_BITS)
+    same = [len(m) <= MASK_BITS or (m == np.arange(len(m))).all() for m in untied.links.maps]
+    return untied if not len(wide) or all(same) else None
+
+
+def _looked_at(model: FactorGraph, statistic_of: np.ndarray) -> np.ndarray:
+    """bool[n]: the variables whose values are compared with conditionals, the same ones in every run."""
+    if len(model.scope) <= MOST_PAIRS:
+        return np.ones(model.n, dtype=bool)
+    literal = np.random.default_rng(1).permutation(np.flatnonzero(statistic_of >= 0))
+    literal = literal[np.argsort(statistic_of[literal], kind="stable")]
+    statistic = statistic_of[literal]
+    some = np.arange(len(literal)) - np.searchsorted(statistic, statistic) < SOME_SITES
+    looked = np.zeros(model.n, dtype=bool)
+    looked[model.variable_of[literal[some]]] = True
+    return looked
+
+
+def _beside(model: FactorGraph, looked: np.ndarray) -> FactorGraph:
+    """The model without the factors that say nothing about these variables."""
+    kept = np.bincount(model.owner_of, weights=looked[model.scope], minlength=model.factor_count) > 0
+    if kept.all():
+        return model
+    return replace(
+        model,
+        scope_start=frozen(np.concatenate([[0], np.cumsum(model.arity[kept])]), np.int64),
+        scope=frozen(model.scope[np.repeat(kept, model.arity)], np.int32),
+        table_of=frozen(model.table_of[kept], np.int32),
+    )
 
 
 def _literals(untied: Contracted, statistic_of: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
