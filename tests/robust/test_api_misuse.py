@@ -115,6 +115,54 @@ def test_first_attempts(call, message: str) -> None:
         call()
 
 
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (dft.marginals, "got the class FactorGraph"),
+        (dft.exact, "got the class FactorGraph"),
+        (dft.symmetries, "got the class FactorGraph"),
+        (dft.sample, "got the class FactorGraph"),
+        (dft.quotient, "got the class FactorGraph"),
+        (lambda of: dft.write(of, "x.uai"), "got the class FactorGraph"),
+        (lambda of: dft.marginals(np.zeros((1, 4, 2), int), model=of), "got the class FactorGraph"),
+        (lambda of: dft.marginals(PAIR, symmetries=dft.GraphSymmetries), "a group that dft.symmetries gave"),
+        (lambda of: dft.write(dft.exact(PAIR), "x.json"), "save for answers"),
+        (lambda of: dft.Tempering(dft.Gibbs), r"such as dft.Gibbs\(\)"),
+        (lambda of: dft.Tempering("gibbs"), r"such as dft.Gibbs\(\)"),
+    ],
+)
+def test_classes_and_nouns_of_another_kind(call, message: str) -> None:
+    with pytest.raises(dft.ModelError, match=message):
+        call(dft.FactorGraph)
+
+
+@pytest.mark.parametrize("levels", [0, 1.0, (1,), ("a", 1.0), (0.0, 0.5), (0.0, float("nan"), 1.0), (0.5, 0.5, 1.0)])
+def test_levels_of_a_ladder(levels) -> None:
+    with pytest.raises(dft.ModelError, match="rise to 1"):
+        dft.Tempering(levels=levels)
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        *({"domain": value} for value in ([5], 5, "t=5", {5: 5})),
+        *({name: value} for name in ("open_world", "closed_world") for value in (3, [3], None, True)),
+        *({"dialect": value} for value in (3, None)),
+        *({"default_weight": value} for value in ("x", [1], True)),
+        {"evidence": 3},
+    ],
+    ids=str,
+)
+def test_options_of_a_theory_of_another_type(option: dict) -> None:
+    with pytest.raises(dft.ModelError):
+        dft.markov_logic("P(t)\n1 P(x)", **({"domain": {"t": 2}} | option))
+
+
+def test_one_predicate_may_be_named_without_a_list() -> None:
+    """A text was read letter by letter."""
+    assert dft.markov_logic("Smokes(t)\n1 Smokes(x)", domain={"t": 2}, closed_world="Smokes").closed == {"Smokes"}
+
+
 def test_progress_as_a_switch(capsys: pytest.CaptureFixture[str]) -> None:
     quiet = dft.marginals(PAIR, sweeps=10, seed=1, progress=False)
     assert not capsys.readouterr().err

@@ -146,7 +146,7 @@ def marginals(
     queries = query_list(queries)
     chains, sweeps, workers = (whole(chains, "chains"), whole(sweeps, "sweeps"), whole(workers, "workers"))
     burn_in, seed = whole(burn_in, "burn_in", 0), whole(seed, "seed", 0)
-    if getattr(source, "kind", None) not in KINDS:
+    if isinstance(source, type) or getattr(source, "kind", None) not in KINDS:
         from definetti.inference.draws.samples import from_samples
 
         if checkpoint is not None:

@@ -12,6 +12,7 @@ from definetti import groups
 from definetti.errors import ModelError, Notice
 from definetti.lumping.moves import SiteMove, graph_site_moves
 from definetti.lumping.state_space import StateSpace, refuse_many
+from definetti.model.checked_input import require_model
 from definetti.model.graph.factors import FactorGraph
 from definetti.model.queries import Query, parse_query
 from definetti.symmetry.find import is_group, require_fit, symmetries
@@ -57,8 +58,7 @@ class Source:
 
 def source_of(model: Any, wanted: Any, queries: Sequence[str], time_limit: float, most: int) -> Source:
     """`wanted`: a group of the model, or the kind of symmetries to look for, or None for none; `most` states."""
-    if getattr(model, "kind", None) not in ("graph", "logic"):
-        raise ModelError(f"a quotient is of a model, got a {type(model).__name__}; dft.read makes one")
+    require_model(model, "a quotient is of a model")
     refuse_many(_bits(model), most)
     if is_group(wanted):
         require_fit(model, wanted)

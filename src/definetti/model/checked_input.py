@@ -16,6 +16,13 @@ REAL = (int, float, np.number)
 LARGEST_LOG = 1e100  # of a weight: sums of them must stay finite
 
 
+def require_model(model: object, what: str) -> None:
+    """`ModelError` for what is no model of either kind; its class is none."""
+    if isinstance(model, type) or getattr(model, "kind", None) not in ("graph", "logic"):
+        got = f"the class {model.__name__}" if isinstance(model, type) else f"a {type(model).__name__}"
+        raise ModelError(f"{what}, got {got}; dft.read makes one")
+
+
 def integer(number: object, what: str) -> int:
     """A whole number of any type; 0.7 is not one."""
     try:

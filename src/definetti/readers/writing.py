@@ -15,6 +15,7 @@ import numpy as np
 
 from definetti.errors import ModelError
 from definetti.files import write_atomically
+from definetti.model.checked_input import require_model
 from definetti.model.graph.factors import FREE, FactorGraph
 from definetti.model.logic.text import format_db, format_mln
 from definetti.model.logic.theory import MarkovLogic
@@ -58,8 +59,7 @@ def write(
     ...     dft.read(file, f"{folder}/pair.evid")
     FactorGraph(2 variables, 1 observed, 1 factors, 1 tables)
     """
-    if getattr(model, "kind", None) not in ("graph", "logic"):
-        raise ModelError(f"write needs a model, got a {type(model).__name__}; dft.read makes one")
+    require_model(model, "write is for models, save for answers")
     path = Path(path)
     whole, part = (".uai", ".evid") if model.kind == "graph" else (".mln", ".db")
     _check_suffix(path, (whole, part), model)

@@ -46,12 +46,14 @@ class Tempering:
     levels: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
+        if isinstance(self.over, type) or not hasattr(self.over, "single_site"):
+            raise ModelError(f"tempering is over a sampler such as dft.Gibbs(), got {self.over!r}")
         if self.over.name == self.name:
             raise ModelError("tempering over tempering has no meaning; give the ladder more levels")
-        if self.levels is not None and (
-            len(self.levels) < 2 or self.levels[0] < 0 or self.levels[-1] != 1.0 or (np.diff(self.levels) <= 0).any()
-        ):
-            raise ModelError(f"the levels of a ladder rise to 1, got {self.levels}")
+        if self.levels is not None and not _rise_to_one(self.levels):
+            raise ModelError(
+                f"the levels of a ladder are at least two numbers from 0 on that rise to 1, got {self.levels!r}"
+            )
 
     name = "tempering"
     single_site = False
@@ -90,3 +92,13 @@ class Tempering:
         from definetti.samplers.logic.tempering import tempered_sampling
 
         return tempered_sampling(asked, self.scan or "symmetric", self.levels, plan)
+
+
+def _rise_to_one(levels: object) -> bool:
+    try:
+        found = np.array(levels, dtype=np.float64)
+    except (TypeError, ValueError):
+        return False
+    return (
+        found.ndim == 1 and len(found) > 1 and found[0] >= 0 and found[-1] == 1.0 and bool((np.diff(found) > 0).all())
+    )

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 from definetti.errors import ModelError, query_list
+from definetti.model.checked_input import require_model
 from definetti.model.marginals import Marginals
 from definetti.model.queries import Query
 from definetti.readers.reading import language, with_world
@@ -82,8 +83,7 @@ def exact(
     """
     if method not in METHODS:
         raise ModelError(f"no exact method is called {method!r}; there are {', '.join(METHODS)}")
-    if getattr(model, "kind", None) not in ("graph", "logic"):
-        raise ModelError(f"exact needs a model, got a {type(model).__name__}; dft.read makes one")
+    require_model(model, "exact needs a model")
     queries = query_list(queries)
     model, said = with_world(model, queries, world)
     if formulas:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, cast, overload
 import numpy as np
 
 from definetti.errors import ModelError
+from definetti.model.checked_input import require_model
 
 if TYPE_CHECKING:
     from definetti.groups import PermutationGroup
@@ -77,8 +78,7 @@ def symmetries(
     """
     if kind not in KINDS:
         raise ModelError(f"symmetries of kind {kind!r} are not known; choose one of {', '.join(KINDS)}")
-    if getattr(model, "kind", None) not in ("graph", "logic"):
-        raise ModelError(f"symmetries are of a model, got a {type(model).__name__}; dft.read makes one")
+    require_model(model, "symmetries are of a model")
     if not (isinstance(time_limit, Real) and time_limit > 0):
         raise ModelError(f"time_limit must be a positive number of seconds, got {time_limit!r}")
     if model.kind == "logic":
@@ -116,7 +116,7 @@ def _of_logic(model: Any, kind: str, generators: Any, time_limit: float) -> Any:
 
 def is_group(wanted: Any) -> bool:
     """Whether symmetries are given as a group, not by the name of their kind."""
-    return hasattr(wanted, "model") and hasattr(wanted, "order")
+    return not isinstance(wanted, type) and hasattr(wanted, "model") and hasattr(wanted, "order")
 
 
 def require_fit(model: Any, group: Any) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 from definetti.errors import ModelError, TooLarge
 from definetti.inference.marginals import check
 from definetti.memory import available_cores, available_memory
-from definetti.model.checked_input import whole
+from definetti.model.checked_input import require_model, whole
 from definetti.readers.reading import with_world
 from definetti.samplers.protocol import Plan
 from definetti.samplers.registry import named
@@ -203,8 +203,7 @@ def sample(
     >>> draws.names[0], draws.array().shape
     ('Smokes(Person1)', (2, 5, 3))
     """
-    if getattr(model, "kind", None) not in ("graph", "logic"):
-        raise ModelError(f"sample takes a model, got a {type(model).__name__}; dft.read makes one")
+    require_model(model, "sample takes a model")
     numbers = (whole(chains, "chains"), whole(draws, "draws"), whole(every, "every"), whole(workers, "workers"))
     burn_in, seed = whole(burn_in, "burn_in", 0), whole(seed, "seed", 0)
     seed = secrets.randbits(32) if seed is None else seed

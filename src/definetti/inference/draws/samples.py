@@ -21,6 +21,7 @@ from definetti.inference.draws.sample import Samples
 from definetti.inference.graph.events import flat_tuples
 from definetti.inference.graph.question import GraphQuestion, ask
 from definetti.inference.marginals import resolve
+from definetti.model.checked_input import require_model
 from definetti.model.graph.factors import FREE, FactorGraph
 from definetti.model.marginals import Marginals
 from definetti.readers.samples import from_labels
@@ -46,6 +47,10 @@ def from_samples(
     if isinstance(source, str | PathLike):
         cure = f"dft.marginals(dft.read({str(source)!r})) for a model, arrays or tables for samples"
         raise ModelError(f"marginals takes a model or samples, not the path of a file: {cure}")
+    if isinstance(source, type):
+        raise ModelError(f"marginals takes a model or samples, got the class {source.__name__}")
+    if model is not None:
+        require_model(model, "samples need a model")
     if isinstance(source, Samples):
         model = source.model if model is None else model
         if getattr(model, "kind", None) == "logic":
@@ -67,8 +72,6 @@ def from_samples(
         _check_possible(drawn, known)
         table: Any = TableOfAtoms(model, drawn.astype(np.uint8))
         return from_atoms(table, queries, cast("Any", model), symmetries, estimator, burn_in, time_limit)
-    if getattr(model, "kind", None) != "graph":
-        raise ModelError(f"samples need a model, got a {type(model).__name__}; dft.read makes one")
     samples = as_array(source, model)
     if not 0 <= burn_in < samples.shape[1]:
         raise ModelError(f"burn_in is {burn_in}, but a chain has {samples.shape[1]} draws")

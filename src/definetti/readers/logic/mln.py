@@ -50,10 +50,25 @@ class Reading:
     def __post_init__(self) -> None:
         if self.weights not in ("formula", "alchemy"):
             raise ModelError(f"weights must be 'formula' or 'alchemy', not {self.weights!r}")
+        if not isinstance(self.dialect, str):
+            raise ModelError(f"the dialect is named by a text, got {self.dialect!r}")
         dialects.check(self.dialect)
+        if self.domain is not None and not (isinstance(self.domain, Mapping) and _are_texts(self.domain)):
+            raise ModelError(f"the domain is a mapping of sorts to sizes, as in {{'person': 100}}; got {self.domain!r}")
+        for option in ("open_world", "closed_world"):
+            named = getattr(self, option)
+            named = (named,) if isinstance(named, str) else tuple(named) if isinstance(named, Iterable) else None
+            if named is None or not _are_texts(named):
+                raise ModelError(f"{option} names predicates, as in ['Smokes']; got {getattr(self, option)!r}")
+            object.__setattr__(self, option, named)
         weight = self.default_weight
-        if weight is not None and (isinstance(weight, bool) or not abs(weight) < LARGEST_LOG):
+        number = isinstance(weight, int | float | np.number) and not isinstance(weight, bool)
+        if weight is not None and not (number and abs(weight) < LARGEST_LOG):
             raise ModelError(f"the default weight must be a finite number, not {weight!r}")
+
+
+def _are_texts(names: Iterable[object]) -> bool:
+    return all(isinstance(name, str) for name in names)
 
 
 def read_mln(path: PathText, evidence: EvidenceText | None = None, **options: Any) -> MarkovLogic:
@@ -192,6 +207,8 @@ def _evidence_sources(evidence: EvidenceText | None) -> list[Source]:
         return [evidence]
     if isinstance(evidence, Mapping):
         return [mapping_source(cast("Mapping[str, bool | None]", evidence))]
+    if not isinstance(evidence, str | PathLike | Iterable):
+        raise ModelError(f"evidence is the path of a .db file, several, or a mapping of atoms; got {evidence!r}")
     paths = [evidence] if isinstance(evidence, str | PathLike) else evidence
     return [read_source(cast("PathText", path)) for path in paths]
 
