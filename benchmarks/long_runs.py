@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from measuring import Row, in_process
 from models import paper_grid, random_tables
 from relational import smokers
@@ -160,7 +161,8 @@ def resident() -> int:
 def together(name: str) -> tuple[float, str]:
     """Updates per second of one process with two workers, over those of two processes with one each: the median of
     rounds in which both are measured, one right after the other. A core of a shared machine may run at half its speed
-    for a while."""
+    for a while. The note says how many cores each side had: where two processes had less than two, other work took the
+    rest, and the side that waits for the slower of its two threads suffers more from it."""
     sides = [_started(name, [2]), _started(name, [1, 1])]
     for process in (process for side in sides for process in side):
         assert process.stdout is not None
@@ -168,9 +170,10 @@ def together(name: str) -> tuple[float, str]:
     found = [[_rate(side) for side in sides] for _ in range(ROUNDS)]
     for process in (process for side in sides for process in side):
         process.communicate()
-    ratio = statistics.median(both / apart for both, apart in found)
-    both, apart = (statistics.median(side) / 1e6 for side in zip(*found, strict=True))
-    return ratio, f"{both:.4g} and {apart:.4g} M updates/s by the clock, {ROUNDS} rounds of {MEASURED:g} s"
+    ratio = statistics.median(float(both[0] / apart[0]) for both, apart in found)
+    (both, cores), (apart, more) = np.median(found, axis=0)
+    note = f"{both / 1e6:.4g} and {apart / 1e6:.4g} M updates/s by the clock, on {cores:.2f} and {more:.2f} cores"
+    return ratio, f"{note}, {ROUNDS} rounds of {MEASURED:g} s"
 
 
 def _started(name: str, workers: list[int]) -> list[subprocess.Popen[str]]:
@@ -178,17 +181,19 @@ def _started(name: str, workers: list[int]) -> list[subprocess.Popen[str]]:
     return [subprocess.Popen([*command, str(count)], stdin=pipe, stdout=pipe, text=True) for count in workers]
 
 
-def _rate(running: list[subprocess.Popen[str]]) -> float:
-    """Of processes that run at the same time."""
+def _rate(running: list[subprocess.Popen[str]]) -> np.ndarray:
+    """Updates per second, and cores in use, of processes that run at the same time."""
     for process in running:
         assert process.stdin is not None
         process.stdin.write("go\n")
         process.stdin.flush()
-    return sum(float(process.stdout.readline()) for process in running if process.stdout is not None)
+    lines = [process.stdout.readline().split() for process in running if process.stdout is not None]
+    return np.array(lines, float).sum(axis=0)
 
 
 def workers(name: str, count: int) -> None:
-    """Sampling alone, folding included: for some seconds at every line that is read, updates a second on a line."""
+    """Sampling alone, folding included: for some seconds at every line that is read, updates a second and cores in use
+    on a line."""
     model, kernel = MODELS[name](), Gibbs()
     question = ready_for(
         model, Request("none" if name == "tables" else "auto", kernel, "symmetric", (), "auto", 1, 10.0)
@@ -198,14 +203,15 @@ def workers(name: str, count: int) -> None:
     _advanced(sampling, steps, WARM)
     print("ready", flush=True)
     for _ in sys.stdin:
-        print(_advanced(sampling, steps, MEASURED), flush=True)
+        print(*_advanced(sampling, steps, MEASURED), flush=True)
 
 
-def _advanced(sampling: Any, steps: Iterator[Any], seconds: float) -> float:
-    before, began = sampling.updates, time.perf_counter()
+def _advanced(sampling: Any, steps: Iterator[Any], seconds: float) -> tuple[float, float]:
+    before, began, used = sampling.updates, time.perf_counter(), time.process_time()
     while time.perf_counter() - began < seconds:
         next(steps)
-    return (sampling.updates - before) / (time.perf_counter() - began)
+    took = time.perf_counter() - began
+    return (sampling.updates - before) / took, (time.process_time() - used) / took
 
 
 if __name__ == "__main__":
