@@ -24,6 +24,7 @@ from definetti.samplers.sparse.starts import drawn_chain
 from definetti.samplers.sparse.work import END, counts_of
 
 KEPT = ("watched", "watch_length")  # of a system
+LEAST_SITES = 1 << 24  # drawn before the state is written as lists again, which takes as long as a few dense sweeps
 
 
 def one_kernel(r: Sparse, deferred: Mapping[str, np.ndarray]) -> bool:
@@ -74,11 +75,11 @@ def pairs_of(r: Sparse, engine: dense.Relational, bits: dense.Chain) -> int:
 
 def dense_sweeps(r: Sparse, engine: dense.Relational, chain: Chain, budget: int, sweeps: int) -> tuple[Chain, int, int]:
     """The chain after sweeps of the dense engine, how many, and how many sites they drew: at least one sweep, at most
-    `sweeps`, until `budget` sites are drawn or the state is no longer crowded."""
+    `sweeps`, until `budget` sites or a few million are drawn, or the state is no longer crowded."""
     bits, constants = dense.blank(engine), len(chain.order)
     put(engine, bits, {name: pack(tensor_of(r, chain, name)) for name in engine.model.predicates})
     bits.streams[:], bits.order[:constants] = chain.streams, chain.order
-    done, swept, most = 0, 0, int(r.data.most_pairs[0])
+    done, swept, most, budget = 0, 0, int(r.data.most_pairs[0]), max(budget, LEAST_SITES)
     while not swept or (done < budget and swept < sweeps and pairs_of(r, engine, bits) > most):
         done += dense.advance(engine, bits, FOREVER, 1)
         swept += 1
