@@ -54,6 +54,19 @@ def test_dimod_spin_and_binary() -> None:
         spin.condition({"a": 0})
 
 
+def test_a_variable_that_is_named_by_a_number_is_not_one_by_position() -> None:
+    """Nodes 2, 0, 1 in this order: evidence on 2 was read as evidence on node 1, the third."""
+    model = read(networkx.Graph([(2, 0), (0, 1)]), coupling=0.5)
+    assert model.names == ("2", "0", "1")
+    for key in (2, "2", np.int64(2)):
+        assert model.condition({key: 1}).evidence.tolist() == [1, -1, -1]
+    with pytest.raises(UnknownName, match="no variable is named '3'"):
+        model.condition({3: 1})
+    tens = factor_graph([2, 2], [((0, 1), [[1, 2], [3, 4]])], names=["10", "x"])
+    with pytest.raises(UnknownName, match="no variable is named '0'"):
+        tens.condition({0: 1})
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, object])
 def test_dimod_number_types(dtype) -> None:
     bqm = dimod.BinaryQuadraticModel({0: 0.5, 1: 0.0}, {(0, 1): -0.25}, 1.0, "BINARY", dtype=dtype)

@@ -325,8 +325,8 @@ class FactorGraph(Shown):
         Parameters
         ----------
         evidence : mapping
-            Variables (names or numbers) to values. A value is given by its name where values have names (those of a
-            pgmpy network, or -1 and 1 for spins), and by its number from 0 on elsewhere, as in a query.
+            Variables to values. Both are given by their names, those of values where there are any (those of a pgmpy
+            network, or -1 and 1 for spins), or by their numbers from 0 on: a variable where no name is a whole number.
 
         Returns
         -------
@@ -348,8 +348,11 @@ class FactorGraph(Shown):
         0.8
         """
         found: dict[int, int] = {}
-        for key, value in require_mapping(evidence).items():
-            i = self.index(key) if isinstance(key, str) else integer(key, "evidence names a variable by")
+        counted = not all(isinstance(key, str) for key in require_mapping(evidence))
+        named = counted and any(re.fullmatch("-?[0-9]+", name) for name in self.names)  # then a number is a name, too
+        for key, value in evidence.items():
+            i = key if isinstance(key, str) else integer(key, "evidence names a variable by")
+            i = self.index(str(i)) if named or isinstance(i, str) else i
             if not 0 <= i < self.n:
                 raise UnknownName(f"evidence names variable {i}, but the model has {self.n} variables")
             found[i] = self.value(i, value)
