@@ -232,6 +232,8 @@ def _inflated(content: memoryview, size: int) -> memoryview:
 def read(path: str | Path) -> Archive:
     """The whole file, checked; `Damaged` where it is not as it was written, `ParseError` where it is something else."""
     path = Path(path)
+    if path.is_fifo():  # would wait for ever
+        raise ParseError("this is a pipe; a run is kept in a file", path=path)
     require_file(path)
     content = path.read_bytes()
     if not content:

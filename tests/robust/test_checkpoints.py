@@ -31,6 +31,7 @@ from definetti.model import encoding
 from definetti.model.marginals import Marginals
 from definetti.modes.graph.walkers import GraphWalkers
 from definetti.modes.logic.walkers import LogicWalkers
+from definetti.samplers import protocol
 from definetti.samplers import run as loop
 
 HARD = """
@@ -290,6 +291,28 @@ def test_other_ends(kind: str, tmp_path: Path) -> None:
     assert dft.resume(path, seconds=0.01).run["sweeps"] >= 1000
     reached = dft.resume(path, until=0.02)
     assert reached.run["until"] == 0.02 and reached.run["half_width"] <= 0.02
+
+
+@pytest.mark.parametrize("kind", ["graph", "logic"])
+def test_a_run_of_days_has_results_from_the_first_minutes(kind: str, tmp_path: Path) -> None:
+    """Its first batch was a thirty-second of it: hours without results, for which `seconds` waited, too."""
+    path, model = tmp_path / "run.dft", GRAPHS["gibbs-words"][1] if kind == "graph" else theory(tmp_path)
+
+    def interrupt(progress: Any) -> None:
+        if progress.phase == "sampling" and progress.done >= 40 and not INTERRUPTED.is_set():
+            signal.raise_signal(signal.SIGINT)
+
+    settings = {"sampler": "gibbs", "chains": 4, "sweeps": 10**12, "seed": 5}
+    made = dft.marginals(model, checkpoint=path, progress=interrupt, **settings)
+    assert 20 <= made.run["sweeps"] < 10**9
+    assert made.run["sweeps"] <= dft.resume(path, seconds=0.01).run["sweeps"] < 10**9
+
+
+def test_batches_of_a_long_run_grow_to_its_end(tmp_path: Path, often: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(protocol, "LONG_PLAN", 100)
+    settings = {"sampler": "gibbs", "chains": 4, "sweeps": 203, "seed": 5}
+    made = check(tmp_path / "run.dft", [40, 90], model=GRAPHS["gibbs-words"][1], **settings)
+    assert made.run["sweeps"] == 203
 
 
 def test_an_extended_run_that_is_killed(tmp_path: Path, often: None) -> None:

@@ -51,6 +51,18 @@ def test_cut_off_anywhere(written: Path, tmp_path: Path) -> None:
         assert "cut off" in said or "empty" in said, (length, said)
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes here")
+def test_what_is_no_file(tmp_path: Path) -> None:
+    """A folder was taken for a bug, and nobody writes into a pipe."""
+    pipe = tmp_path / "run.dft"
+    os.mkfifo(pipe)
+    for path, said in ((Path("."), "this is a directory"), (pipe, "this is a pipe")):
+        with pytest.raises(ParseError, match=said):
+            dft.resume(path)
+    with pytest.raises(ModelError, match="this is a pipe"):
+        dft.marginals(MODEL, sampler="gibbs", sweeps=5, checkpoint=pipe)
+
+
 def test_changed_anywhere(written: Path, tmp_path: Path) -> None:
     whole = bytearray(written.read_bytes())
     for place in [*range(0, 400, 3), *range(400, len(whole), max(1, len(whole) // 200)), len(whole) - 1]:

@@ -108,7 +108,7 @@ def merge_pairs(batches: Sequence[Batch]) -> list[Batch]:
     return [_merged(a, b) for a, b in pairs] + list(batches[len(batches) - len(batches) % 2 :])
 
 
-BATCHES = 32  # of a run of known length; an open-ended run merges its batches in pairs when there are twice as many
+BATCHES = 32  # of a run of known length; those that grow are merged in pairs when there are twice as many
 
 
 def _merged(a: Batch, b: Batch) -> Batch:
@@ -168,7 +168,7 @@ def draws_of(batches: Sequence[Batch], sizes: np.ndarray, chains: int, burn_in: 
 
 MEMBERS = 64  # of an orbit
 MOST_MEMBERS = 4096  # in all
-EVERY, EVERY_OPEN = 8, 16  # batches between two tracked ones, in runs of known and of unknown length
+EVERY, EVERY_OPEN = 8, 16  # batches between two tracked ones, and where they grow
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,8 +195,8 @@ def longest(batches: Sequence[tuple[int, np.ndarray]]) -> list[tuple[int, np.nda
     return [(length, means) for length, means in batches if 2 * length >= most]
 
 
-def is_tracked(batch: int, open_ended: bool) -> bool:
-    return batch % (EVERY_OPEN if open_ended else EVERY) == 0
+def is_tracked(batch: int, grows: bool) -> bool:
+    return batch % (EVERY_OPEN if grows else EVERY) == 0
 
 
 def pick_members(orbit: np.ndarray, rng: np.random.Generator) -> np.ndarray:

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 State = dict[str, Any]  # nested dicts and lists of arrays, numbers, texts and None: it can be written without pickle
 
 
+LONG_PLAN = 1 << 17  # sweeps
+
+
 @dataclass(frozen=True)
 class Plan:
     """How much to sample. Without `sweeps` the run goes on until the caller stops it."""
@@ -36,6 +39,13 @@ class Plan:
     conditionals: bool = True
     warm_seconds: float = math.inf  # warm-up ends when so much time has gone, whatever `burn_in` says
     starts: Any = field(default=None, compare=False)  # one state for each chain, as the engine keeps it; None: drawn
+
+    @property
+    def grows(self) -> bool:
+        """Whether batches begin short and are merged in pairs, behind a warm-up that does not grow with the run: where
+        the end is not known, or so far away that a tenth of it, and the first of a few dozen equal batches, would keep
+        everybody waiting for results."""
+        return self.sweeps is None or self.sweeps > LONG_PLAN
 
 
 @dataclass(frozen=True)
@@ -91,7 +101,7 @@ class Sampling(Protocol):
 
     @property
     def most_batches(self) -> int:
-        """Batches of a run of known length; an open-ended one has fewer than twice as many."""
+        """Batches of a run of known length; one whose batches grow (`Plan.grows`) has fewer than twice as many."""
         ...
 
     @property

@@ -39,8 +39,8 @@ def debugging() -> bool:
 class Run:
     """A run under way (`protocol.Sampling`), except for what its engine does."""
 
-    first_batch = 1  # sweeps of the first batch of an open-ended run
-    most_batches: int = BATCHES  # of a run of known length; an open-ended one merges in pairs when it has twice as many
+    first_batch = 1  # sweeps of the first batch where they grow (`Plan.grows`)
+    most_batches: int = BATCHES  # of a run of known length; those that grow are merged in pairs at twice as many
     pieces: str | None = None  # the method that advances one piece of the chains, given its number and arguments
     spread: Any = None  # advances pieces elsewhere (`inference/remote.py`)
     reports_before = True  # whether a batch that is complete is reported before it is kept,
@@ -52,7 +52,7 @@ class Run:
         self.cpu_seconds = 0.0  # of the whole process, while this run advanced: what a busy machine does not change
         self.goal = plan.sweeps  # kept sweeps at which it ends; another one than the plan's where a run is resumed
         self._sizes, self._member_of, self._threads = sizes, members, max(1, min(plan.workers, threads))
-        self._warm_up = WarmUp(plan.chains, plan.sweeps, burn_in)
+        self._warm_up = WarmUp(plan.chains, None if plan.grows else plan.sweeps, burn_in)
         self._phase, self._kept = "warm-up", 0
         self._length, self._done = 0, 0  # of the window or batch under way
         self._tracking = False
@@ -190,7 +190,7 @@ class Run:
         while sweeps is None or self._kept < sweeps:
             if not self._length:
                 self._length, self._done = self._next_length(), 0
-                self._tracking = len(self._member_of) > 0 and is_tracked(self.batch_count, self.plan.sweeps is None)
+                self._tracking = len(self._member_of) > 0 and is_tracked(self.batch_count, self.plan.grows)
                 self.fit_notes()
                 self._open()
             while self._done < self._length:
@@ -253,9 +253,10 @@ class Run:
         return np.stack(rows)
 
     def _next_length(self) -> int:
-        """Batches of nearly equal length where the end was known at first; otherwise as long as the merged ones."""
+        """Batches of nearly equal length where the end was known at first and is near; otherwise as long as the merged
+        ones."""
         planned = self.plan.sweeps
-        if planned is None or self._kept >= planned:
+        if planned is None or self.plan.grows or self._kept >= planned:
             length = max(self.first_batch, self._batches[0].length if self._batches else 0)
         else:
             length = (planned * (len(self._batches) + 1)) // min(self.most_batches, planned) - self._kept
@@ -267,7 +268,7 @@ class Run:
         batches = [*self._batches, self._harvest(length)]
         if self._tracking:
             self._tracked = longest([*self._tracked, (length, self._members() / length)])
-        full = len(batches) >= 2 * self.most_batches  # only where the end is open, or was moved
+        full = len(batches) >= 2 * self.most_batches  # only where they grow, or the end was moved
         self._batches = merge_pairs(batches) if full else batches
         self._kept, self._length = self._kept + length, 0
 

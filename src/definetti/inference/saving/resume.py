@@ -89,7 +89,7 @@ def goal_of(sweeps: int | None, seconds: float | None, until: float | None) -> G
 def reopened(path: str | PathLike[str]) -> Iterator[Kept]:
     """A run from its file, which nobody else may write to inside."""
     path = Path(path)
-    if not path.exists():
+    if not path.is_file():
         read_run(path)  # says so; a lock would leave a file behind
     with archive.locked(path):
         yield read_run(path)
@@ -104,7 +104,8 @@ def so_far(path: str | PathLike[str]) -> Any:
         kept.journal.only_shown()
         with suppress(KeyboardInterrupt):
             return show.above("store.writing").document(continue_run(kept))
-    raise ModelError(f"{path} has no results yet: its chains are warming up; definetti resume {path} continues")
+    early = "its chains warm up, or sample their first batch"
+    raise ModelError(f"{path} has no results yet: {early}; definetti resume {path} continues")
 
 
 def continue_run(kept: Kept, progress: Any = None, executor: Executor | None = None) -> Marginals:

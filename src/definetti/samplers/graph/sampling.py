@@ -311,7 +311,7 @@ def _most_batches(count: int, chains: int) -> int:
 
 
 def _check_memory(count: int, plan: Plan, blocks: int) -> None:
-    kept = _most_batches(count, plan.chains) * (1 if plan.sweeps is not None else 2)
+    kept = _most_batches(count, plan.chains) * (2 if plan.grows else 1)
     need = 2 * 24 * count * plan.chains * kept + blocks  # twice: while they are stacked
     have = available_memory()
     if need > 0.8 * have:
