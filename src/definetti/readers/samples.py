@@ -67,7 +67,7 @@ def read_samples(path: str | Path, model: Any) -> np.ndarray:
     named = _is_header(fields, model, path)
     columns = _columns(fields, model, path) if named else _unnamed(fields, model, path)
     chain = fields.index(CHAIN) if CHAIN in fields and CHAIN not in model.names else None
-    found = _from_integers(text, named, columns, chain, model)
+    found = _from_integers(text, named, len(fields), columns, chain, model)
     values, chains = found or _from_texts(_rows(text, named, fields, path), columns, chain, model, path)
     _agree(values, model, path)
     return _by_chain(values, chains, str(path))
@@ -171,7 +171,7 @@ Found = tuple[np.ndarray, list[object] | None]  # values[draws, variables] and t
 
 
 def _from_integers(
-    text: str, named: bool, columns: dict[int, int], chain: int | None, model: FactorGraph
+    text: str, named: bool, width: int, columns: dict[int, int], chain: int | None, model: FactorGraph
 ) -> Found | None:
     """The quick way; None where the file is not what it should be, so that the slow way finds the place."""
     body = text.partition("\n")[2] if named else text
@@ -181,7 +181,7 @@ def _from_integers(
         cells = np.loadtxt(io.StringIO(body), dtype=np.int64, delimiter=",", comments=None, quotechar='"', ndmin=2)
     except (ValueError, OverflowError):
         return None
-    if cells.shape[1] != len(columns) + (chain is not None):
+    if cells.shape[1] != width:
         return None
     values = _start(model, len(cells))
     for variable, column in columns.items():
