@@ -75,6 +75,27 @@ def test_a_crowded_run_is_the_dense_run() -> None:
         np.testing.assert_allclose((weight[:, None] * draws.g[:, k]).sum(0), chain.sum_g[1, 1:] / (20 * sizes))
 
 
+def test_tracked_atoms_are_those_of_the_dense_run() -> None:
+    """They are read from the bits after each sweep, however many sweeps are made before these become lists."""
+    run = run_of(smokers(PEOPLE), -1)
+    for _ in run.steps():
+        pass
+    from definetti.samplers.draws import EVERY
+    from definetti.samplers.logic import engine as dense
+    from definetti.samplers.logic.starts import at_state, first_state
+
+    engine = run._dense()
+    assert [length for length, _ in run._tracked] == [1] * (1 + 19 // EVERY)
+    for k in range(2):
+        start = first_state(engine, 5, k, {n: Full(run.group.model).atoms(n) for n in run.group.model.predicates})
+        chain = at_state(engine, 5, k, start.bits)
+        dense.advance(engine, chain, 1 << 40, 2)
+        for number, (_, means) in enumerate(run._tracked):
+            dense.advance(engine, chain, 1 << 40, 1 if number == 0 else EVERY)
+            atoms = [engine.atoms(chain, name)[tuple(tuples.T)] for name, tuples, _ in run._atoms]
+            assert np.array_equal(means[k], np.concatenate(atoms)) and 0 < means[k].mean() < 1
+
+
 def test_it_ends_with_the_crowd() -> None:
     """From a third of all atoms the prior leads to few: the first sweeps are dense, the others are not."""
     run = run_of(smokers(PEOPLE), 200, share=0.3)

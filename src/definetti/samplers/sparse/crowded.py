@@ -10,7 +10,7 @@ the dense sweep is not watched.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
@@ -73,9 +73,17 @@ def pairs_of(r: Sparse, engine: dense.Relational, bits: dense.Chain) -> int:
     return total
 
 
-def dense_sweeps(r: Sparse, engine: dense.Relational, chain: Chain, budget: int, sweeps: int) -> tuple[Chain, int, int]:
+def dense_sweeps(
+    r: Sparse,
+    engine: dense.Relational,
+    chain: Chain,
+    budget: int,
+    sweeps: int,
+    note: Callable[[dense.Chain], None] | None = None,
+) -> tuple[Chain, int, int]:
     """The chain after sweeps of the dense engine, how many, and how many sites they drew: at least one sweep, at most
-    `sweeps`, until `budget` sites or a few million are drawn, or the state is no longer crowded."""
+    `sweeps`, until `budget` sites or a few million are drawn, or the state is no longer crowded. `note` is given
+    the state after each sweep."""
     bits, constants = dense.blank(engine), len(chain.order)
     put(engine, bits, {name: pack(tensor_of(r, chain, name)) for name in engine.model.predicates})
     bits.streams[:], bits.order[:constants] = chain.streams, chain.order
@@ -83,6 +91,8 @@ def dense_sweeps(r: Sparse, engine: dense.Relational, chain: Chain, budget: int,
     while not swept or (done < budget and swept < sweeps and pairs_of(r, engine, bits) > most):
         done += dense.advance(engine, bits, FOREVER, 1)
         swept += 1
+        if note is not None:
+            note(bits)
     new = drawn_chain(r, 0, 0, StateOf(engine, bits))
     for name in ("remainder", "clock", "live", "sum_f", "sum_g"):
         getattr(new, name)[...] = getattr(chain, name)

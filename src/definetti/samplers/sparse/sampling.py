@@ -17,6 +17,7 @@ from definetti.samplers.logic.engine import Relational, refuse_large
 from definetti.samplers.logic.queries import Asked
 from definetti.samplers.logic.sampling import relational_model
 from definetti.samplers.logic.stuck import slow_notices, stuck_notices
+from definetti.samplers.logic.tensors.data import Chain as BitChain
 from definetti.samplers.protocol import Plan, State, prefixed
 from definetti.samplers.run import Illegal, Map, Run, debugging
 from definetti.samplers.sparse.crowded import dense_sweeps, one_kernel
@@ -109,46 +110,54 @@ class SparseSampling(Run):
         return int(min(chain.clock[SWEEP] - f for chain, f in zip(self._chains, self._first, strict=True)))
 
     def _stretch(self, k: int, seconds: float) -> None:
-        began, done = time.perf_counter(), 0
+        began = time.perf_counter()
         left = int(self._first[k]) + self._length - int(self._chains[k].clock[SWEEP])
         if left <= 0:
             return
         budget = max(1, int(seconds * self._rates[k]))
-        looked = self._tracking or (self._debug and self.sparse.plan.hard)
-        if not looked:
-            done = self._drawn(k, budget, left)
-        target = int(self._chains[k].clock[SWEEP]) + left
-        while looked and done < budget and self._chains[k].clock[SWEEP] < target:
-            before = int(self._chains[k].clock[SWEEP])
-            done += self._drawn(k, budget - done, 1)
-            if self._tracking and self._chains[k].clock[SWEEP] > before:
-                self._true[k] += self._tracked_values(self._chains[k])
-            if self._debug and (broken := violations(self.sparse, self._chains[k])):
-                text = f"a chain is in an impossible state: {broken} groundings of hard formulas are violated"
-                raise Illegal(f"{text}; please report")
+        done = self._drawn(k, budget, left)
         took = max(time.perf_counter() - began, 1e-6)
         self._rates[k] = min(max(done / took, 1.0), 4.0 * self._rates[k])
 
     def _drawn(self, k: int, budget: int, sweeps: int) -> int:
-        """Advances a chain, by dense sweeps where its state is crowded; returns how many sites were drawn."""
+        """Advances a chain, by dense sweeps where its state is crowded; returns how many sites were drawn. The state is
+        looked at after every sweep where atoms are tracked, and in debug mode."""
+        looked = self._tracking or bool(self._debug and self.sparse.plan.hard)
         done, target = 0, int(self._chains[k].clock[SWEEP]) + sweeps
-        while True:
-            left = target - int(self._chains[k].clock[SWEEP])
+        while done < budget and (before := int(self._chains[k].clock[SWEEP])) < target:
+            left = 1 if looked else target - before
             self._chains[k], drawn = advance(self.sparse, self._chains[k], budget - done, left)
             done += drawn
-            if not self._chains[k].clock[CROWDED]:
-                return done
-            try:
-                left = target - int(self._chains[k].clock[SWEEP])
-                made = dense_sweeps(self.sparse, self._dense(), self._chains[k], budget - done, left)
-            except TooLarge:  # for bits: then the sweep is sparse, however long it takes
-                self._chains[k].clock[[CROWDED, LOOKS]] = 0
-                continue
-            self._chains[k], swept, drawn = made
-            done += drawn
-            self._crowded[k] += swept
-            if done >= budget or self._chains[k].clock[SWEEP] >= target:
-                return done
+            now = int(self._chains[k].clock[SWEEP])
+            if looked and now > before:
+                self._look(k)
+            if self._chains[k].clock[CROWDED] and now < target:
+                done += self._crowded_sweeps(k, budget - done, target - now)
+        return done
+
+    def _crowded_sweeps(self, k: int, budget: int, sweeps: int) -> int:
+        try:
+            engine = self._dense()
+            note = (lambda bits: self._note(k, engine, bits)) if self._tracking else None
+            made = dense_sweeps(self.sparse, engine, self._chains[k], budget, sweeps, note)
+        except TooLarge:  # for bits: then the sweep is sparse, however long it takes
+            self._chains[k].clock[[CROWDED, LOOKS]] = 0
+            return 0
+        self._chains[k], swept, drawn = made
+        self._crowded[k] += swept
+        return drawn
+
+    def _look(self, k: int) -> None:
+        if self._tracking:
+            self._true[k] += self._tracked_values(self._chains[k])
+        if self._debug and (broken := violations(self.sparse, self._chains[k])):
+            text = f"a chain is in an impossible state: {broken} groundings of hard formulas are violated"
+            raise Illegal(f"{text}; please report")
+
+    def _note(self, k: int, engine: Relational, bits: BitChain) -> None:
+        """Tracked atoms of a state as bits."""
+        parts = [engine.atoms(bits, name)[tuple(tuples.T)] for name, tuples, _ in self._atoms]
+        self._true[k] += np.concatenate([np.zeros(0, bool), *parts])
 
     def _dense(self) -> Relational:
         """The dense engine, compiled when it is first needed."""
