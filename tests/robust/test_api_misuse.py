@@ -126,7 +126,7 @@ def test_first_attempts(call, message: str) -> None:
         (lambda of: dft.write(of, "x.uai"), "got the class FactorGraph"),
         (lambda of: dft.marginals(np.zeros((1, 4, 2), int), model=of), "got the class FactorGraph"),
         (lambda of: dft.marginals(PAIR, symmetries=dft.GraphSymmetries), "a group that dft.symmetries gave"),
-        (lambda of: dft.write(dft.exact(PAIR), "x.json"), "save for answers"),
+        (lambda of: dft.write(dft.exact(PAIR), "x.json"), "save writes answers"),
         (lambda of: dft.Tempering(dft.Gibbs), r"such as dft.Gibbs\(\)"),
         (lambda of: dft.Tempering("gibbs"), r"such as dft.Gibbs\(\)"),
     ],

@@ -14,7 +14,7 @@ import numpy as np
 from definetti.errors import INTERRUPTED
 from definetti.modes.annealing import PATHS, Annealed, anneal, log_weights
 from definetti.modes.brackets import Bracket, bracket
-from definetti.modes.copies import COST, DOUBT, most_of_a_kind, with_copies
+from definetti.modes.copies import DOUBT, most_of_a_kind, with_copies
 from definetti.modes.looking import MOST_REGIONS, Budget, Looked
 from definetti.modes.partition import Partition, partition
 from definetti.modes.survey import Region, Segment, drifts, is_new
@@ -163,7 +163,7 @@ def weigh(walkers: Walkers, looked: Looked, budget: Budget, key: Key, anneals: b
     if not anneals:
         return replace(said, doubt=NOT_WEIGHED, images=_are_images(walkers, found, kept, where, (*key, 8)))
     left = budget.weighing - used
-    most_steps = max(16, (left - (COST if left > 2 * COST else 0)) // (32 * len(kept)))
+    most_steps = max(16, left // (32 * len(kept)))  # a search for look-alikes, which few models need, comes on top
     for m in kept:
         found[m] = replace(found[m], annealed=anneal(walkers, found[m].product, found[m].pool,
                                                      _inside(where, m), most_steps, (*key, 5, m)))  # fmt: skip

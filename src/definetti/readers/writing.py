@@ -59,7 +59,7 @@ def write(
     ...     dft.read(file, f"{folder}/pair.evid")
     FactorGraph(2 variables, 1 observed, 1 factors, 1 tables)
     """
-    require_model(model, "write is for models, save for answers")
+    require_model(model, "write needs a model (save writes answers)")
     path = Path(path)
     whole, part = (".uai", ".evid") if model.kind == "graph" else (".mln", ".db")
     _check_suffix(path, (whole, part), model)
