@@ -328,7 +328,7 @@ def unsurveyed(question: Any, kernel: Sampler, plan: Plan) -> list[Notice]:
     little of modes, and nothing if there are hardly any chains. Other samplers say if they have few chains."""
     if not kernel.single_site or not question.sites:
         return [] if is_independent(kernel) else with_doubts(plan, [], False)
-    text = f"{show.count(question.sites)} variables or atoms are too many for a survey of modes"
+    text = f"{show.count(question.sites)} variables or atoms are too many for a survey of modes in such a run"
     if plan.chains < FEW_CHAINS:
         return [Notice("few-samples", f"{text}, and fewer than four chains have no say on them: use at least four")]
     return [Notice("note", f"{text}: that {plan.chains} chains agree is all that speaks against a second mode")]
