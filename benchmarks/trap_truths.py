@@ -409,5 +409,5 @@ def needle(n: int, weight: float, signs: Sequence[bool], fields: Sequence[float]
 def ring(n: int, pair: Table, field: np.ndarray) -> np.ndarray:
     """The marginal of a variable on a ring."""
     step = np.exp(pair + (field[:, None] + field[None]) / 2)
-    weight = np.diag(np.linalg.matrix_power(step / step.max(), n))
+    weight = np.diag(np.linalg.matrix_power(step / np.abs(np.linalg.eigvals(step)).max(), n))
     return weight / weight.sum()

@@ -122,6 +122,13 @@ def test_sixty_calm_models() -> None:
     assert len(calm_models.calm(1)) == 60
 
 
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_truths_of_calm_models_are_probabilities(seed: int) -> None:
+    """A transfer matrix to the power of a thousand overflowed for some parameters."""
+    bounds = [pair for trap in calm_models.calm(seed) for pair in trap.truth.values()]
+    assert bounds and all(0.0 <= low <= high <= 1.0 for low, high in bounds)
+
+
 @pytest.mark.parametrize(
     ("probability", "half_width", "trusted", "verdict"),
     [
