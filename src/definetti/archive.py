@@ -199,6 +199,8 @@ def _array(
     sizes_are_fine = len(shape) <= MOST_AXES and all(type(k) is int and k >= 0 for k in [*shape, start])
     if not all(t.kind in KINDS and t.fields is None and t.subdtype is None for t in (dtype, own)) or not sizes_are_fine:
         raise ValueError
+    if dtype.kind == "f" != own.kind:  # `pack` does not keep integers as reals, and some reals are none
+        raise ValueError
     count = prod(shape)
     size = count * dtype.itemsize
     if start != room.place or type(length) is not int or start + (size if length < 0 else length) > len(content):

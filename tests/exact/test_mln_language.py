@@ -153,6 +153,19 @@ def test_comparisons(condition: str, holds_for) -> None:
     assert count == [sum(bool(holds_for(i, j)) for i in range(1, 5) for j in range(1, 5))]
 
 
+def test_a_comparison_says_which_sort_a_variable_has() -> None:
+    """Also for what it is said to be equal to elsewhere: the constant's sort was looked up too soon (KeyError)."""
+    text = "time = {1,...,4}\nperson = {Anna, Bob}\nAt(time)\nKnows(person)\n"
+    for formula, sorts in (
+        ("0.5 At(t) v y = 2 v y < t", {"t": "time", "y": "time"}),
+        ("0.5 At(t) v y = z v t > z", {"t": "time", "y": "time", "z": "time"}),
+        ("0.5 Knows(x) v (y != Bob => substr(x, y))", {"x": "person", "y": "person"}),
+    ):
+        assert dft.markov_logic(f"{text}{formula}\n").formulas[0].sorts == sorts
+    with pytest.raises(ParseError, match="its sort is unknown"):
+        dft.markov_logic(f"{text}0.5 At(t) v y < z\n")
+
+
 def test_sorts_that_are_counted_with_grow_by_integers() -> None:
     model = dft.markov_logic("Rain(time)\n0.7 Rain(i) => Rain(i+1)\n", domain={"time": 5})
     assert model.sorts["time"].constants == ("0", "1", "2", "3", "4")

@@ -417,6 +417,9 @@ def test_arrays_that_claim_too_much() -> None:
     for length in (0, -5, 1 << 40, 2.5, "9", None):
         with pytest.raises((ValueError, TypeError)):
             archive.unpack(changed(zeros, lambda tree, n=length: [{"!": [*tree[0]["!"][:5], n]}]))
+    reals = archive.pack([np.array([np.nan, 1e300])])
+    with pytest.raises(ValueError):  # integers from what is none
+        archive.unpack(changed(reals, lambda tree: [{"!": [*tree[0]["!"][:4], "<i8"]}]))
     many = [np.zeros(1 << 23, np.uint8)] * 8  # past the limit the others are stored as they are
     packed = archive.pack(many)
     assert 1 << 23 < len(packed) < 3 << 23

@@ -357,17 +357,38 @@ def _bind(term: RawTerm, scope: dict[str, Binder], found: Annotated) -> Binder |
 
 def _equal_sorts(found: Annotated, language: Language) -> None:
     """A word that stands in no predicate has the sort of what it is equal to, or not equal to: a variable, or a
-    constant with a small first letter."""
-    waiting = True
-    while waiting:
-        waiting = False
-        for one, other in (raw.parts for raw in found.equalities if raw.kind in ("equal", "unequal")):
-            for left, right in ((one.binder, other.binder), (other.binder, one.binder)):
-                if left is None or right is None or left.sort is not None or right.sort is None:
-                    continue
-                left.sort, left.where, waiting = right.sort, right.where, True
-                if left.name in language.small.get(right.sort, ()) and not left.quantified and left.plus is None:
-                    _make_constant(found, left)
+    constant with a small first letter. One that is left has the sort of what it is compared with in other ways."""
+    while _sorts_of_equals(found, language) or _sorts_of_compared(found):
+        pass
+
+
+def _sorts_of_equals(found: Annotated, language: Language) -> bool:
+    """Whether there was something to learn."""
+    learnt = False
+    for one, other in (raw.parts for raw in found.equalities if raw.kind in ("equal", "unequal")):
+        for left, right in ((one.binder, other.binder), (other.binder, one.binder)):
+            if left is None or right is None or left.sort is not None or right.sort is None:
+                continue
+            left.sort, left.where, learnt = right.sort, right.where, True
+            if left.name in language.small.get(right.sort, ()) and not left.quantified and left.plus is None:
+                _make_constant(found, left)
+    return learnt
+
+
+def _sorts_of_compared(found: Annotated) -> bool:
+    """The same for comparisons by size or text, and with computed terms."""
+    learnt = False
+    for binders in ([t.binder for t in variables_of(raw.parts)] for raw in found.equalities if not _is_plain(raw)):
+        known = next((binder.sort for binder in binders if binder.sort is not None), None)
+        unknown = [binder for binder in binders if binder.sort is None and known is not None]
+        for binder in unknown:
+            binder.sort, learnt = known, True
+    return learnt
+
+
+def _is_plain(comparison: Raw) -> bool:
+    """Whether two words are said to be equal, or not."""
+    return comparison.kind in ("equal", "unequal") and not any(is_computed(term) for term in comparison.parts)
 
 
 def _make_constant(found: Annotated, binder: Binder) -> None:
@@ -387,11 +408,7 @@ def _check_small(found: Annotated) -> None:
 
 def _check_equality(found: Annotated, equality: Raw) -> None:
     left, right = equality.parts
-    if equality.kind not in ("equal", "unequal") or is_computed(left) or is_computed(right):
-        variables = variables_of([left, right])
-        known = next((term.binder.sort for term in variables if term.binder.sort is not None), None)
-        for term in variables:
-            term.binder.sort = term.binder.sort or known
+    if not _is_plain(equality):
         return
     sorts = [term.binder.sort for term in (left, right) if term.binder is not None]
     for term in (left, right):
