@@ -27,6 +27,7 @@ from measuring import HERE
 
 FAMILIES = ("grid", "tables", "relational", "hard")
 MOST_OF_A_FAMILY, MOST_OF_A_ROW = 1.05, 1.10  # times as slow
+TICK = 0.01  # CPU seconds: less is not told apart
 ROUNDS, ROUNDS_QUICK = 4, 2
 REPEATS = 2  # in a process, the best counts
 OPTIONS: dict[str, Any] = {"workers": 1, "seed": 1, "burn_in": 1, "estimator": "conditional"}
@@ -197,7 +198,7 @@ def in_side(sources: Path, compiled: Path, family: str, quick: bool) -> dict[str
 def report(family: str, commit: str, best: dict[str, dict[str, float]]) -> list[str]:
     """The lines of a family; what of it is too slow."""
     rows = [name for name in best["new"] if name in best["old"]]
-    ratios = {name: best["new"][name] / best["old"][name] for name in rows}
+    ratios = {name: max(best["new"][name], TICK) / max(best["old"][name], TICK) for name in rows}
     mean = exp(sum(map(log, ratios.values())) / len(ratios))
     print(f"\n{family}: {mean:.3f} of the time of {commit} (geometric mean; {MOST_OF_A_FAMILY:g} at most)")
     for name, ratio in ratios.items():

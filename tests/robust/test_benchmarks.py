@@ -120,3 +120,9 @@ def test_memory_is_that_of_the_process_alone() -> None:
 @pytest.mark.parametrize(("seconds", "late"), [(1.0, []), (1.09, []), (1.12, ["f", "f, b"]), (1.25, ["f", "f, b"])])
 def test_what_is_too_slow(seconds: float, late: list[str]) -> None:
     assert run(VERDICT % seconds).splitlines()[-1] == str(late)
+
+
+def test_rows_shorter_than_a_tick_are_alike() -> None:
+    """The clock showed 0 for one of them, and nothing was compared at all."""
+    code = "import against; print(against.report('f', 'c', {'old': {'a': 0.0}, 'new': {'a': 0.002}}))"
+    assert run(code).splitlines()[-1] == "[]"
