@@ -160,6 +160,7 @@ def run(models: Sequence[Trap], seeds: int, modes: Sequence[bool], respondent: R
             try:
                 found = [respondent.ask(trap, seed, exact) for seed in range(1, seeds + 1)]
             except KeyboardInterrupt:
+                respondent.close()  # what it was asked last is not the answer to the next question
                 print(f"  interrupted: {len(out)} runs are counted")
                 return out
             out += found
