@@ -351,7 +351,7 @@ def _unpacked(state: np.ndarray) -> np.ndarray:
 
 def _scratch(kernels: Any, rows: int, words: int) -> Any:
     fixed = (np.zeros(count * WORDS, np.uint64) for count in (CODES + 4, kernels.BITS, kernels.BITS, 1))
-    return kernels.Scratch(*fixed, np.zeros((5, rows * words), np.uint64), np.zeros(rows * words, np.uint64))
+    return kernels.Scratch(*fixed, np.zeros((9, rows * words), np.uint64), np.zeros(rows * words, np.uint64))
 
 
 def _cells(kernels: Any, slots: Slots, table: np.ndarray) -> Any:

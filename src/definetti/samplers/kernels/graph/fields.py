@@ -23,8 +23,9 @@ from definetti.samplers.kernels.rng import next_word
 WORDS = 8  # at most so many words, of 64 lanes each, in a block
 BITS = 10  # of a lane's first draw; as many further ones as make 48 decide where they tie
 FURTHER = 48 - BITS
-LOW = 5  # planes of the small counters, which hold 31 visits
+LOW = 6  # planes of the small counters, which hold 63 visits
 PLANES = 48  # of the large counters
+PLACES = np.arange(8)
 NONE, ALL, ONE = np.uint64(0), np.uint64(0xFFFFFFFFFFFFFFFF), np.uint8(1)
 
 
@@ -60,7 +61,7 @@ class Scratch(NamedTuple):
     top: np.ndarray  # uint64[BITS · WORDS]: top bits of the thresholds, highest first
     draw: np.ndarray  # uint64[BITS · WORDS]: random bits
     tie: np.ndarray  # uint64[WORDS]: the lanes whose random bits equal the threshold's
-    held: np.ndarray  # uint64[5, rows · words]: up to four updates to be folded together (values, codes 1, …); zeros
+    held: np.ndarray  # uint64[9, rows · words]: up to eight updates to be folded together (values, codes 1, …); zeros
     carry: np.ndarray  # uint64[rows · words]
 
 
@@ -231,56 +232,70 @@ def carry_all(counts, carry):
 
 
 @njit(nogil=True, cache=True, inline="always")
-def add_four(bits, rows, width, low, c):
-    """Count four rows of bits in a cell's small counters."""
-    i, j, k, m = rows
+def add(a, b, c):
+    """The sum of three bits in every lane: its bits of weight 1 and 2."""
+    odd = a ^ b
+    return odd ^ c, (a & b) | (c & odd)
+
+
+@njit(nogil=True, cache=True, inline="always")
+def add_eight(bits, rows, width, low, c):
+    """Count eight rows of bits in a cell's small counters."""
+    i, j, k, m, n, o, p, q = rows
     for x in range(np.uint64(width)):
-        a, b, d, e = bits[i, x], bits[j, x], bits[k, x], bits[m, x]
-        p0, p1, p2, p3 = low[c, 0, x], low[c, 1, x], low[c, 2, x], low[c, 3, x]
-        odd = a ^ b ^ d
-        two, pair, more = (a & b) | (d & (a ^ b)), odd & e, p0 & (odd ^ e)  # what is carried, of weight 2
-        odd ^= e
-        low[c, 0, x] = p0 ^ odd
-        odd = two ^ pair ^ more
-        two, more = (two & pair) | (more & (two ^ pair)), p1 & odd
-        low[c, 1, x] = p1 ^ odd
-        low[c, 2, x] = p2 ^ two ^ more
-        more = (two & more) | (p2 & (two ^ more))
-        low[c, 4, x] ^= p3 & more
-        low[c, 3, x] = p3 ^ more
+        odd, two = add(bits[i, x], bits[j, x], bits[k, x])
+        other, pair = add(bits[m, x], bits[n, x], bits[o, x])
+        third, couple = add(bits[p, x], bits[q, x], low[c, 0, x])
+        low[c, 0, x], more = add(odd, other, third)
+        odd, two = add(two, pair, couple)  # of weight 2, and what is carried
+        low[c, 1, x], more = add(odd, more, low[c, 1, x])
+        low[c, 2, x], more = add(two, more, low[c, 2, x])
+        before = low[c, 3, x]
+        low[c, 3, x] = before ^ more
+        more &= before
+        before = low[c, 4, x]
+        low[c, 4, x] = before ^ more
+        low[c, 5, x] ^= before & more
 
 
 @njit(nogil=True, cache=True, inline="always")
 def fold(bits, rows, count, width, c, visits, pending, low, high, carry):
-    """Count `count` rows of bits, and the others of four, which are zero, in a cell."""
+    """Count `count` rows of bits, and the others of eight, which are zero, in a cell."""
     if pending[c] + count >= 1 << LOW:
         carry_over(c, pending, low, high, carry)
     pending[c] += count
     visits[c] += count
     if width == WORDS:  # known when compiling, the loop has no remainder
-        add_four(bits, rows, WORDS, low, c)
+        add_eight(bits, rows, WORDS, low, c)
     else:
-        add_four(bits, rows, width, low, c)
+        add_eight(bits, rows, width, low, c)
+
+
+@njit(nogil=True, cache=True, inline="always")
+def eight(site, m, end, none):
+    """Eight variables from m on; `none`, whose values are zero, past the end."""
+    second, third = site[m + 1] if m + 1 < end else none, site[m + 2] if m + 2 < end else none
+    fourth, fifth = site[m + 3] if m + 3 < end else none, site[m + 4] if m + 4 < end else none
+    sixth, seventh = site[m + 5] if m + 5 < end else none, site[m + 6] if m + 6 < end else none
+    return site[m], second, third, fourth, fifth, sixth, seventh, site[m + 7] if m + 7 < end else none
 
 
 @njit(nogil=True, cache=True)
 def fold_values(state, site, start, visits, pending, low, high, carry):
     """Count the values as they stand, cell by cell."""
-    words, none = state.shape[1], state.shape[0] - 1
+    words, none = state.shape[1], np.int32(state.shape[0] - 1)
     for c in range(visits.shape[0]):
-        for m in range(start[c], start[c + 1], 4):
-            more = min(4, start[c + 1] - m)
-            second, third = site[m + 1] if more > 1 else none, site[m + 2] if more > 2 else none
-            rows = (np.int64(site[m]), second, third, site[m + 3] if more > 3 else none)
-            fold(state, rows, more, words, c, visits, pending, low, high, carry)
+        end = start[c + 1]
+        for m in range(start[c], end, 8):
+            rows = eight(site, m, end, none)
+            fold(state, rows, min(8, end - m), words, c, visits, pending, low, high, carry)
 
 
 @njit(nogil=True, cache=True, inline="always")
 def fold_held(held, count, width, c, visits, pending, low, high, carry):
     """Count the updates that are held."""
     if count:
-        rows = (0, 1 if count > 1 else 4, 2 if count > 2 else 4, 3 if count > 3 else 4)
-        fold(held, rows, count, width, c, visits, pending, low, high, carry)
+        fold(held, eight(PLACES, 0, count, 8), count, width, c, visits, pending, low, high, carry)
 
 
 @njit(nogil=True, cache=True, inline="always")
@@ -305,7 +320,7 @@ def hold(state, i, code, rows, held, at):
 def sweep_wide(model, state, order, streams, scratch, counts, folded):
     """Update the sites of `order` one after the other, all lanes at once; if `folded`, values and codes are counted.
 
-    Updates are held until there are four, or one of another cell comes: in the symmetric scan a cell's sites follow
+    Updates are held until there are eight, or one of another cell comes: in the symmetric scan a cell's sites follow
     each other, so that its counters are fetched once.
     """
     near, neighbour, coefficient, _, codes, flip, rest, _ = model
@@ -322,7 +337,7 @@ def sweep_wide(model, state, order, streams, scratch, counts, folded):
         if draw_wide(state, i, top, draw, tie):
             settle_ties(state, i, code, codes[t], tie, rest, t, ties)
         if folded:
-            if count == 4 or cell != near[i, 7]:
+            if count == 8 or cell != near[i, 7]:
                 fold_held(held, count, width, cell, visits, pending, low, high, carry)
                 count = 0
             cell = np.int64(near[i, 7])
