@@ -191,3 +191,50 @@ def test_intervals_and_vectors() -> None:
     assert dft.Estimate(0.25, None).interval == (0.0, 1.0)  # nothing is known of the error
     low, high = dft.Estimate([0.9, 0.1], [0.1, None], half_width=[0.2, None]).interval  # type: ignore[list-item]
     assert low.tolist() == pytest.approx([0.7, 0.0]) and high.tolist() == pytest.approx([1.0, 1.0])
+
+
+BASE: dict[str, Any] = {
+    "cards": [2, 3], "scope_start": [0, 2, 3], "scope": [0, 1, 0], "table_of": [0, 1],
+    "tables": [np.eye(2, 3), [0.0, -np.inf]],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("wrong", "what"),
+    [
+        ({"cards": [2, 0]}, "has 0 values"),
+        ({"cards": [2.5, 3]}, "cards is an array of whole numbers"),
+        ({"cards": [2, 2**32 + 3]}, "beyond 2147483647"),
+        ({"scope": [0, 5, 0]}, "variable 5, but there are 2"),
+        ({"scope": [0, -1, 0]}, "variable -1, but there are 2"),
+        ({"scope": [1, 1, 0]}, "factor 0 names X1 twice"),
+        ({"scope_start": [0, 2]}, "need 3 starts"),
+        ({"scope_start": [0, 2, 4]}, "ascending from 0 to 3"),
+        ({"scope_start": [0, 4, 3]}, "ascending from 0 to 3"),
+        ({"table_of": [0, 2]}, "table 2, but there are 2"),
+        ({"tables": [np.eye(3, 2), [0, 0]]}, r"factor 0 needs a table of shape \(2, 3\), got \(3, 2\)"),
+        ({"tables": [np.eye(2, 3), [0, 0, 0]]}, r"factor 1 needs a table of shape \(2,\), got \(3,\)"),
+        ({"tables": [np.eye(2, 3), [0, np.nan]]}, "factor 1 has the logarithm nan"),
+        ({"tables": [np.eye(2, 3), [0, np.inf]]}, "factor 1 has the logarithm inf"),
+        ({"tables": [1e200 * np.eye(2, 3), [0, 0]]}, r"factor 0 has the logarithm 1e\+200"),
+        ({"tables": [np.eye(2, 3), [0, -1e308]]}, r"factor 1 has the logarithm -1e\+308"),
+        ({"tables": [np.eye(2, 3), ["a", "b"]]}, "table 1 is not an array of numbers"),
+        ({"names": ["a", "a"]}, "as many different names"),
+        ({"names": ["a", 1]}, "is a text"),
+        ({"evidence": [-1, 3]}, "evidence of X1 is 3"),
+        ({"evidence": [-1]}, "has 1 entries"),
+        ({"log_constant": np.nan}, "constant"),
+        ({"value_names": {0: ("no", "no")}}, "names as there are"),
+    ],
+)
+def test_arrays_that_do_not_fit_each_other_are_refused(wrong: dict[str, Any], what: str) -> None:
+    """NaN and 1e308 gave answers, or "no state"; the others an IndexError somewhere downstream, or another model."""
+    with pytest.raises(dft.ModelError, match=what):
+        dft.FactorGraph.from_arrays(**(BASE | wrong))
+
+
+def test_tables_are_flat_or_have_their_axes() -> None:
+    flat = dft.FactorGraph.from_arrays(**(BASE | {"tables": [np.eye(2, 3).ravel(), [0.0, -np.inf]]}))
+    empty = dft.FactorGraph.from_arrays([2], [0, 0], [], [0], [np.array(1.5)])
+    assert dft.exact(flat)["X1"].probability == dft.exact(dft.FactorGraph.from_arrays(**BASE))["X1"].probability
+    assert empty.log_density([0]) == 1.5

@@ -44,11 +44,11 @@ def position(variable: int | str, index: Mapping[str, int], factor: int) -> int:
     return number
 
 
-def numbers(table: object, factor: int) -> np.ndarray:
+def numbers(table: object, what: str) -> np.ndarray:
     try:
         return np.asarray(table, dtype=np.float64)
     except (TypeError, ValueError):
-        raise ModelError(f"the table of factor {factor} is not an array of numbers") from None
+        raise ModelError(f"{what} is not an array of numbers") from None
 
 
 def log_table(table: np.ndarray, want: tuple[int, ...], log: bool, factor: int) -> np.ndarray:

@@ -19,6 +19,7 @@ import numpy.typing as npt
 from definetti.errors import ModelError, TooLarge, UnknownName, require_mapping, suggestion
 from definetti.integer_rows import distinct
 from definetti.model.checked_input import integer, log_table, numbers, position
+from definetti.model.graph.checked_arrays import fault, outside, whole_numbers
 from definetti.show import Shown
 
 FREE = -1  # in `evidence`: the variable is not observed
@@ -118,7 +119,11 @@ class FactorGraph(Shown):
         log_constant: float = 0.0,
         value_names: Mapping[int, tuple[str, ...]] | None = None,
     ) -> FactorGraph:
-        """From scopes in CSR form and a list of log tables; equal tables are merged here."""
+        """From scopes in CSR form and a list of log tables; equal tables are merged here.
+
+        `ModelError` for arrays that do not fit each other, and for what is no logarithm of a weight.
+        """
+        cards = whole_numbers(cards, "cards", np.int32)
         n, literals = len(cards), int(np.sum(cards, dtype=np.int64))
         if literals > MOST_LITERALS:
             what = "the number of values of all variables together"
@@ -127,25 +132,34 @@ class FactorGraph(Shown):
         number = np.empty(len(tables), dtype=np.int32)
         kept: list[np.ndarray] = []
         for t, table in enumerate(tables):
-            table = np.ascontiguousarray(table, dtype=np.float64) + 0.0  # +0.0 turns -0.0 into 0.0
+            table = np.ascontiguousarray(numbers(table, f"table {t}")) + 0.0  # +0.0 turns -0.0 into 0.0
             key = (table.shape, table.tobytes())
             if key not in keys:
                 keys[key] = len(kept)
-                kept.append(table.ravel())
+                kept.append(table)
             number[t] = keys[key]
-        sizes = np.array([table.size for table in kept], dtype=np.int64)
-        return cls(
+        which = whole_numbers(table_of, "table_of", np.int64)
+        wrong = outside(which, len(tables), "table")
+        if wrong:
+            raise ModelError(wrong)
+        made = cls(
             names=tuple(names) if names is not None else tuple(f"X{i}" for i in range(n)),
-            cards=frozen(cards, np.int32),
-            scope_start=frozen(scope_start, np.int64),
-            scope=frozen(scope, np.int32),
-            table_of=frozen(number[np.asarray(table_of, dtype=np.int64)], np.int32),
-            table_start=frozen(np.concatenate([[0], np.cumsum(sizes)]), np.int64),
-            tables=frozen(np.concatenate(kept) if kept else np.empty(0), np.float64),
-            evidence=frozen(np.full(n, FREE) if evidence is None else evidence, np.int32),
+            cards=frozen(cards),
+            scope_start=frozen(whole_numbers(scope_start, "scope_start", np.int64)),
+            scope=frozen(whole_numbers(scope, "scope", np.int32)),
+            table_of=frozen(number[which]),
+            table_start=frozen(np.cumsum([0, *(table.size for table in kept)]), np.int64),
+            tables=frozen(np.concatenate([table.ravel() for table in kept]) if kept else np.empty(0)),
+            evidence=frozen(
+                np.full(n, FREE, np.int32) if evidence is None else whole_numbers(evidence, "evidence", np.int32)
+            ),
             log_constant=float(log_constant),
             value_names=dict(value_names or {}),
         )
+        wrong = fault(made, [table.shape for table in kept])
+        if wrong:
+            raise ModelError(wrong)
+        return made
 
     # --- sizes and names -------------------------------------------------------------------------------------
 
@@ -431,7 +445,7 @@ def factor_graph(
             raise ModelError(f"factor {k} names a variable twice: {variables}")
         scopes.extend(variables)
         starts.append(len(scopes))
-        shape, values = tuple([counts[v] for v in variables]), numbers(table, k)
+        shape, values = tuple([counts[v] for v in variables]), numbers(table, f"the table of factor {k}")
         key = (shape, values.shape, values.tobytes())
         if key not in known:
             known[key] = len(tables)
