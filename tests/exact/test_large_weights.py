@@ -185,6 +185,38 @@ def test_large_terms_that_only_add_up_are_not_refused() -> None:
     assert dft.exact(factor_graph([2] * 30, disjoint, log=True))["X7"].probability == 1.0
 
 
+def test_a_table_that_lies_far_from_zero_as_a_whole_keeps_its_differences() -> None:
+    """Its constant is taken out before it meets the other tables of its variables, not after."""
+    far = np.array([2.0**47 + 0.625, 2.0**47])
+    factors = [([0], far), ([0], np.array([0.1, 0.0])), ([0, 1], -(2.0**45) + np.array([[0.0, 0.5], [0.25, 0.0]]))]
+    model = factor_graph([2, 2], [*factors, ([0, 1], np.array([[0.3, 0.0], [0.0, 0.1]]))], log=True)
+    near = [([0], far - 2.0**47), factors[1], ([0, 1], factors[2][1] + 2.0**45), ([0, 1], model.table(3))]
+    want = by_hand([2, 2], near)
+    for method, found in answers(model).items():
+        np.testing.assert_allclose(found, want, rtol=0, atol=1e-12, err_msg=method)
+
+
+def test_regions_that_pay_a_penalty_beyond_doubles_have_look_alikes() -> None:
+    """Ten nats below 1e17 is 1e17: the heaviest light region was none of its own kind, and an IndexError."""
+    no = -1.4649331444493117e17
+    factors = [
+        ([2, 1, 0], [[[no, -1.5, no], [2.3, no, 0.5], [-0.8, 0.5, -1.4]],
+                     [[0.2, -0.1, no], [no, -0.3, -0.5], [no, no, 1.5]],
+                     [[-0.3, 0.7, no], [no, 0.5, -1.4], [-0.8, 0.9, -1.9]]]),
+        ([2], [1125899906842623.8, no, no]),
+        ([0, 2], [[0.5, 0.4, 1.1], [no, no, -1.0], [no, 0.1, 0.3]]),
+        ([2, 1], [[-0.7, 2.0, -1.5], [no, -0.4, no], [1.4, no, no]]),
+        ([2, 0], [[-0.3, -0.7, no], [1.5, no, -1.5], [0.6, -1.0, no]]),
+        ([1, 2, 0], [[[no, -0.2, no], [1.2, no, -0.2], [no, no, no]],
+                     [[0.6, no, no], [no, 0.3, 1.0], [no, no, -0.8]],
+                     [[2.1, -0.3, -0.1], [-1.3, -0.3, no], [-0.6, 0.6, -0.8]]]),
+    ]  # fmt: skip
+    model = factor_graph([3] * 3, factors, log=True)
+    truth = dft.exact(model)["X1"].probability
+    found = dft.marginals(model, sampler="gibbs", seed=1, sweeps=500, chains=16)
+    np.testing.assert_allclose(found["X1"].probability, truth, atol=0.05)
+
+
 def test_a_model_without_states_is_still_unsatisfiable() -> None:
     clash = [([0, 1], np.array([[0.0, -np.inf], [-np.inf, 0.0]])), ([0, 1], np.array([[-np.inf, 0.0], [0.0, -np.inf]]))]
     with pytest.raises(Unsatisfiable):

@@ -40,7 +40,7 @@ def most_of_a_kind(
     if not light or not heavy.pool_size or most < COST:
         return -np.inf, 0
     top = max(map(_weight, light))
-    alike = sorted((w for w in light if _weight(w) > top - KIND), key=_weight, reverse=True)[:MOST]
+    alike = sorted((w for w in light if _weight(w) >= top - KIND), key=_weight, reverse=True)[:MOST]
     ends, spent = _of_one_kind(walkers, looked, alike, heavy, key)
     if walkers.count(ends) < 2:
         return -np.inf, spent

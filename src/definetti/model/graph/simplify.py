@@ -142,7 +142,8 @@ def _numbered(columns: Iterable[np.ndarray], rows: int) -> tuple[np.ndarray, np.
 
 
 def _tops_to_zero(blocks: list[Block]) -> tuple[float, list[Block]]:
-    """Tables that reach beyond LARGE with their largest entries at 0, and the constant that was taken out.
+    """Tables that reach beyond LARGE, or lie beyond it as a whole, with their largest entries at 0, and the constant
+    that was taken out.
 
     Then a sum over factors is exact for the states that pay no large penalty.
     """
@@ -150,7 +151,8 @@ def _tops_to_zero(blocks: list[Block]) -> tuple[float, list[Block]]:
     for block in blocks:
         flat = _rows(block.tables)
         top = flat.max(axis=1)
-        shift = np.where(top - np.where(np.isfinite(flat), flat, np.inf).min(axis=1) > LARGE, top, 0.0)
+        reach = top - np.where(np.isfinite(flat), flat, np.inf).min(axis=1)
+        shift = np.where((reach > LARGE) | (np.abs(top) > LARGE), top, 0.0)
         if shift.any():
             constant += float(shift[block.which].sum())
             block = replace(block, tables=block.tables - shift.reshape(-1, *[1] * block.arity))
