@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from itertools import permutations
-
 import numpy as np
 import pytest
-from small_theories import smokers, with_evidence
-from sparse_worlds import plain, sites, stopped_and_not
+from small_theories import smokers
+from sparse_worlds import plain, stopped_and_not
 
 import definetti as dft
 from definetti.inference.logic.question import logic_question
-from definetti.lumping.raster import raster_orders
-from definetti.model.logic.atom_literals import layout
 from definetti.model.logic.theory import MarkovLogic
 from definetti.samplers.protocol import Plan
-from definetti.samplers.sparse.crowded import one_kernel, pairs_of
+from definetti.samplers.sparse.crowded import pairs_of
 from definetti.samplers.sparse.engine import CROWDED, LOOKS, SWEEP, compile_sparse, tensor_of
 from definetti.samplers.sparse.sampling import SparseSampling
 from definetti.samplers.sparse.starts import drawn_chain
@@ -49,19 +44,28 @@ def run_of(model: MarkovLogic, most: int, share: float = 1.0) -> SparseSampling:
     return SparseSampling(r, logic_question(group, (), "orbit")._asked, plan)
 
 
-def test_a_crowded_run_is_the_dense_run() -> None:
+STARS = "P(n)\nE(n,n)\n1 E(x,y)\n-0.6 E(x,y) ^ E(x,z)\n2 E(x,y) ^ E(y,x)\nE(x,y) => P(y)."
+TRIANGLES = "E(n,n)\n-0.2 E(x,y)\n0.2 E(x,y) ^ E(y,z) ^ E(x,z)\nE(x,y) => E(y,x).\n!E(x,x)."
+VALUES = "R(n,n,k)\n-1 R(x,y,v)\n0.1 R(x,y,v) ^ R(y,z,v) => R(x,z,v)\n0.3 R(x,y,v) ^ R(x,y,w) ^ v != w"
+
+
+@pytest.mark.parametrize("text", [None, STARS, TRIANGLES, pytest.param(VALUES, marks=pytest.mark.slow)])
+def test_a_crowded_run_is_the_dense_run(text: str | None) -> None:
     """Every sweep is dense: the draws are those of the dense engine with the same streams and starts, bit by bit."""
-    run = run_of(smokers(PEOPLE), -1)
+    model = smokers(PEOPLE) if text is None else dft.markov_logic(text, domain=sizes_of(text, PEOPLE))
+    run = run_of(model, -1, share=0.0 if text == TRIANGLES else 1.0)
     for _ in run.steps():
         pass
+    run._make_lists()
     assert run.report()["dense_sweeps"] == 2 * (20 + 2)
-    assert run.updates == 2 * 22 * (PEOPLE**2 + 2 * PEOPLE)
+    assert run.updates == 2 * 22 * run.sparse.free_sites
     engine = run._dense()
     from definetti.samplers.logic import engine as dense
     from definetti.samplers.logic.starts import at_state, first_state
 
+    full = Full(run.group.model, 0.0 if text == TRIANGLES else 1.0)
     for k in range(2):
-        start = first_state(engine, 5, k, {n: Full(run.group.model).atoms(n) for n in run.group.model.predicates})
+        start = first_state(engine, 5, k, {n: full.atoms(n) for n in run.group.model.predicates})
         chain = at_state(engine, 5, k, start.bits)
         dense.advance(engine, chain, 1 << 40, 2)
         chain.sum_f[...], chain.sum_g[...] = 0, 0.0
@@ -73,6 +77,10 @@ def test_a_crowded_run_is_the_dense_run() -> None:
         np.testing.assert_allclose((weight[:, None] * draws.f[:, k]).sum(0), chain.sum_f[1, 1:] / (20 * sizes))
         assert draws.g is not None
         np.testing.assert_allclose((weight[:, None] * draws.g[:, k]).sum(0), chain.sum_g[1, 1:] / (20 * sizes))
+
+
+def sizes_of(text: str, n: int) -> dict[str, int]:
+    return {"n": n, "k": 2} if "k)" in text else {"n": n}
 
 
 def test_tracked_atoms_are_those_of_the_dense_run() -> None:
@@ -105,10 +113,39 @@ def test_it_ends_with_the_crowd() -> None:
     assert all(int(chain.clock[SWEEP]) == 22 for chain in run._chains)
 
 
-def test_a_saved_run_goes_on() -> None:
-    whole, second = stopped_and_not(lambda: run_of(smokers(PEOPLE), 60), 3)
+@pytest.mark.parametrize("most", [60, -1])
+def test_a_saved_run_goes_on(most: int) -> None:
+    whole, second = stopped_and_not(lambda: run_of(smokers(PEOPLE), most), 3)
     assert np.array_equal(whole.draws().f, second.draws().f)
     assert np.array_equal(whole.values(), second.values())
+
+
+@pytest.mark.parametrize("most", [60, -1])
+def test_looking_at_a_crowd_leaves_it_alone(most: int) -> None:
+    """A crowded state stays as bits, and its lists are made anew for those who read them."""
+    plainly, looked = (run_of(smokers(PEOPLE), most) for _ in range(2))
+    seen = set()
+    for _, _ in zip(plainly.steps(), looked.steps(), strict=True):
+        assert np.array_equal(looked.values(), plainly.values())
+        for k, crowd in enumerate(looked._crowds):
+            seen.add(crowd is not None)
+            if crowd is not None:
+                tensors = [looked._dense().atoms(crowd.bits, name) for name in looked.group.model.predicates]
+                assert np.array_equal(looked.values()[k], np.concatenate([x.ravel() for x in tensors]))
+        looked.state()
+    assert seen == ({True} if most < 0 else {True, False})
+    assert np.array_equal(plainly.draws().f, looked.draws().f)
+
+
+@pytest.mark.parametrize(("weight", "frozen"), [(30, True), (-5, False)])
+def test_what_dense_sweeps_cannot_move_is_seen(weight: float, frozen: bool) -> None:
+    """Each constant that some edge leads to has the property, and with this weight there are always such edges."""
+    run = run_of(dft.markov_logic(STARS.replace("1 E(x,y)", f"{weight} E(x,y)", 1), domain={"n": 3}), -1)
+    for _ in run.steps():
+        pass
+    assert run.report()["dense_sweeps"] == 2 * (20 + 2)
+    found = [notice for notice in run.notices() if notice.kind == "frozen"]
+    assert ["3 atoms could not move" in notice.message for notice in found] == [True] * frozen
 
 
 @pytest.mark.parametrize(
@@ -158,57 +195,27 @@ def test_many_atoms_are_a_crowd_without_joins() -> None:
         assert bool(r.kernel.crowded(r.data, drawn_chain(r, 1, 0, Full(model, share)))) == crowd
 
 
-def test_one_kernel_has_one_schedule() -> None:
-    """The orders in which the dense kernel visits the sites, read off it, are those of the sparse rows."""
-    text = "P(n)\nE(n,n)\n-0.5 E(x,y)\n0.3 E(x,y) ^ P(x) => P(y)\n0.4 E(x,y) ^ E(y,z) => E(x,z)"
-    group = group_of(dft.markov_logic(text, domain={"n": 2}))
-    r, _ = plain(group.model, group=group)
-    assert one_kernel(r, group.deferred)
-    boxes, found = layout(group.model), []
-    for order in permutations(range(2)):
-        visited = [site for kind in r.data.entries for a in order for site in sites(r, int(kind), a, np.array(order))]
-        found.append([boxes[name].literal(row)[0] for name, *row in visited])
-    assert sorted(found) == sorted(list(seen) for _, seen in raster_orders(group, "symmetric"))
-    assert len(found[0]) == 6
-
-
-def test_different_schedules_are_not_mixed() -> None:
-    """After warm-up only where both engines visit the sites in one order."""
-    assert one_kernel(plain(smokers(6))[0], {})
-    for text in (
-        "E(n,n)\n-0.5 E(x,y)\n0.3 E(x,y) ^ E(x,z)",
-        "E(n,n)\n-0.4 E(x,y)\n0.3 E(x,y) ^ E(y,z) ^ E(x,z)\nE(x,y) => E(y,x).\n!E(x,x).",
-        "E(n,n)\n-0.4 E(x,y)\nE(x,y) ^ E(y,z) => E(x,z).",
-        "R(n,n,k)\n-0.5 R(x,y,v)\n0.3 R(x,y,v) ^ R(y,z,v) => R(x,z,v)",
-    ):
-        assert not one_kernel(
-            plain(dft.markov_logic(text, domain={"n": 9, "k": 2} if "k)" in text else {"n": 9}))[0], {}
-        )
-    few = {(x, y): False for x in range(9) for y in range(9) if x > 0 or y == 0}  # the rest is visited by a list
-    r, group = plain(with_evidence(smokers(9), {"friends": few}))
-    assert not one_kernel(r, group.deferred)  # pyright: ignore[reportAttributeAccessIssue]
-
-
-@pytest.mark.parametrize("late", ["loops", "cancer of a known smoker", "pairs"])
-def test_what_is_drawn_after_all_others_has_any_order(late: str) -> None:
-    """Given the others it is independent: what comes before it has the same orders in both engines."""
-    text, known = "P(n)\nE(n,n)\n-5 E(x,y)\n6 E(x,y) ^ E(y,x)\n0.2 E(x,y) ^ P(x)", {}
-    if late == "cancer of a known smoker":
-        text = "P(n)\nQ(n)\nE(n,n)\n0.3 P(x) => Q(x)\n0.3 E(x,y) ^ P(x) => P(y)\n0.4 E(x,y) ^ E(y,z) => E(x,z)"
-        known = {"P": {(0,): True}}
-    if late == "pairs":
-        text = "P(n)\nE(n,n)\n-5 E(x,y)\n0.2 E(x,y) ^ P(x)\n0.3 P(x)"
-    group = group_of(with_evidence(dft.markov_logic(text, domain={"n": 2}), known))
-    r, _ = plain(group.model, group=group)
-    after = sum(int(mask.sum()) for mask in group.late().values())
-    assert after
-    assert one_kernel(r, group.deferred)
-    boxes = layout(group.model)
-    mine, theirs = defaultdict[tuple[int, ...], float](float), defaultdict[tuple[int, ...], float](float)
-    for order in permutations(range(2)):
-        visited = [site for kind in r.data.entries for a in order for site in sites(r, int(kind), a, np.array(order))]
-        seen = [boxes[name].literal(row)[0] for name, *row in visited]
-        mine[(*seen[:-after], *sorted(seen[-after:]))] += 0.5
-    for weight, found in raster_orders(group, "symmetric"):
-        theirs[(*found[:-after], *sorted(found[-after:]))] += weight
-    assert mine == pytest.approx(theirs)
+@pytest.mark.parametrize(
+    ("text", "most"), [(STARS, 70), (TRIANGLES, 10), pytest.param(VALUES, 40, marks=pytest.mark.slow)]
+)
+def test_a_run_of_both_sweeps_has_the_right_means(text: str, most: int) -> None:
+    """Three constants, exact by enumeration, F and G; about half of the kept sweeps are dense."""
+    model = dft.markov_logic(text, domain=sizes_of(text, 3))
+    exact = dft.exact(model)
+    group = group_of(model)
+    r = compile_sparse(group.model, group.atom_orbits, group.deferred)
+    r.data.most_pairs[0] = most
+    run = SparseSampling(
+        r, logic_question(group, (), "orbit")._asked, Plan(chains=32, burn_in=20, sweeps=150, seed=5, workers=1)
+    )
+    for _ in run.steps():
+        pass
+    share = run.report()["dense_sweeps"] / (32 * 170)
+    assert 0.2 < share < 0.8, share
+    draws = run.draws()
+    weight = draws.lengths / draws.lengths.sum()
+    truth = np.array([exact[orbit.representative].probability for orbit in group.orbits])
+    for found in (draws.f, draws.g):
+        means = np.einsum("t,tko->ko", weight, found)
+        error = means.std(axis=0, ddof=1) / np.sqrt(32)
+        assert (np.abs(means.mean(axis=0) - truth) < 4.9 * error + 1e-12).all()

@@ -3,6 +3,10 @@ directions, and what is followed beside the state is right after each."""
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+from dataclasses import replace
+from unittest.mock import patch
+
 import numpy as np
 import pytest
 from small_theories import smokers
@@ -10,8 +14,8 @@ from sparse_worlds import chain_at, list_error, path_error, plain, random_world,
 
 import definetti as dft
 from definetti.inference.logic.question import logic_question
+from definetti.modes.logic import walkers as survey
 from definetti.modes.logic.sweeps import Sweeps, backwards
-from definetti.modes.logic.walkers import LogicWalkers, logic_walkers
 from definetti.samplers.logic.levels import recount
 from definetti.samplers.logic.tensors.state import clear_sums
 from definetti.samplers.sparse.engine import FOREVER, advance, compile_sparse
@@ -21,18 +25,20 @@ PEOPLE = 12
 FEW, ANY = 60, 1 << 60  # squares of degrees of a crowded state
 
 
-def walkers_of(most: int | None) -> LogicWalkers:
+def walkers_of(most: int | None) -> survey.LogicWalkers:
     """`most`: squares of degrees up to which sweeps cost what the true atoms cost; None: all sweeps are dense."""
     group = dft.symmetries(smokers(PEOPLE))
     assert isinstance(group, RenamingSymmetries)
     asked = logic_question(group, (), "orbit")._asked
-    walkers = logic_walkers(asked, "symmetric")
-    assert isinstance(walkers, LogicWalkers)
-    assert walkers._sparse is None  # so small
+    ways = None
     if most is not None:
         r = compile_sparse(asked.group.model, asked.group.atom_orbits, asked.group.deferred)
         r.data.most_pairs[0] = most
-        walkers._sparse = (r, backwards(r))
+        ways = (r, backwards(r))
+    with patch.object(survey, "sparse_ways", lambda *_: ways) if ways else nullcontext():
+        walkers = survey.logic_walkers(asked, "symmetric")
+    assert isinstance(walkers, survey.LogicWalkers)
+    assert walkers._sparse is ways  # none where the model is so small
     return walkers
 
 
@@ -101,7 +107,7 @@ def test_both_have_the_same_means() -> None:
 
 
 def test_a_large_model_has_sparse_sweeps(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By the counts of sites and of work; not where the schedules of the two engines differ."""
+    """By the counts of sites and of work; not where the two engines have different sites, or pairs have no order."""
     from definetti.modes.logic import sweeps
 
     monkeypatch.setattr(sweeps, "sparse_engine", lambda asked, scan: r if scan == "symmetric" else "visits one by one")
@@ -111,5 +117,9 @@ def test_a_large_model_has_sparse_sweeps(monkeypatch: pytest.MonkeyPatch) -> Non
     for sites_, scan, found in ((sweeps.FEWEST_SITES, "symmetric", True), (10, "symmetric", False),
                                 (sweeps.FEWEST_SITES, "random", False)):  # fmt: skip
         assert (sweeps.sparse_ways(walkers.asked, sites_, scan) is not None) == found
+    tied = replace(r, plan=replace(r.plan, ties=frozenset({2})))
+    monkeypatch.setattr(sweeps, "sparse_engine", lambda *_: tied)
+    assert sweeps.sparse_ways(walkers.asked, sweeps.FEWEST_SITES, "symmetric") is None
+    monkeypatch.setattr(sweeps, "sparse_engine", lambda *_: r)
     monkeypatch.setattr(sweeps, "one_kernel", lambda *_: False)
     assert sweeps.sparse_ways(walkers.asked, sweeps.FEWEST_SITES, "symmetric") is None

@@ -1,8 +1,8 @@
 """Sweeps of a chain that looks for modes, forwards or backwards, with its tally followed.
 
-Where both engines visit the sites in one order, sweeps of states with few true atoms cost what these cost. The two are
-one kernel then, in both directions, and which of them sweeps may depend on the state (`samplers/sparse/crowded.py`):
-the chains of a survey begin in crowded states, and most of them end in sparse ones.
+Sweeps of states with few true atoms cost what these cost. The dense engine follows the schedule of the sparse one: the
+two are one kernel, in both directions, and which of them sweeps may depend on the state (`samplers/sparse/crowded.py`).
+The chains of a survey begin in crowded states, and most of them end in sparse ones.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ from definetti.samplers.logic.tensors.data import Chain
 from definetti.samplers.logic.tensors.known_bits import pack
 from definetti.samplers.sparse import data as lists
 from definetti.samplers.sparse.choice import sparse_engine
-from definetti.samplers.sparse.crowded import StateOf, one_kernel, pairs_of
+from definetti.samplers.sparse.crowded import StateOf, pairs_of
 from definetti.samplers.sparse.engine import CROWDED, FOREVER, LOOKS, SWEEP, Sparse, advance, tensor_of
+from definetti.samplers.sparse.schedule import one_kernel
 from definetti.samplers.sparse.starts import drawn_chain
 
 FEWEST_SITES = 100_000  # whose dense sweeps take so long that a second engine is worth being compiled
@@ -30,15 +31,18 @@ FEWEST_SITES = 100_000  # whose dense sweeps take so long that a second engine i
 def sparse_ways(asked: Asked, free_sites: int, scan: str) -> tuple[Sparse, Sparse] | None:
     """Engines of sparse sweeps forwards and backwards; None where there are none, or they are not worth it."""
     made = sparse_engine(asked, scan) if free_sites >= FEWEST_SITES else ""
-    if isinstance(made, str) or not one_kernel(made, asked.group.deferred):
+    if isinstance(made, str) or made.plan.ties or not one_kernel(made):
         return None
     return made, backwards(made)
 
 
 def backwards(r: Sparse) -> Sparse:
-    """With sweeps in reversed order: constants are shuffled for each, so that reversing the predicates is enough."""
+    """With sweeps in reversed order: constants are shuffled for each, so that reversing the predicates is enough (not
+    where pairs have no order)."""
     entries, sorts = (np.ascontiguousarray(x[::-1]) for x in (r.data.entries, r.data.entry_sorts))
-    return replace(r, data=r.data._replace(entries=entries, entry_sorts=sorts))
+    families = r.data.families.copy()
+    families[:, 0] = len(entries) - families.sum(axis=1)
+    return replace(r, data=r.data._replace(entries=entries, entry_sorts=sorts, families=families))
 
 
 class Sweeps:

@@ -55,6 +55,7 @@ from definetti.samplers.logic.tensors.data import Chain
 from definetti.samplers.logic.tensors.known_bits import pack, unpack
 from definetti.samplers.logic.tensors.state import Start, clear_sums, seed_chain
 from definetti.samplers.logic.tensors.tied_sites import spread
+from definetti.samplers.sparse.schedule import following
 
 if TYPE_CHECKING:
     from definetti.modes.logic.sparse_walkers import SparseWalkers
@@ -94,9 +95,12 @@ class LogicWalkers:
     weighs = True
 
     def __init__(self, relational: Relational, asked: Asked, scan: str) -> None:
-        self.relational, self.asked, self.group = relational, asked, asked.group
         # hard literals fix their atoms, and leave the other states in one piece
         self.hard = any(s.hard and not isinstance(s.body, Literal) for s in relational.theory.shapes)
+        self._sparse = None if self.hard else sparse_ways(asked, relational.free_sites, scan)
+        if self._sparse is not None:
+            relational = following(self._sparse[0], relational)
+        self.relational, self.asked, self.group = relational, asked, asked.group
         self.sites, self.mirrored = relational.free_sites, bool((self.group.mirror >= 0).any())
         self.work = max(self.sites, int(words_of_sweep(relational)) // WORDS)
         self._sizes, self.singles = self.group.sizes.astype(float), len(self.group.sizes)
@@ -108,7 +112,6 @@ class LogicWalkers:
         self._blocks = self._exclusive_orbits()
         # a sweep and its reverse, with the tally followed
         self._ways = tuple(at_level(r, MODEL) for r in (relational, backwards(relational)))
-        self._sparse = None if self.hard else sparse_ways(asked, self.sites, scan)
         self._weights = np.zeros(len(relational.theory.shapes))
         for shape, weight in single_weights(relational).items():
             self._weights[shape] = weight

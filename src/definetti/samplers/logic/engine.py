@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from math import prod
 from time import perf_counter
 from types import ModuleType
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -200,26 +200,39 @@ def lay_out(
     put_tables(pools, written, sizes)
     width = max((len(s.sorts) for s in theory.signatures), default=0)
     folds, lookup, orbit_count = put_orbits(model, orbits, max(width, 1), theory)
-    entries = schedule.entries.copy()
-    entries[:, 2] += np.where(entries[:, 2] >= 0, len(sizes), 0)  # masks stand behind the sorts' tails,
-    entries[:, 3] += np.where(entries[:, 3] >= 0, sum(sizes), 0)  # lists behind the sorts' orders
-    tails = np.array([(1 << (n - 64 * (words_of(n) - 1))) - 1 for n in sizes], dtype=np.uint64)
     data = Data(
         numbers=frozen([pools.numbers[x] for x in written.layout.numbers], np.int64),
         indices=frozen(np.concatenate([np.zeros(0, np.int32), *pools.indices]), np.int32),
         reals=frozen(np.concatenate([np.zeros(0), *pools.reals]), np.float64),
-        words=frozen(np.concatenate([tails, schedule.skips]), np.uint64),
+        **visits(schedule, sizes),
         sorts=frozen(np.array([(sum(sizes[:s]), n) for s, n in enumerate(sizes)]).reshape(-1, 2), np.int64),
-        entries=frozen(entries, np.int64),
         folds=frozen(folds, np.int64),
         lookup=frozen(lookup, np.int32),
         level=frozen((1.0, np.inf, 0.0, 0.0, 0.0), np.float64),
         orbit_field=frozen(np.zeros(orbit_count + 1), np.float64),
         scan=SCANS.index(scan),
-        free_sites=schedule.free,
-        all_sites=int(entries[np.unique(entries[:, -3], return_index=True)[1], 1].sum()),
     )
     return data, orbit_count
+
+
+def visits(schedule: Schedule, sizes: Sequence[int]) -> dict[str, Any]:
+    """The arrays that say what a sweep visits: masks stand behind the sorts' tails, lists behind the sorts' orders."""
+    entries = schedule.entries.copy()
+    entries[:, 2] += np.where(entries[:, 2] >= 0, len(sizes), 0)
+    entries[:, 3] += np.where(entries[:, 3] >= 0, sum(sizes), 0)
+    tails = np.array([(1 << (n - 64 * (words_of(n) - 1))) - 1 for n in sizes], dtype=np.uint64)
+    return {
+        "words": frozen(np.concatenate([tails, schedule.skips]), np.uint64),
+        "entries": frozen(entries, np.int64),
+        "free_sites": schedule.free,
+        "all_sites": int(entries[np.unique(entries[:, -3], return_index=True)[1], 1].sum()),
+    }
+
+
+def with_schedule(r: Relational, schedule: Schedule) -> Relational:
+    """The same kernel with another order of the same sites; there may be no `!` predicates."""
+    data = r.data._replace(**visits(schedule, [s.size for s in r.model.sorts.values()]))
+    return replace(r, data=data, listed=schedule.listed)
 
 
 def frozen(values: object, dtype: type) -> np.ndarray:

@@ -16,11 +16,12 @@ from definetti.samplers.draws import Batch, Draws, pick_members
 from definetti.samplers.logic.engine import Relational, refuse_large
 from definetti.samplers.logic.queries import Asked
 from definetti.samplers.logic.sampling import relational_model
+from definetti.samplers.logic.starts import clear_live
 from definetti.samplers.logic.stuck import slow_notices, stuck_notices
 from definetti.samplers.logic.tensors.data import Chain as BitChain
 from definetti.samplers.protocol import Plan, State, prefixed
 from definetti.samplers.run import Illegal, Map, Run, debugging
-from definetti.samplers.sparse.crowded import dense_sweeps, one_kernel
+from definetti.samplers.sparse.crowded import Crowd, as_bits, as_lists, dense_sweeps
 from definetti.samplers.sparse.data import SCRATCH, SHARED, Chain, SystemData
 from definetti.samplers.sparse.engine import (
     CROWDED,
@@ -34,6 +35,7 @@ from definetti.samplers.sparse.engine import (
     tensor_of,
     truth_of,
 )
+from definetti.samplers.sparse.schedule import following, one_kernel
 from definetti.samplers.sparse.starts import first_chain, violations
 from definetti.samplers.sparse.stuck import held
 from definetti.samplers.sparse.watch import watch_again
@@ -55,6 +57,7 @@ class SparseSampling(Run):
         self._debug, self._lock = debugging(), Lock()
         self._relational: Relational | None = None
         self._crowded = np.zeros(plan.chains, np.int64)  # dense sweeps
+        self._crowds: list[Crowd | None] = [None] * plan.chains
         self._atoms = tracked_atoms(self.group, plan.seed)
         orbit = np.concatenate([np.zeros(0, np.int64), *(part[2] for part in self._atoms)])
         self._true = np.zeros((plan.chains, len(orbit)))
@@ -85,15 +88,21 @@ class SparseSampling(Run):
         return first_chain(self.sparse, self.plan.seed, k, given)
 
     def _end_of_warm_up(self) -> None:
-        looks = self.sparse.data.most_pairs[0] < NEVER and one_kernel(self.sparse, self.group.deferred)
-        for chain in self._chains:
+        looks = self.sparse.data.most_pairs[0] < NEVER and one_kernel(self.sparse)
+        if not looks:
+            self._make_lists()
+            self._crowds = [None for _ in self._crowds]
+        for chain, crowd in zip(self._chains, self._crowds, strict=True):
             watch_again(chain)
             chain.clock[LOOKS] = int(looks)
+            if crowd is not None:
+                clear_live(self._dense(), crowd.bits)
 
     def notices(self) -> list[Notice]:
         """What hard formulas held at every kept sweep."""
         if not self._batches or not self.sparse.plan.hard:
             return []
+        self._make_lists()
         f = np.stack([batch.f for batch in self._batches])[:, :, : len(self.group.sizes)]
         found = stuck_notices(self.group, held(self.sparse, self._chains), lambda: self._solver)
         return [*found, *slow_notices(self.group, f)]
@@ -125,27 +134,40 @@ class SparseSampling(Run):
         looked = self._tracking or bool(self._debug and self.sparse.plan.hard)
         done, target = 0, int(self._chains[k].clock[SWEEP]) + sweeps
         while done < budget and (before := int(self._chains[k].clock[SWEEP])) < target:
+            if self._crowds[k] is not None:
+                done += self._dense_sweeps(k, budget - done, target - before)
+                continue
             left = 1 if looked else target - before
             self._chains[k], drawn = advance(self.sparse, self._chains[k], budget - done, left)
             done += drawn
-            now = int(self._chains[k].clock[SWEEP])
-            if looked and now > before:
+            if looked and int(self._chains[k].clock[SWEEP]) > before:
                 self._look(k)
-            if self._chains[k].clock[CROWDED] and now < target:
-                done += self._crowded_sweeps(k, budget - done, target - now)
+            if self._chains[k].clock[CROWDED]:
+                self._make_bits(k)
         return done
 
-    def _crowded_sweeps(self, k: int, budget: int, sweeps: int) -> int:
+    def _make_bits(self, k: int) -> None:
         try:
-            engine = self._dense()
-            note = (lambda bits: self._note(k, engine, bits)) if self._tracking else None
-            made = dense_sweeps(self.sparse, engine, self._chains[k], budget, sweeps, note)
+            self._crowds[k] = as_bits(self.sparse, self._dense(), self._chains[k])
         except TooLarge:  # for bits: then the sweep is sparse, however long it takes
             self._chains[k].clock[[CROWDED, LOOKS]] = 0
-            return 0
-        self._chains[k], swept, drawn = made
-        self._crowded[k] += swept
+
+    def _dense_sweeps(self, k: int, budget: int, sweeps: int) -> int:
+        engine, crowd, chain = self._dense(), self._crowds[k], self._chains[k]
+        assert crowd is not None
+        note = (lambda bits: self._note(k, engine, bits)) if self._tracking else None
+        before = int(chain.clock[SWEEP])
+        drawn, crowded = dense_sweeps(self.sparse, engine, crowd, chain, budget, sweeps, note)
+        self._crowded[k] += int(chain.clock[SWEEP]) - before
+        if not crowded:
+            self._chains[k], self._crowds[k] = as_lists(self.sparse, engine, crowd, chain), None
         return drawn
+
+    def _make_lists(self) -> None:
+        """The lists of chains that are swept as bits, for those who read them."""
+        for k, crowd in enumerate(self._crowds):
+            if crowd is not None and crowd.ahead:
+                self._chains[k] = as_lists(self.sparse, self._dense(), crowd, self._chains[k])
 
     def _look(self, k: int) -> None:
         if self._tracking:
@@ -163,7 +185,8 @@ class SparseSampling(Run):
         """The dense engine, compiled when it is first needed."""
         with self._lock:
             if self._relational is None:
-                self._relational = relational_model(self.asked, "symmetric", self.plan)
+                made = relational_model(self.asked, "symmetric", self.plan)
+                self._relational = following(self.sparse, made) if one_kernel(self.sparse) else made
             return self._relational
 
     def _tracked_values(self, chain: Chain) -> np.ndarray:
@@ -176,6 +199,7 @@ class SparseSampling(Run):
         total = sum(int(np.prod(model.shape(name), dtype=float)) for name in model.predicates)
         if total * self.plan.chains > MOST_VALUES:
             raise TooLarge("the values of all ground atoms", total * self.plan.chains, MOST_VALUES, "ask for marginals")
+        self._make_lists()
         return np.stack([np.concatenate([self._tensor(c, name) for name in model.predicates]) for c in self._chains])
 
     def _tensor(self, chain: Chain, name: str) -> np.ndarray:
@@ -211,12 +235,14 @@ class SparseSampling(Run):
 
     def _unfinished(self) -> Draws:
         """One batch of one draw per chain, from the states inside a sweep."""
+        self._make_lists()
         f = np.stack([chain.true_atoms[1:] / self.group.sizes for chain in self._chains])[None]
         return Draws(f, None, np.ones(1, np.int64), self._sizes, square=f**2, unfinished=True)
 
     # --- saving ------------------------------------------------------------------------------------------------------
 
     def _arrays(self) -> dict[str, np.ndarray]:
+        self._make_lists()
         found = {"first": self._first, "true": self._true, "crowded": self._crowded} if self._chains else {}
         for k, chain in enumerate(self._chains):
             own = {name: array for name, array in chain._asdict().items() if name != "systems"}
@@ -231,6 +257,7 @@ class SparseSampling(Run):
     def restore(self, state: State) -> None:
         """The lists of the chains have grown to their sizes in the saved state."""
         saved = state["chains"]
+        self._crowds = [None for _ in range(self.plan.chains)]
         self._chains = [blank(self.sparse) for _ in range(self.plan.chains)] if saved else []
         for k, chain in enumerate(self._chains):
             chain.blocks[0] = len(saved[f"{k}.pool"])

@@ -6,8 +6,13 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from definetti.samplers.logic.engine import Relational
+from definetti.samplers.logic.tensors.data import Chain as BitChain
+from definetti.samplers.logic.tensors.known_bits import unpack
+from definetti.samplers.logic.tensors.state import live_region
 from definetti.samplers.sparse.data import Chain, SystemData
 from definetti.samplers.sparse.engine import Sparse, bits_of
+from definetti.samplers.sparse.watch import still_watched
 
 
 def held(r: Sparse, chains: Sequence[Chain]) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
@@ -50,3 +55,23 @@ def held_pairs(systems: Sequence[SystemData], symmetric: bool) -> np.ndarray:
     if symmetric:
         keys = np.intersect1d(keys, ((keys & 0xFFFFFFFF) << 32) | (keys >> 32))
     return np.stack([keys >> 32, keys & 0xFFFFFFFF], axis=1)
+
+
+def seen_free(r: Sparse, chain: Chain, engine: Relational, bits: BitChain) -> None:
+    """What hard formulas left free in dense sweeps need not be watched any longer."""
+    places = {name: p for p, name in enumerate(engine.model.predicates)}
+    for p, new in enumerate(r.model.predicates):
+        if p not in r.plan.held_pairs | r.plan.held_bits or new not in r.split.parts:
+            continue
+        part = r.split.parts[new]
+        shape = engine.model.shape(part.name)
+        words = live_region(engine.written, engine.data, bits, places[part.name], shape)
+        # no region: no hard formula holds these atoms, once ties are put in
+        free = np.ones(r.model.shape(new), bool) if words is None else unpack(words, shape)[part.index()]
+        if p in r.plan.held_bits:
+            at = int(r.data.type_start[r.plan.sorts[p][0]])
+            own = free if free.ndim == 1 else np.diagonal(free)
+            chain.live[at : at + len(own)] |= own.astype(np.int64) << r.plan.position[p]
+        for k, s in enumerate(r.plan.systems):
+            if s.predicate == p and p in r.plan.held_pairs:
+                still_watched(chain.systems[k], ~(free if s.side == 0 else free.T))

@@ -13,7 +13,7 @@ import numpy as np
 from definetti.model.logic.atom_orbits import AtomOrbits
 from definetti.model.logic.evidence import UNKNOWN
 from definetti.model.logic.theory import MarkovLogic
-from definetti.samplers.sparse.data import Chain
+from definetti.samplers.sparse.data import Chain, SystemData
 from definetti.samplers.sparse.emit import Plan
 from definetti.samplers.sparse.terms import System
 
@@ -66,3 +66,15 @@ def watch_again(chain: Chain) -> None:
     for s in chain.systems:
         if len(s.watch_start) > 1:
             s.watch_length[:] = np.diff(s.watch_start)
+
+
+def still_watched(s: SystemData, held: np.ndarray) -> None:
+    """Puts the watched sites R(a,b) with held[a, b] first in their rows."""
+    length = s.watch_length.copy()
+    row = np.repeat(np.arange(len(length)), length)
+    first = np.repeat(s.watch_start[:-1], length)
+    place = np.arange(len(row)) - np.repeat(np.cumsum(length) - length, length) + first
+    keep = held[row, s.watched[place]]
+    order = np.lexsort((~keep, row))
+    s.watched[place] = s.watched[place[order]]
+    s.watch_length[:] = np.bincount(row[keep], minlength=len(length))

@@ -23,8 +23,9 @@ OWN, SCAN = np.int64(0), np.int64(4)  # where the chain's own stream and the sca
 # clock: where the chain stands
 SWEEP, ENTRY, POSITION, PENDING, FAILED, UPDATES, OPEN = 0, 1, 2, 3, 4, 5, 6
 # a row of `entries`: predicate, sites, skip mask (offset or -1), list (offset or -1), values of a block, rank, then
-# (argument, sort, size) for each axis of the sites; the last three columns are its turn in a sweep (rows with one turn
-# are the same sites with their axes in another order), the set of turns that are shuffled (or -1), and half a square
+# (argument, sort, size) for each axis of the sites, (argument, -1 - constant, 1) where all have this constant; the last
+# three columns are its turn in a sweep (rows with one turn are the same sites with their axes in another order), the
+# set of turns that are shuffled (or -1), and half a square
 PREDICATE, SITES, SKIP, LISTED, VALUES, RANK, AXES = 0, 1, 2, 3, 4, 5, 6
 # a row of `folds`: offset of the lookup, rank, pairs, then (offset of the class array, classes) by argument, the pairs,
 # for blocks the (argument, size) of the exclusive arguments after their number, for tied classes the (predicate, sign,
@@ -128,11 +129,13 @@ def fill_row(entries, e, words, sorts, order, coords, position, room):
             return 0, (r + 1) * size
     for j in range(rank - 2, -1, -1):
         axis = AXES + 3 * j
-        n = cell(entries, e, axis + 2)
-        value = peek(order, cell(sorts, cell(entries, e, axis + 1), 0) + r % n)
-        r //= n
-        row += value * stride
-        stride *= n
+        n, sort = cell(entries, e, axis + 2), cell(entries, e, axis + 1)
+        value = I(-1 - sort)
+        if sort >= 0:
+            value = peek(order, cell(sorts, sort, 0) + r % n)
+            r //= n
+            row += value * stride
+            stride *= n
         for i in range(min(room, end - column)):
             coords[cell(entries, e, axis), i] = value
     m, target, skip = 0, cell(entries, e, last), cell(entries, e, SKIP)
@@ -156,8 +159,8 @@ def fill_row(entries, e, words, sorts, order, coords, position, room):
 def decode(entries, e, coords, flat, i):
     """Puts a site, given by its place in the box of its axes, at place i of the chunk."""
     for j in range(cell(entries, e, RANK) - 1, -1, -1):
-        n = cell(entries, e, AXES + 3 * j + 2)
-        coords[cell(entries, e, AXES + 3 * j), i] = flat % n
+        n, sort = cell(entries, e, AXES + 3 * j + 2), cell(entries, e, AXES + 3 * j + 1)
+        coords[cell(entries, e, AXES + 3 * j), i] = flat % n if sort >= 0 else -1 - sort
         flat //= n
 
 

@@ -17,6 +17,7 @@ from definetti.model.logic.evidence import UNKNOWN
 from definetti.model.logic.theory import MarkovLogic, Predicate
 
 Turns = Sequence[tuple[frozenset[str], bool]]
+Row = tuple[list[int], tuple[int, int, bool]]  #: of a schedule: its columns, and the last three
 #: A predicate with fewer free sites than this part of all is visited by a shuffled list instead of a raster.
 FEW = 8
 
@@ -118,7 +119,7 @@ class Schedule:
 
 
 @dataclass
-class _Masks:
+class Masks:
     """Skip masks and lists of sites, one behind the other."""
 
     skips: list[np.ndarray]
@@ -136,7 +137,7 @@ def entry_of(
     predicate: Predicate,
     skip: np.ndarray | None,
     free: int,
-    masks: _Masks,
+    masks: Masks,
     repeats: np.ndarray | None = None,
     axes: Sequence[int] | None = None,
 ) -> list[int]:
@@ -189,8 +190,8 @@ def schedule_of(
     numbers = {name: p for p, name in enumerate(model.predicates)}
     if sorted(order) != sorted(numbers):
         raise ModelError(f"an order of predicates must name each of {', '.join(numbers)} once; got {', '.join(order)}")
-    rows: list[tuple[list[int], tuple[int, int, bool]]] = []
-    masks, barred = _Masks([], []), {}
+    rows: list[Row] = []
+    masks, barred = Masks([], []), {}
     for name, here in known.items():
         if model.predicates[name].exclusive and here.mask is not None:
             barred[numbers[name]] = masks.put(masks.skips, here.mask)
@@ -213,10 +214,15 @@ def schedule_of(
                         other = entry_of(model, p, predicate, skip, free, masks, axes=axes)
                         rows.append((other, (turn, place, half)))
                 turn += 1
+    return scheduled(rows, masks, barred, sum(k.free for k in known.values()), width)
+
+
+def scheduled(rows: Sequence[Row], masks: Masks, barred: dict[int, int], free: int, width: int) -> Schedule:
+    """`width`: arguments of the predicate that has most."""
     entries = np.zeros((len(rows), 9 + 3 * width), dtype=np.int64)
     for entry, (row, last) in zip(entries, rows, strict=True):
         entry[: len(row)] = row
         entry[-3:] = last
     skips = np.concatenate([np.zeros(0, np.uint64), *masks.skips])
     listed = np.concatenate([np.zeros(0, np.int64), *masks.lists])
-    return Schedule(entries, skips, listed, barred, sum(k.free for k in known.values()))
+    return Schedule(entries, skips, listed, barred, free)
