@@ -16,11 +16,16 @@ import numpy as np
 from measuring import Row, peak_megabytes
 from relational import atom, network, orbits_of, rule, smokers
 
+from definetti import markov_logic
 from definetti.constraints.logic.forced_atoms import with_forced_atoms
+from definetti.inference.logic.question import logic_question
 from definetti.model.logic.theory import And, Equal, Evidence, Iff, MarkovLogic, Not, Variable
 from definetti.samplers.logic import engine as dense
+from definetti.samplers.logic.sampling import relational_model
 from definetti.samplers.logic.starts import first_state
+from definetti.samplers.protocol import Plan
 from definetti.samplers.sparse.engine import FOREVER, advance, compile_sparse, true_pairs
+from definetti.samplers.sparse.sampling import SparseSampling
 from definetti.samplers.sparse.starts import first_chain
 from definetti.symmetry.find import symmetries
 
@@ -152,6 +157,53 @@ TARGETS: dict[str, tuple[float | None, float | None, float | None, float | None]
 }
 
 
+#: dense phases, whose states stay crowded: theory, and whether starts have loops
+CROWDS = {
+    "stars by columns": ("P(n)\nE(n,n)\n3 E(x,y)\n0.001 E(x,y) ^ E(x,z)\n0.5 E(x,y) ^ P(y)", True),
+    "undirected triangles": (
+        "E(n,n)\n1 E(x,y)\n0.001 E(x,y) ^ E(y,z) ^ E(x,z)\nE(x,y) => E(y,x).\n!E(x,x).", False,
+    ),
+}  # fmt: skip
+CROWD, CROWD_SWEEPS = 500, 200
+
+
+class Full:
+    """A start with all pairs."""
+
+    def __init__(self, model: MarkovLogic, loops: bool) -> None:
+        self.model, self.loops = model, loops
+
+    def atoms(self, name: str) -> np.ndarray:
+        found = np.ones(self.model.shape(name), bool)
+        if found.ndim == 2 and not self.loops:
+            np.fill_diagonal(found, False)
+        return found
+
+
+def crowd_times(name: str) -> float:
+    """How many times the dense engine's sweeps a dense phase of a sparse run costs."""
+    text, loops = CROWDS[name]
+    group = symmetries(markov_logic(text, domain={"n": CROWD}))
+    r = compile_sparse(group.model, group.atom_orbits, group.deferred)
+    start = Full(group.model, loops)
+    plan = Plan(chains=1, burn_in=0, sweeps=CROWD_SWEEPS, seed=1, workers=1, starts=[start])
+    asked, mine, theirs = logic_question(group, (), "orbit")._asked, math.inf, math.inf
+    own = relational_model(asked, "symmetric", plan)
+    for _ in range(5):
+        run = SparseSampling(r, asked, plan)
+        run._dense()
+        began = time.process_time()
+        for _ in run.steps():
+            pass
+        mine = min(mine, time.process_time() - began)
+        assert run.report()["dense_sweeps"] == CROWD_SWEEPS
+        chain = first_state(own, 1, 0, {name: start.atoms(name) for name in group.model.predicates})
+        began = time.process_time()
+        dense.advance(own, chain, FOREVER, CROWD_SWEEPS)
+        theirs = min(theirs, time.process_time() - began)
+    return mine / theirs
+
+
 def rows(quick: bool) -> list[Row]:
     """Each case in a process of its own, so that its memory is its own."""
     out, seconds = [], {}
@@ -168,6 +220,10 @@ def rows(quick: bool) -> list[Row]:
             out.append(Row(f"{name}, against dense", ratio, "times", times, note=f"dense {found['dense']:.3g} M"))
         out.append(Row(f"{name}, a sweep", found["seconds"], "CPU s", most, at_least=False))
         out.append(Row(f"{name}, memory", found["memory"], "MB", memory, at_least=False))
+    for name in CROWDS:
+        note = f"{CROWD} constants, all pairs true at the start, {CROWD_SWEEPS} sweeps"
+        times = json.loads(python(name))
+        out.append(Row(f"dense phase, {name}, against dense sweeps", times, "times", 1.3, at_least=False, note=note))
     peer = json.loads(python("pyERGM"))
     if peer is not None:
         out.append(Row("graph-300, pyERGM", peer["rate"], "M steps/s", note=f"mean degree {peer['degree']:.3g}"))
@@ -185,4 +241,4 @@ def python(name: str) -> str:
 
 if __name__ == "__main__":
     for case in sys.argv[1:]:
-        print(json.dumps(pyergm_rate() if case == "pyERGM" else measure(case)))
+        print(json.dumps(pyergm_rate() if case == "pyERGM" else crowd_times(case) if case in CROWDS else measure(case)))
