@@ -86,6 +86,9 @@ def test_dimod_sample_set() -> None:
     with pytest.raises(ModelError, match="no variable 'X3'"):
         few = dimod.SampleSet.from_samples((rows[:, :3], names[:3]), "SPIN", energy=[0, 0, 0])
         dft.marginals(few, model=model)
+    with pytest.raises(ModelError, match="name 'slack', which is no variable"):
+        more = dimod.SampleSet.from_samples((rows[:, [0, 1, 2, 3, 3]], [*names, "slack"]), "SPIN", energy=[0, 0, 0])
+        dft.marginals(more, model=model)
 
 
 class Posterior(dict):

@@ -15,7 +15,7 @@ from typing import Any, cast
 import numpy as np
 
 from definetti.constraints.graph.legal_states import factor_groups
-from definetti.errors import ModelError, TooLarge
+from definetti.errors import ModelError, TooLarge, suggestion
 from definetti.estimators import ESTIMATORS, choose
 from definetti.inference.draws.sample import Samples
 from definetti.inference.graph.events import flat_tuples
@@ -146,6 +146,9 @@ def _from_dimod(samples: Any, model: FactorGraph) -> np.ndarray:
     if samples.vartype.name == "SPIN":
         rows = (rows + 1) // 2
     place = {str(v): k for k, v in enumerate(samples.variables)}
+    unknown = next((name for name in place if name not in model.names), None)
+    if unknown is not None:
+        raise ModelError(f"the samples name {unknown!r}, which is no variable{suggestion(unknown, model.names)}")
     return rows[:, [_place(place, name) for name in model.names]]
 
 
