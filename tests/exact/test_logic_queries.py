@@ -213,6 +213,17 @@ def test_formulas(model: dft.MarkovLogic) -> None:
         dft.exact(dft.factor_graph([2], []), formulas=True)
 
 
+def test_warnings_name_the_formula_that_they_speak_of() -> None:
+    """Its key in the answer was printed, which began with a zero byte."""
+    model = dft.markov_logic("a = {A,B,C}\nP(a!)\nQ(a)\n1 P(x) ^ Q(x)\nP(x) => Q(x).")
+    found = dft.marginals(model, "Q(A)", sampler="gibbs", sweeps=60, seed=1, formulas=True)
+    assert list(found.queries) == ["Q(A)"] and found.formulas[0]["expected"] == pytest.approx(1.0)
+    said = " ".join(notice.message for notice in found.notices)
+    assert "formula 1: P(x) ^ Q(x)" in said and "\0" not in said
+    named = dft.markov_logic("formula(p)\n1 formula(x)", domain={"p": 2})
+    assert list(dft.exact(named, "formula (P1)", formulas=True).queries) == ["formula (P1)"]
+
+
 def test_a_condition_that_is_never_met() -> None:
     model = dft.markov_logic("p = {A,B}\nP(p)\nQ(p)\n!Q(x) v P(x).\n0.1 P(x)\n", "!Q(A)")
     with pytest.raises(ModelError, match="never true"):

@@ -267,3 +267,14 @@ def test_what_cannot_be_wrapped_is_refused() -> None:
         dft.Orbital(symmetries="renaming")
     with pytest.raises(ModelError, match="must be positive"):
         dft.OrbitalMetropolis(tolerance=0.0)
+
+
+@pytest.mark.parametrize("sampler", ["orbital", "orbital:mcsat", "orbital-metropolis"])
+def test_a_theory_without_constants_has_nothing_to_rename(sampler: str) -> None:
+    """Predicates without arguments only: the lists of constants of no sort could not be joined (ValueError)."""
+    model = dft.markov_logic("H()\nG()\n0.7 H() ^ G()\n-1 H()")
+    found, truth = dft.marginals(model, sampler=sampler, sweeps=500, seed=1), dft.exact(model)
+    assert found.trusted
+    for name in ("H", "G"):
+        assert abs(found[name].probability - truth[name].probability) < 5 * found[name].mcse
+    assert dft.quotient(model).lumpable

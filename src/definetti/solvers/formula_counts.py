@@ -1,10 +1,11 @@
 """Expected numbers of true groundings of a model's own formulas, one per weight: the statistics that learning needs.
 
-They are asked for as patterns under keys that no query has, and taken out of the answer again.
+They are asked for as patterns under keys that no query has, and taken out of the answer again. Warnings name the keys.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from itertools import product
 from math import prod
@@ -19,7 +20,7 @@ from definetti.model.logic.theory import Constant, MarkovLogic, WeightedFormula
 from definetti.model.marginals import Marginals, width
 from definetti.readers.logic.queries import LogicQuery
 
-KEY = "\0formula "
+KEY = re.compile(r"formula \d+: ")  # no query can be read that begins like this
 MOST_WEIGHTS = 5_000
 
 
@@ -36,11 +37,15 @@ def formula_queries(model: Any) -> list[LogicQuery]:
             continue
         free = [name for name in formula.free if name not in formula.plus]
         inner = {name: sort for name, sort in formula.sorts.items() if name not in formula.free}
-        for place, binding in _weights(model, formula):
+        for _, binding in _weights(model, formula):
             body = substitute(formula.body, binding)
             pairs = tuple((name, formula.sorts[name]) for name in free)
-            out.append(LogicQuery(f"{KEY}{number} {place}", body, pairs, sorts=inner))
+            out.append(LogicQuery(_key(model, number, body), body, pairs, sorts=inner))
     return out
+
+
+def _key(model: MarkovLogic, number: int, body: Any) -> str:
+    return f"formula {number + 1}: {format_formula(body, model.sorts)}"
 
 
 def _weights(model: MarkovLogic, formula: WeightedFormula) -> list[tuple[int, dict[str, Constant]]]:
@@ -61,12 +66,13 @@ def with_formulas(model: MarkovLogic, result: Marginals) -> Marginals:
             continue
         total = prod(size for name, size in sizes.items() if name not in formula.plus)
         for place, binding in _weights(model, formula):
-            found = result.queries[f"{KEY}{number} {place}"]
+            body = substitute(formula.body, binding)
+            found = result.queries[_key(model, number, body)]
             mcse, half = (None if x is None else float(x) * total for x in (found.mcse, width(found)))  # type: ignore[arg-type]
-            text = format_formula(substitute(formula.body, binding), model.sorts)
+            text = format_formula(body, model.sorts)
             weight = float(np.ravel(formula.weight)[place])
             rows.append(_row(formula, text, weight, total, float(found.probability) * total, mcse, half))  # type: ignore[arg-type]
-    left = {key: value for key, value in result.queries.items() if not key.startswith(KEY)}
+    left = {key: value for key, value in result.queries.items() if not KEY.match(key)}
     return replace(result, queries=left, formulas=tuple(rows))
 
 

@@ -50,6 +50,8 @@ class ConstantGroup:
     @cached_property
     def lists(self) -> list[np.ndarray]:
         """The constants (nodes) of each class of all sorts, in order."""
+        if not self.quotient.count:  # predicates without arguments have no constants
+            return []
         numbers = np.concatenate([self.of_sort(s) + self.quotient.start[s] for s in self.nodes.start])
         ends = np.cumsum(np.bincount(numbers, minlength=self.quotient.count))[:-1]
         return np.split(np.argsort(numbers, kind="stable"), ends)
