@@ -21,9 +21,11 @@ enters in three ways:
   of a Poisson mean lie 4.6, 5.2 and 7.8 above. Counts of 30 and more are hardly changed.
 - What a control variate leaves can be so quiet because the events that would disturb it were not met. An event that
   was not met in N draws has a probability of the order of 1/N. Where it happens the residual is off by the order of
-  the estimate's own size p(1−p) (conditionals change by factors), and the chance that such kinds exist beside the k
-  met is that of the next event being of a new kind, about 1/k (Good and Turing). So the variance gets
-  r·(c·p(1−p)/N)² more, where c (`UNMET`) counts the events that such a kind might well have had.
+  the estimate's own size p(1−p) (conditionals change by factors), or of the steps a that events make of the
+  conditionals, and of the draws where there are none (1 for a joint event), if these are larger. The chance that
+  such kinds exist beside the k met is that of the next event being of a new kind, about 1/k (Good and Turing). So the
+  variance gets r·(c·max(p(1−p), a)/N)² more, where c (`UNMET`) counts the events that such a kind might well have had.
+  The ratio of two means gets the same.
 
 A residual that vanishes in all batches, beside the spread of F (`EXACT`), has shown no event at all: the fit of few
 events by as many coefficients. Then only the events of F are known. With V of them each moved the mean by p/V = e²/p,
@@ -191,18 +193,35 @@ def rarity(batches: np.ndarray) -> np.ndarray:
     return np.where(excess > 0, excess, 0.0)
 
 
-def least_error(batches: np.ndarray, lengths: np.ndarray, f: np.ndarray, error: np.ndarray) -> np.ndarray:
-    """What events that were not met may add to the error of an estimate (see the top of this file)."""
+def least_error(
+    batches: np.ndarray, lengths: np.ndarray, f: np.ndarray, seen: np.ndarray, error: np.ndarray
+) -> np.ndarray:
+    """What events that were not met may add to the error of an estimate (see the top of this file). `seen`: the
+    conditionals, F where there are none."""
     value = np.clip(weighted_mean(batches, lengths), 0.0, 1.0)
     scale = value * (1.0 - value)
-    least = UNMET * np.sqrt(rarity(batches)) * scale / max(int(lengths.sum()) * batches.shape[1], 1)
-    least[(batches == f).all(axis=(0, 1))] = 0.0  # draws as they are
+    least = unmet(batches, lengths, f, np.where(scale > 0, np.maximum(scale, one_event(seen, lengths)), 0.0))
     spread, _ = _spread(f.reshape(-1, f.shape[2]))
     exact = np.flatnonzero((error < EXACT * spread) & (scale > 0))
     if len(exact):
         of_f, _ = standard_error(f[:, :, exact], lengths)
         least[exact] = np.fmax(HALF * of_f**2 / scale[exact], least[exact])
     return np.nan_to_num(least)
+
+
+def unmet(batches: np.ndarray, lengths: np.ndarray, f: np.ndarray, moved: np.ndarray) -> np.ndarray:
+    """What kinds of events that were not met may add to the error of a mean of batches, if one event moves it by so
+    much; nothing if these are the draws as they are, `f`."""
+    least = UNMET * np.sqrt(rarity(batches)) * moved / max(int(lengths.sum()) * batches.shape[1], 1)
+    return np.where((batches == f).all(axis=(0, 1)), 0.0, least)
+
+
+def one_event(batches: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    """By how much one event moves a sum over sweeps: the third cumulant of batch sums over the second, which is the
+    size of the steps where events come independently, and little where batch means look normal."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        sums = (batches - weighted_mean(batches, lengths)) * lengths[:, None, None]
+        return np.nan_to_num(np.minimum(np.abs((sums**3).sum(axis=(0, 1))) / (sums**2).sum(axis=(0, 1)), 1.0))
 
 
 FEWEST_CARRIERS = 30.0  # batches that a number rests on, or half of those there are
@@ -266,11 +285,13 @@ def split_rhat(
 
 
 def diagnose(
-    batches: np.ndarray, lengths: np.ndarray, f: np.ndarray, squares: np.ndarray, sizes: np.ndarray
-) -> Diagnosis:
-    """Of an estimate made from `batches`; R-hat always looks at the draws themselves, F."""
+    batches: np.ndarray, lengths: np.ndarray, f: np.ndarray, squares: np.ndarray, sizes: np.ndarray,
+    seen: np.ndarray | None = None,
+) -> Diagnosis:  # fmt: skip
+    """Of an estimate made from `batches`; R-hat always looks at the draws themselves, F. `seen`: the conditionals, F
+    where there are none."""
     spread, dof = standard_error(batches, lengths)
-    mcse = np.hypot(spread, least_error(batches, lengths, f, spread)) if f.size else spread
+    mcse = np.hypot(spread, least_error(batches, lengths, f, f if seen is None else seen, spread)) if f.size else spread
     rhat, variance = split_rhat(f, lengths, squares, sizes)
     constant = (f == f[:1, :1]).all(axis=(0, 1)) if f.size else np.ones(f.shape[2], dtype=bool)
     with np.errstate(invalid="ignore", divide="ignore"):

@@ -55,7 +55,7 @@ def judge(
     A statistic that never moved is exact only where it is certain. Otherwise it is rare, and its conditionals say how
     rare; or no update could have moved it, and it is frozen; or nothing is known.
     """
-    found = diagnose(estimates.batches, draws.lengths, draws.f, draws.squares, draws.sizes)
+    found = diagnose(estimates.batches, draws.lengths, draws.f, draws.squares, draws.sizes, events(draws))
     if not draws.f.shape[0]:
         return found
     if draws.unfinished:
@@ -78,6 +78,11 @@ def judge(
     rhat = np.where(known & (np.asarray(bounds) > 0), 1.0, found.rhat)  # in no state is it otherwise
     ess = np.where(known | unmet | found.constant, np.nan, found.ess)  # no spread to compare the error with
     return replace(found, mcse=np.minimum(mcse, 1.0), rhat=rhat, ess=ess, frozen=frozen)  # of a probability
+
+
+def events(draws: Draws) -> np.ndarray:
+    """float64[B, C, K]: batch means in which single events show: of the conditionals, of F where there are none."""
+    return draws.f if draws.g is None else np.where(np.isnan(draws.g), draws.f, draws.g)
 
 
 def concentrated_notices(draws: Draws, name: Callable[[int], str]) -> list[Notice]:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from definetti.diagnose import half_width, standard_error, weighted_mean
+from definetti.diagnose import half_width, one_event, standard_error, unmet, weighted_mean
 from definetti.errors import Notice
 from definetti.inference.assemble import Estimated, answer, number
 from definetti.inference.stopping import Look
@@ -70,16 +70,17 @@ def with_ratios(look: Look, made: Estimated, queries: Iterable[Derived]) -> Look
 
 def _mean(
     made: Estimated, batches: Callable[[Any, Any], np.ndarray], values: Callable[[Any], np.ndarray] | None = None,
-    scale: float = 1.0,
+    scale: float = 1.0, least: Callable[[Any, Any], np.ndarray] | None = None,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
     """Numbers made of batch means (from estimates and draws, float64[B, C, K]): their values, errors and degrees of
     freedom; of a mixture, over its regions. `values`: what estimates make of the same numbers; `scale`: the most that
-    one of them can be."""
+    one of them can be; `least`: what events that were not met may add to the errors."""
     parts = [(made.estimates, made.draws)] if made.regions is None else made.regions.parts
     means, errors, degrees = [], [], []
     for estimates, draws in parts:
         line = batches(estimates, draws)
         error, dof = standard_error(line, draws.lengths)
+        error = error if least is None else np.hypot(error, least(estimates, draws))
         means.append(weighted_mean(line, draws.lengths) if values is None else values(estimates))
         errors.append(np.where(np.isnan(error), 1.0, error) if made.regions is not None else error)
         degrees.append(dof)
@@ -101,13 +102,20 @@ def _ratio(made: Estimated, query: Derived) -> tuple[Estimate, list[Notice]]:
     if known or (r in (0.0, 1.0) and query.proved is not None and query.proved(r)):
         return Estimate(r, 0.0, None, None, query.size), []
 
+    def left(batches: np.ndarray) -> np.ndarray:
+        return (batches[:, :, top] - r * batches[:, :, bottom])[:, :, None] / below
+
     def line(estimates: Any, _: Any) -> np.ndarray:
-        return (estimates.batches[:, :, top] - r * estimates.batches[:, :, bottom])[:, :, None] / below
+        return left(estimates.batches)
 
     def value(estimates: Any) -> np.ndarray:
         return np.array([estimates.value[top] - r * estimates.value[bottom]]) / below
 
-    _, error, dof = _mean(made, line, value, 1.0 / below)
+    def least(estimates: Any, draws: Any) -> np.ndarray:
+        moved = one_event(draws.f[:, :, [top]], draws.lengths) / below
+        return unmet(line(estimates, draws), draws.lengths, left(draws.f), moved)
+
+    _, error, dof = _mean(made, line, value, 1.0 / below, least)
     met = below * made.draws.sweeps * made.draws.chains  # draws in which the condition was true, at most so many
     error = np.maximum(error, 1.0 / max(met, 1.0) if r in (0.0, 1.0) else 0.0)
     wide = np.minimum(half_width(error, dof), 1.0)
