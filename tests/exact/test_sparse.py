@@ -33,7 +33,8 @@ from definetti.integer_rows import increasing
 from definetti.model.logic.theory import MarkovLogic
 from definetti.samplers.protocol import Plan
 from definetti.samplers.sparse.choice import verdict
-from definetti.samplers.sparse.engine import advance, blank, compile_sparse
+from definetti.samplers.sparse.data import LIST
+from definetti.samplers.sparse.engine import advance, blank, compile_sparse, put_lists
 from definetti.samplers.sparse.sampling import SparseSampling
 
 FORMS = {
@@ -198,6 +199,24 @@ def test_pairs_of_starts_are_sorted_not_hashed(cpu_limit) -> None:
         assert np.array_equal(increasing(values), np.unique(values))
     with cpu_limit(2):
         assert len(increasing(rng.integers(0, 10**12, 4_000_000))) > 3_999_000
+
+
+def test_lists_of_a_start_are_those_of_its_pairs() -> None:
+    """In the order of the pairs, those by the second argument too, also of more constants than 16 bits count."""
+    rng, n = np.random.default_rng(2), 70_000
+    model = dft.markov_logic("E(n,n)\n-9 E(x,y)\n0.1 E(x,y) ^ E(y,x)", domain={"n": n})
+    r, _ = plain(model)
+    keys = np.sort(rng.choice(n * n, 5000, replace=False))
+    rows = np.stack([keys // n, keys % n], axis=1)
+    rows = rows[rows[:, 0] != rows[:, 1]]
+    chain = blank(r)
+    parts = [put_lists(chain, int(r.data.lists[j]), rows[:, j], rows[:, 1 - j], n) for j in (0, 1)]
+    whole = np.concatenate(parts)
+    for side in (0, 1):
+        for x in rows[::500, side]:
+            h = int(r.data.lists[side]) + LIST * int(x)
+            found = whole[chain.head[h] : chain.head[h] + chain.head[h + 1]]
+            assert found.tolist() == rows[rows[:, side] == x, 1 - side].tolist()
 
 
 # --- compiled --------------------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from definetti.model.logic.atom_orbits import AtomOrbits
 from definetti.model.logic.evidence import UNKNOWN
 from definetti.model.logic.theory import MarkovLogic
 from definetti.samplers.codegen.cache import load_kernel
+from definetti.samplers.kernels.logic.lists import put_behind
 from definetti.samplers.kernels.rng import seed_words
 from definetti.samplers.logic.engine import refuse_large
 from definetti.samplers.sparse.data import (
@@ -214,9 +215,7 @@ def put_lists(chain: Chain, head: int, x: np.ndarray, y: np.ndarray, size: int) 
     start, at = np.cumsum(room) - room, head + LIST * np.arange(size)
     chain.head[at], chain.head[at + 1], chain.head[at + 2] = chain.blocks[0] + start, length, room
     pool = np.zeros(int(room.sum()), np.int32)
-    place = np.arange(len(x)) + np.repeat(start - (np.cumsum(length) - length), length)
-    small = x.astype(np.uint16) if size <= 1 << 16 else x  # which NumPy sorts by digits
-    pool[place] = y[np.argsort(small, kind="stable")]
+    put_behind(start, x, y, pool)
     chain.blocks[0] += len(pool)
     return pool
 

@@ -143,5 +143,6 @@ def own_pairs(r: Sparse, p: int, name: str, rng: np.random.Generator, degree: fl
     drawn = increasing(rng.integers(0, shape[0] * shape[1], count))
     if p in r.plan.ties:
         drawn = increasing(np.concatenate([drawn, drawn % shape[1] * shape[1] + drawn // shape[1]]))
-    drawn = drawn[~np.isin(drawn, known[:, 0] * shape[1] + known[:, 1])]
+    if len(known):
+        drawn = drawn[~np.isin(drawn, known[:, 0] * shape[1] + known[:, 1])]
     return np.concatenate([true, np.stack([drawn // shape[1], drawn % shape[1]], axis=1)])
