@@ -19,7 +19,7 @@ from measuring import HERE, Row
 from recorded import machine, record
 
 FAMILIES = ("grid", "tables", "loading", "symmetries", "reading", "evidence", "relational", "lifted", "hard", "errors",
-            "intervals", "sparse", "draws", "traps", "long_runs", "peers")  # fmt: skip
+            "intervals", "sparse", "draws", "brackets", "traps", "long_runs", "peers")  # fmt: skip
 
 
 def main() -> int:

@@ -4,36 +4,69 @@ log Z_m = E_m[log f] + H_m, and for every product q: H_m ≤ −E_m[log q], H_m 
 conditionals (the erasure entropy). With one product and one window for both ends
 upper = E_m[log f − log q], lower = upper − E_m[Σ_i KL(g_i ‖ q_i)],
 which keeps the noise of the two ends together.
+
+Errors of means cannot show what was not met: chains that flip nothing for a thousand sweeps have no spread at all. A
+share w of the region that they did not enter makes log Z larger than what they saw by −log(1 − w); N sweeps that
+missed it say w ≤ 3 / N (95 %), N being as many independent ones as the spread of their means shows. At the lower end
+the conditionals count ways out of the region as if they were ways inside it: a site whose conditional gives them e
+counts at most e (1 + KL) too much, and Σ e is how often chains leave in a sweep, of which k exits were seen.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 ERRORS = 3.0  # by which the ends are moved outwards
 BATCHES = 4  # of each chain
+LIKELY = 3.0  # − log .05: events that sweeps without any may have missed
 
 
 @dataclass(frozen=True)
 class Bracket:
-    """Bounds of log Z of a region, moved outwards by three standard errors; `width` is without these."""
+    """Bounds of log Z of a region, moved outwards by three standard errors and by what may not have been met; `width`
+    is without these."""
 
     lower: float
     upper: float
     width: float
 
 
-def bracket(log_ratio: np.ndarray, divergence: np.ndarray) -> Bracket:
-    """From log f − log q at the sweeps' ends and Σ KL(g ‖ q) inside the sweeps, [sweeps, chains]."""
+def bracket(log_ratio: np.ndarray, divergence: np.ndarray, rate: float = 0.0) -> Bracket:
+    """From log f − log q at the sweeps' ends and Σ KL(g ‖ q) inside the sweeps, [sweeps, chains]; `rate`: exits from
+    the region in a sweep, at most."""
     low = log_ratio - divergence
     width = float(divergence.mean())
+    errors = standard_error(low), standard_error(log_ratio)
+    unmet = LIKELY / min(independent(low, errors[0]), independent(log_ratio, errors[1]))
+    beyond = -math.log1p(-unmet) if unmet < 1.0 else math.inf
     return Bracket(
-        float(low.mean()) - ERRORS * standard_error(low),
-        float(log_ratio.mean()) + ERRORS * standard_error(log_ratio),
+        float(low.mean()) - ERRORS * errors[0] - max(unmet, rate) * (1.0 + width),
+        float(log_ratio.mean()) + ERRORS * errors[1] + beyond,
         width,
     )
+
+
+def exit_rate(walks: Sequence[np.ndarray]) -> float:
+    """How often chains leave a region in a sweep, at most (95 %), by whether they were in it after each sweep of walks
+    that began in it, bool[sweeps, chains] each."""
+    exits = sweeps = 0
+    for inside in walks:
+        before = np.concatenate([np.ones_like(inside[:1]), inside[:-1]])
+        exits, sweeps = exits + int((before & ~inside).sum()), sweeps + int(before.sum())
+    return (exits + 2.0 * math.sqrt(exits) + LIKELY) / max(sweeps, 1)
+
+
+def independent(values: np.ndarray, error: float) -> float:
+    """As how many independent ones values [sweeps, chains] show their mean, whose standard error is given: not more
+    than there are, and not fewer than batches. (That chains differ is in the error.)"""
+    sweeps, chains = values.shape
+    if error == 0.0:
+        return float(values.size)
+    return float(np.clip(values.var() / error**2, min(BATCHES, sweeps) * chains, values.size))
 
 
 def standard_error(values: np.ndarray) -> float:

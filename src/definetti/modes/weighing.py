@@ -13,7 +13,7 @@ import numpy as np
 
 from definetti.errors import INTERRUPTED
 from definetti.modes.annealing import PATHS, Annealed, anneal, log_weights
-from definetti.modes.brackets import Bracket, bracket
+from definetti.modes.brackets import Bracket, bracket, exit_rate
 from definetti.modes.copies import DOUBT, most_of_a_kind, with_copies
 from definetti.modes.looking import MOST_REGIONS, Budget, Looked
 from definetti.modes.partition import Partition, partition
@@ -272,11 +272,12 @@ def _bracketed(
         columns = np.ones(count, dtype=bool)
     ratio = np.concatenate([w.log_ratio for w in use])[:, columns]
     divergence = np.concatenate([w.divergence for w in use])[:, columns]
+    rate = exit_rate([inside(walk.features) for walk in (*first.walks, *second.walks)])
     means = np.nanmean(np.stack([w.f for w in use])[:, columns], axis=(0, 1))  # of walks of one length
     pool = walkers.join([weighed.pool, first.ends, second.ends])
     share = min(first.share, second.share)
     made = replace(
-        weighed, product=product, bracket=bracket(ratio, divergence), means=means, lasting=share, pool=pool,
+        weighed, product=product, bracket=bracket(ratio, divergence, rate), means=means, lasting=share, pool=pool,
         pool_size=walkers.count(pool),
     )  # fmt: skip
     return made, spent
