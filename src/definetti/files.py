@@ -10,10 +10,18 @@ from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
 
+from definetti import show
 from definetti.errors import ModelError, ParseError, suggestion
 
 #: Of answers: our own formats, then Alchemy's result files and the UAI competition's marginals.
 ANSWER_SUFFIXES = (".json", ".csv", ".parquet", ".result", ".results", ".MAR", ".mar")
+
+
+def as_path(path: object, what: str) -> Path:
+    """The path that a user gave; `ModelError` for what is none."""
+    if isinstance(path, type) or not isinstance(path, str | PathLike):
+        raise ModelError(f"{what} is the path of a file, got {show.brief(path)}")
+    return Path(path)
 
 
 def require_file(path: str | PathLike[str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import reprlib
 from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
@@ -27,6 +28,15 @@ _OBEYED = {
 def printable(text: str) -> str:
     """For a terminal: names come from files of strangers."""
     return text.translate(_OBEYED)
+
+
+def brief(value: object) -> str:
+    """What an error says that it got in place of something else."""
+    if isinstance(value, type):
+        return f"the class {value.__name__}"
+    if value is None or isinstance(value, bool | int | float | complex | str | bytes):
+        return reprlib.repr(value)
+    return f"a {type(value).__name__}"
 
 
 class Shown:

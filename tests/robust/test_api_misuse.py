@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -238,3 +240,69 @@ def test_tables_are_flat_or_have_their_axes() -> None:
     empty = dft.FactorGraph.from_arrays([2], [0, 0], [], [0], [np.array(1.5)])
     assert dft.exact(flat)["X1"].probability == dft.exact(dft.FactorGraph.from_arrays(**BASE))["X1"].probability
     assert empty.log_density([0]) == 1.5
+
+
+WRONG = (None, 3, -1, "zzz", "", float("nan"), 1.5, [1, "a", None], [], {1: 2}, Path, object(), b"x", 1j, {1})
+
+
+def calls(folder: Path) -> dict[str, tuple[tuple[Any, ...], dict[str, Any]]]:
+    """A right call of each function; one argument after the other is replaced by what it is not."""
+    graph = dft.factor_graph([2, 2], [([0, 1], [[1, 2], [3, 4]])])
+    logic = dft.markov_logic("P(p)\nQ(p)\n1 P(x) ^ Q(x)", domain={"p": 2})
+    answer = dft.exact(graph)
+    dft.save(answer, folder / "a.json")
+    (folder / "m.mln").write_text("P(p)\n1 P(A)\n")
+    few: dict[str, Any] = {"sampler": "gibbs", "sweeps": 20, "chains": 2, "seed": 1}
+    dft.marginals(graph, **few, checkpoint=folder / "r.dft")
+    return {
+        "factor_graph": (([2, 2], [([0, 1], [[1, 2], [3, 4]])]), {}),
+        "markov_logic": (("P(p)\n1 P(A)",), {}),
+        "read": ((folder / "m.mln",), {}),
+        "write": ((graph, folder / "o.uai"), {}),
+        "symmetries": ((graph,), {}),
+        "exact": ((logic,), {}),
+        "count_distribution": ((logic, "P"), {}),
+        "marginals": ((graph,), few),
+        "resume": ((folder / "r.dft",), {}),
+        "quotient": ((graph,), {}),
+        "ground": ((logic,), {}),
+        "save": ((answer, folder / "b.json"), {}),
+        "load": ((folder / "a.json",), {}),
+        "report": ((answer, folder / "p.html"), {}),
+    }
+
+
+APART = {"progress", "seconds", "executor"}  # a class may be called with reports; a run of a day; see below
+
+
+@pytest.mark.parametrize("name", ["factor_graph", "markov_logic", "read", "write", "symmetries", "exact",
+                                  "count_distribution", "marginals", "resume", "quotient", "ground", "save", "load",
+                                  "report"])  # fmt: skip
+def test_no_argument_of_a_wrong_type_ends_in_a_foreign_error(name: str, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    given, more = calls(tmp_path)[name]
+    function = getattr(dft, name)
+    for place, parameter in enumerate(inspect.signature(function).parameters):
+        for wrong in () if parameter in APART else WRONG:
+            arguments = (*given[:place], wrong, *given[place + 1 :]) if place < len(given) else given
+            try:
+                function(*arguments, **(more if place < len(given) else {**more, parameter: wrong}))
+            except dft.DefinettiError as error:
+                assert len(str(error)) > 8, parameter
+            except Exception as error:
+                raise AssertionError(f"{name}({parameter}={wrong!r})") from error
+
+
+@pytest.mark.parametrize("wrong", [3, "threads", Path, object()])
+def test_an_executor_is_one(wrong: Any) -> None:
+    graph = dft.factor_graph([2, 2], [([0, 1], [[1, 2], [3, 4]])])
+    with pytest.raises(dft.ModelError, match="an executor has a method submit"):
+        dft.marginals(graph, sampler="gibbs", sweeps=20, executor=wrong)
+
+
+def test_single_ones_need_no_list(tmp_path: Path) -> None:
+    graph = dft.factor_graph({"rain": 2}, [("rain", [4, 1])])
+    answer = dft.exact(graph)
+    assert answer["rain"].probability == pytest.approx(0.2)
+    page = dft.report(answer, tmp_path / "p.html", others=dft.save(answer, tmp_path / "b.json"))
+    assert "b.json" in page.read_text()

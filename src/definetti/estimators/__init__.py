@@ -39,7 +39,7 @@ ESTIMATORS = {
 
 def choose(name: str) -> str:
     """The name of a known estimator."""
-    if name not in ESTIMATORS:
+    if not isinstance(name, str) or name not in ESTIMATORS:
         raise ModelError(f"estimator {name!r} is not known; choose one of {', '.join(ESTIMATORS)}")
     return name
 

@@ -162,6 +162,8 @@ def marginals(
         symmetries, sampler, estimator, scan, chains, sweeps, seconds, until, burn_in, seed,
         workers or available_cores(), time_limit, said, formulas,
     )  # fmt: skip
+    if executor is not None and (isinstance(executor, type) or not callable(getattr(executor, "submit", None))):
+        raise ModelError(f"an executor has a method submit (concurrent.futures.Executor), got {show.brief(executor)}")
     if checkpoint is None and executor is None:
         return answered(asked, queries, options, progress, Journal())
     from definetti.inference.saving.checkpoint import kept_in

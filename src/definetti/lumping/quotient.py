@@ -19,6 +19,7 @@ from definetti.lumping.source import Source, source_of
 from definetti.lumping.spectrum import is_reversible, mixing_bounds, spectral_gap
 from definetti.lumping.state_space import StateSpace, state_space
 from definetti.lumping.transitions import MOST_SWEPT, Transitions, check_sampler, most_states, transitions
+from definetti.model.checked_input import REAL
 from definetti.samplers.registry import named
 
 if TYPE_CHECKING:
@@ -346,7 +347,7 @@ def quotient(
     >>> found.states, found.orbits, found.lumpable, found.reversible
     (16, 4, True, True)
     """
-    if not 0.0 < epsilon < 1.0:
+    if not (isinstance(epsilon, REAL) and 0.0 < epsilon < 1.0):
         raise ModelError(f"epsilon is a distance between 0 and 1, got {epsilon!r}")
     if not (isinstance(draws, int) and draws >= 1):
         raise ModelError(f"draws is a whole number from 1 on, got {draws!r}")

@@ -31,6 +31,16 @@ def integer(number: object, what: str) -> int:
         raise ModelError(f"{what} {number!r}; a name or a whole number is needed") from None
 
 
+def pair(factor: Any, number: int) -> tuple[Iterable[Any], Any]:
+    """The scope and the table of a factor as it is given; a text is the name of its only variable."""
+    try:
+        scope, table = factor
+        return ((scope,) if isinstance(scope, str) else iter(scope)), table
+    except (TypeError, ValueError):
+        asked = "is a pair of a scope and a table, as in ([0, 1], [[3, 1], [1, 3]])"
+        raise ModelError(f"factor {number} {asked}; got {show.brief(factor)}") from None
+
+
 def position(variable: int | str, index: Mapping[str, int], factor: int) -> int:
     if type(variable) is int and 0 <= variable < len(index):  # most are
         return variable
@@ -75,6 +85,27 @@ def cancelling(names: Iterable[str], largest: float, lost: float) -> ModelError:
         f"log weights of up to {show.number(largest)} on ({over}) cancel, and doubles of that size leave an error of "
         f"{show.number(lost, 2)} where 1e-9 is needed; make penalties smaller (100 forbids as well), or use -inf"
     )
+
+
+def counts_of(cardinality: Any) -> dict[str, int]:
+    """How many atoms of each predicate are true, as they are given."""
+    if cardinality is None:
+        return {}
+    if not isinstance(cardinality, Mapping) or not all(isinstance(name, str) for name in cardinality):
+        asked = "cardinality says how many atoms of a predicate are true, as in {'Smokes': 3}"
+        raise ModelError(f"{asked}; got {show.brief(cardinality)}")
+    return {name: integer(count, f"the cardinality of {name} is") for name, count in cardinality.items()}
+
+
+def each(values: Any, what: str) -> Iterable[Any]:
+    """Any collection but a text."""
+    if isinstance(values, Iterable) and not isinstance(values, str | bytes | type):
+        return values
+    raise ModelError(f"{what}, got {show.brief(values)}")
+
+
+def listed(values: Any, what: str) -> list[Any]:
+    return list(each(values, what))
 
 
 def whole(value: Any, name: str, least: int = 1) -> int | None:

@@ -13,11 +13,12 @@ from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from definetti import show
 from definetti.errors import ModelError
 from definetti.files import write_atomically
+from definetti.model.checked_input import listed
 from definetti.model.compare import Comparison, compare
 from definetti.model.marginals import Marginals
 from definetti.pages.fragments import tag, text
@@ -31,7 +32,7 @@ from definetti.pages.sections import (
     symmetry_section,
     verdict_section,
 )
-from definetti.store.loading import load_document, saved_answers
+from definetti.store.loading import Saved, load_document, saved_answers
 from definetti.store.writing import document
 
 POLICY = (
@@ -83,10 +84,12 @@ def report(
     if path.suffix not in (".html", ".htm"):
         raise ModelError(f"cannot write {path.name}: a page is a .html file")
     first = _document(answer)
-    one = saved_answers(first)
+    one = _saved(first, answer)
     against = [] if exact is None else [("the truth", exact)]
+    single = isinstance(others, Marginals | Mapping | str | PathLike)
+    others = [cast("Answer", others)] if single else listed(others, "others are answers, or files that hold them")
     against += [(_name(other) or f"run {k + 2}", other) for k, other in enumerate(others)]
-    found = [(name, compare(one, saved_answers(_document(other)))) for name, other in against]
+    found = [(name, compare(one, _saved(_document(other), other))) for name, other in against]
     try:
         made = page(first, found)
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
@@ -107,12 +110,20 @@ def _document(answer: Answer) -> Mapping[str, Any]:
     return answer if isinstance(answer, Mapping) else load_document(Path(answer))
 
 
+def _saved(content: Mapping[str, Any], answer: Answer) -> Saved:
+    try:
+        return saved_answers(content)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        which = _name(answer) or "the mapping"
+        raise ModelError(f"{which} is no answer: {error!r} in its queries and orbits") from None
+
+
 def _kind(value: object) -> str:
     return type(value).__name__
 
 
 def _name(answer: Answer) -> str | None:
-    return None if isinstance(answer, Mapping) else Path(answer).name
+    return Path(answer).name if isinstance(answer, str | PathLike) else None
 
 
 def page(content: Mapping[str, Any], comparisons: Sequence[tuple[str, Comparison]] = ()) -> str:

@@ -225,7 +225,7 @@ def _and(names: Iterable[str]) -> str:
 
 def with_world(model: Any, queries: Sequence[object], world: str) -> tuple[Any, tuple[Notice, ...]]:
     """The model that is asked about, with weights and with Alchemy's closed world if asked for; what to say of it."""
-    if world not in WORLDS:
+    if not isinstance(world, str) or world not in WORLDS:
         raise ModelError(f"world is 'open' or 'alchemy', not {world!r}")
     if model.kind != "logic":
         if world != "open":

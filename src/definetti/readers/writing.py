@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from definetti.errors import ModelError
-from definetti.files import write_atomically
+from definetti.files import as_path, write_atomically
 from definetti.model.checked_input import require_model
 from definetti.model.graph.factors import FREE, FactorGraph
 from definetti.model.logic.text import format_db, format_mln
@@ -60,11 +60,11 @@ def write(
     FactorGraph(2 variables, 1 observed, 1 factors, 1 tables)
     """
     require_model(model, "write needs a model (save writes answers)")
-    path = Path(path)
+    path = as_path(path, "the place of a model")
     whole, part = (".uai", ".evid") if model.kind == "graph" else (".mln", ".db")
     _check_suffix(path, (whole, part), model)
     if evidence is not None:
-        _check_suffix(Path(evidence), (part,), model)
+        _check_suffix(as_path(evidence, "the place of the evidence"), (part,), model)
     lines = _evidence if isinstance(model, FactorGraph) else format_db
     known = lines(model)  # type: ignore[arg-type]
     if path.suffix.lower() == part:

@@ -52,7 +52,7 @@ class Gibbs:
     single_site = conditionals = warms_up = True
 
     def __post_init__(self) -> None:
-        if self.scan not in SCANS:
+        if not isinstance(self.scan, str) or self.scan not in SCANS:
             raise ModelError(f"scan {self.scan!r} is not known; choose one of {', '.join(SCANS)}")
 
     @property

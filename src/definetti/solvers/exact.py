@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 from definetti.errors import ModelError, query_list
-from definetti.model.checked_input import require_model
+from definetti.model.checked_input import counts_of, require_model
 from definetti.model.marginals import Marginals
 from definetti.model.queries import Query
 from definetti.readers.reading import language, with_world
@@ -81,7 +81,7 @@ def exact(
     >>> round(p["X0=1 ^ X1=1"].probability, 4)
     0.1694
     """
-    if method not in METHODS:
+    if not isinstance(method, str) or method not in METHODS:
         raise ModelError(f"no exact method is called {method!r}; there are {', '.join(METHODS)}")
     require_model(model, "exact needs a model")
     queries = query_list(queries)
@@ -91,6 +91,7 @@ def exact(
 
         queries = [*queries, *formula_queries(model)]  # type: ignore[list-item]
     wanted = _wanted(model, symmetries)
+    cardinality = counts_of(cardinality)
     if cardinality:
         if wanted not in ("auto", "renaming"):
             raise ModelError("with given numbers of true atoms the rows are orbits of renamings; leave symmetries out")

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from definetti.errors import FAILURES, DefinettiError, ModelError, Notice, ParseError
-from definetti.files import read_text
+from definetti.files import as_path, read_text
 from definetti.model.marginals import FIELDS, Count, Estimate, Saved, fields
 from definetti.store.writing import COLUMNS, VALUE_NAME, WARNINGS, pyarrow_modules
 
@@ -46,7 +46,7 @@ def load(path: str | Path) -> Saved:
     ...     p.compare(dft.load(dft.save(p, f"{folder}/p.json"))).agrees
     True
     """
-    path = Path(path)
+    path = as_path(path, "an answer")
     if path.suffix in (".json", ".dft"):
         return saved_answers(load_document(path))
     if path.suffix == ".parquet":

@@ -16,9 +16,9 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from definetti import __version__
+from definetti import __version__, show
 from definetti.errors import ModelError
-from definetti.files import ANSWER_SUFFIXES, write_atomically
+from definetti.files import ANSWER_SUFFIXES, as_path, write_atomically
 from definetti.model.marginals import FIELDS, Estimate, Marginals, Variables, numbers_of
 
 COLUMNS = ("kind", "variable", "value", "probability", "mcse", "half_width", "rhat", "ess", "orbit_size", "trusted")
@@ -55,7 +55,9 @@ def save(marginals: Marginals, path: str | Path) -> Path:
     ...     print(dft.save(p, f"{folder}/p.csv").read_text().splitlines()[0])
     kind,variable,value,probability,mcse,half_width,rhat,ess,orbit_size,trusted
     """
-    path = Path(path)
+    if not isinstance(marginals, Marginals):
+        raise ModelError(f"save writes an answer (write writes models), got {show.brief(marginals)}")
+    path = as_path(path, "the place of an answer")
     check_suffix(path)
     if path.suffix == ".json":
         write_atomically(path, _json_text(document(marginals)))

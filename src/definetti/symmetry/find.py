@@ -76,7 +76,7 @@ def symmetries(
     >>> group.order, group.orbit_of("X0")
     (8, ['X0', 'X1', 'X2', 'X3'])
     """
-    if kind not in KINDS:
+    if not isinstance(kind, str) or kind not in KINDS:
         raise ModelError(f"symmetries of kind {kind!r} are not known; choose one of {', '.join(KINDS)}")
     require_model(model, "symmetries are of a model")
     if not (isinstance(time_limit, Real) and time_limit > 0):

@@ -20,6 +20,7 @@ from typing import Any
 from definetti import __version__, archive
 from definetti.archive import SUFFIX, Archive, Buffer, Damaged, pack
 from definetti.errors import INTERRUPTED, DefinettiError, ModelError, Notice, ParseError
+from definetti.files import as_path
 from definetti.inference.question import Options
 from definetti.inference.saving import option_encoding
 from definetti.inference.saving.remembered import Remembered
@@ -173,7 +174,7 @@ def kept_in(
         with recording(alone.record):
             yield alone, option_encoding.replayable(options)
         return
-    path = Path(path)
+    path = as_path(path, "a checkpoint")
     if path.suffix != SUFFIX:
         raise ModelError(f"a checkpoint is a file that ends in {SUFFIX}, got {path.name}")
     if not all(isinstance(query, str) for query in queries):

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from contextlib import contextmanager, suppress
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 from definetti import archive, show
 from definetti.errors import ModelError
+from definetti.files import as_path
 from definetti.inference.marginals import answered
 from definetti.inference.progress import check_progress
 from definetti.inference.saving.checkpoint import Kept, read_run
@@ -88,7 +88,7 @@ def goal_of(sweeps: int | None, seconds: float | None, until: float | None) -> G
 @contextmanager
 def reopened(path: str | PathLike[str]) -> Iterator[Kept]:
     """A run from its file, which nobody else may write to inside."""
-    path = Path(path)
+    path = as_path(path, "a run")
     if not path.is_file():
         read_run(path)  # says so; a lock would leave a file behind
     with archive.locked(path):

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from definetti.errors import ModelError, TooLarge, UnknownName, require_mapping, suggestion
 from definetti.integer_rows import distinct
-from definetti.model.checked_input import integer, log_table, numbers, position
+from definetti.model.checked_input import each, integer, listed, log_table, numbers, pair, position
 from definetti.model.graph.checked_arrays import fault, outside, whole_numbers
 from definetti.show import Shown
 
@@ -426,11 +426,16 @@ def factor_graph(
     """
     if isinstance(cards, Mapping):
         names, cards = list(cards), list(cards.values())
+    cards = listed(cards, "cards are the numbers of values of the variables, as in [2, 3]")
     counts = [integer(card, "the number of values of a variable is") for card in cards]
     if any(not 1 <= card < 2**31 for card in counts):
         raise ModelError(f"a variable has {next(c for c in counts if not 1 <= c < 2**31)} values; it needs 1 or more")
     cards_array = np.array(counts, dtype=np.int32)
-    names = list(names) if names is not None else [f"X{i}" for i in range(len(cards_array))]
+    names = (
+        listed(names, "names are those of the variables")
+        if names is not None
+        else [f"X{i}" for i in range(len(cards_array))]
+    )
     wrong = next((name for name in names if not isinstance(name, str)), None)
     if wrong is not None:  # a number in a scope is a position
         raise ModelError(f"the name of a variable is a text, got {wrong!r}")
@@ -439,7 +444,8 @@ def factor_graph(
         raise ModelError(f"{len(cards_array)} variables need as many different names, got {len(index)}")
     starts, scopes, table_of, tables = [0], [], [], []
     known: dict[tuple[object, ...], int] = {}  # tables that were checked: models of many factors have few
-    for k, (scope, table) in enumerate(factors):
+    for k, factor in enumerate(each(factors, "factors are pairs of a scope and a table")):
+        scope, table = pair(factor, k)
         variables = [position(v, index, k) for v in scope]
         if len(set(variables)) != len(variables):
             raise ModelError(f"factor {k} names a variable twice: {variables}")

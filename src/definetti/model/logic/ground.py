@@ -13,6 +13,7 @@ from math import log2, prod
 import numpy as np
 
 from definetti.errors import ModelError, TooLarge, Unsatisfiable
+from definetti.model.checked_input import whole
 from definetti.model.graph.factors import FREE, FactorGraph
 from definetti.model.logic.atom_literals import Box, atom_literal, layout, value_names, variable_names
 from definetti.model.logic.evidence import UNKNOWN
@@ -80,6 +81,7 @@ def ground(model: MarkovLogic, limit: int = LIMIT) -> FactorGraph:
     """
     if getattr(model, "kind", None) != "logic":
         raise ModelError(f"ground needs a Markov logic network, got a {type(model).__name__}")
+    limit = whole(limit, "limit") or 0
     size = ground_size(model)
     if size.variables > limit:
         raise TooLarge("the ground model", size.variables, limit, CURE, unit="ground atoms")

@@ -209,7 +209,9 @@ def _evidence_sources(evidence: EvidenceText | None) -> list[Source]:
         return [mapping_source(cast("Mapping[str, bool | None]", evidence))]
     if not isinstance(evidence, str | PathLike | Iterable):
         raise ModelError(f"evidence is the path of a .db file, several, or a mapping of atoms; got {evidence!r}")
-    paths = [evidence] if isinstance(evidence, str | PathLike) else evidence
+    paths = [evidence] if isinstance(evidence, str | PathLike) else list(evidence)
+    if not all(isinstance(path, str | PathLike) for path in paths):
+        raise ModelError("evidence is the path of a .db file, several, or a mapping of atoms; one of these is no path")
     return [read_source(cast("PathText", path)) for path in paths]
 
 

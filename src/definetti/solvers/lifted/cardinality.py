@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from definetti import show
 from definetti.errors import ModelError, TooLarge, UnknownName, Unsatisfiable, suggestion
 from definetti.model.logic.text import find_atom
 from definetti.model.logic.theory import Atom, Evidence, MarkovLogic, Variable
@@ -129,6 +130,8 @@ def _observe(model: MarkovLogic, name: str, constants: tuple[int, ...]) -> Marko
 
 
 def _atom_count(model: MarkovLogic, predicate: str) -> int:
+    if not isinstance(predicate, str):
+        raise ModelError(f"a predicate is named by a text, got {show.brief(predicate)}")
     if predicate not in model.predicates:
         raise UnknownName(f"the model has no predicate {predicate!r}{suggestion(predicate, model.predicates)}")
     return prod(model.shape(predicate))

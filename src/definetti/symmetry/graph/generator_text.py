@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from definetti import show
 from definetti.errors import ParseError, SymmetryError, UnknownName
 from definetti.groups import Generator, PermutationGroup, from_cycles, sparse
 from definetti.model.graph.factors import FactorGraph
@@ -33,6 +34,8 @@ def read_generators(model: FactorGraph, given: Any) -> list[Generator]:
     if isinstance(given, str):
         return parse_cycles(model, given)
     out: list[Generator] = []
+    if not isinstance(given, Iterable) or isinstance(given, bytes | type):
+        raise SymmetryError(f"generators are texts such as '(X0 X1)', arrays, or a path, got {show.brief(given)}")
     for number, one in enumerate(given):
         out += parse_cycles(model, one) if isinstance(one, str) else [_from_array(model, one, number)]
     return out
@@ -41,7 +44,7 @@ def read_generators(model: FactorGraph, given: Any) -> list[Generator]:
 def _text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the name, bytes that are no UTF-8
         raise ParseError(f"the generators cannot be read: {error}", path=path) from error
 
 
