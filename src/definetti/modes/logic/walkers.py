@@ -97,7 +97,7 @@ class LogicWalkers:
     def __init__(self, relational: Relational, asked: Asked, scan: str) -> None:
         # hard literals fix their atoms, and leave the other states in one piece
         self.hard = any(s.hard and not isinstance(s.body, Literal) for s in relational.theory.shapes)
-        self._sparse = None if self.hard else sparse_ways(asked, relational.free_sites, scan)
+        self._sparse = sparse_ways(asked, relational.free_sites, scan)
         if self._sparse is not None:
             relational = following(self._sparse[0], relational)
         self.relational, self.asked, self.group = relational, asked, asked.group
