@@ -11,6 +11,7 @@ import definetti as dft
 from definetti.inference.logic.question import logic_question
 from definetti.model.logic.theory import MarkovLogic
 from definetti.samplers.protocol import Plan
+from definetti.samplers.sparse import sampling
 from definetti.samplers.sparse.crowded import pairs_of
 from definetti.samplers.sparse.engine import CROWDED, LOOKS, SWEEP, compile_sparse, tensor_of
 from definetti.samplers.sparse.sampling import SparseSampling
@@ -118,6 +119,27 @@ def test_a_saved_run_goes_on(most: int) -> None:
     whole, second = stopped_and_not(lambda: run_of(smokers(PEOPLE), most), 3)
     assert np.array_equal(whole.draws().f, second.draws().f)
     assert np.array_equal(whole.values(), second.values())
+
+
+def test_a_saved_watch_goes_on() -> None:
+    """What dense sweeps left free before a run was saved is not watched in what follows; nor does it name more."""
+    whole, second = stopped_and_not(lambda: run_of(dft.markov_logic(STARS, domain={"n": 4}), -1), 6)
+    assert np.array_equal(whole.draws().f, second.draws().f)
+    assert [notice.message for notice in whole.notices()] == [notice.message for notice in second.notices()]
+    for one, other in zip(whole._chains, second._chains, strict=True):
+        assert np.array_equal(one.live, other.live)
+        assert np.array_equal(one.systems[0].watch_length, other.systems[0].watch_length)
+
+
+def test_different_kernels_are_chosen_in_warm_up_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their sweeps may differ there, and a state that is crowded at its end is written as lists."""
+    monkeypatch.setattr(sampling, "one_kernel", lambda _: False)
+    run = run_of(smokers(PEOPLE), -1)
+    for _ in run.steps():
+        pass
+    assert run.report()["dense_sweeps"] == 2 * 2
+    assert run._crowds == [None, None]
+    assert all(int(chain.clock[SWEEP]) == 22 for chain in run._chains)
 
 
 @pytest.mark.parametrize("most", [60, -1])
