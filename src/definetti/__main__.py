@@ -10,6 +10,7 @@ def main() -> NoReturn:
     try:
         from definetti.cli.main import main as command_line
     except KeyboardInterrupt:  # Ctrl-C may come before there is anyone to catch it
+        print("definetti: interrupted: no answer yet", file=sys.stderr)
         sys.exit(130)
     command_line()
 

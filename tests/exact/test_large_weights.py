@@ -301,3 +301,32 @@ def test_equal_couplings_with_rounding_are_still_one_table() -> None:
     simple = simplify(star(couplings))
     assert len(simple.table_start) - 1 == 3  # the pair, the leaves, the hub
     assert (simple.evidence == FREE).all()
+
+
+# --- theories that are never grounded --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("sampler", ["auto", "gibbs", "mcsat", "tempering", "orbital"])
+def test_theories_whose_large_weights_cancel_are_not_sampled(sampler: str) -> None:
+    """P(A) was .5, trusted, where it is .668: conditionals of a theory add up what a double cannot hold."""
+    for text in ("1e17 P(x)\n0.7 P(x)\n-1e17 P(x)", "1e12 P(x)\n1e12 !P(x)\n0.7 P(x)"):
+        model = dft.markov_logic(f"P(p)\n{text}", domain={"p": 3})
+        with pytest.raises(ModelError, match="cancel"):
+            dft.marginals(model, sampler=sampler, sweeps=50, seed=1)
+
+
+@pytest.mark.parametrize("size", ["1e15", "1e17"])
+@pytest.mark.parametrize("sampler", ["gibbs", "tempering"])
+def test_penalties_of_theories_leave_small_weights_alone(sampler: str, size: str) -> None:
+    """Log densities of 4e15 are multiples of a half: tempering was off by five half-widths."""
+    text = f"P(p)\nQ(p)\n{size} P(x) v Q(y)\n0.7 P(x)\n0.3 P(x) ^ Q(x)"
+    model = dft.markov_logic(text, domain={"p": 2})
+    found = dft.marginals(model, "P(P1)", sampler=sampler, sweeps=2_000, seed=1)
+    assert found.trusted and any("lost beside" in notice.message for notice in found.notices)
+    assert abs(found["P(P1)"].probability - dft.exact(model, "P(P1)")["P(P1)"].probability) < 4 * found["P(P1)"].mcse
+
+
+def test_tempering_of_large_theories_with_large_weights_is_refused() -> None:
+    model = dft.markov_logic("P(p)\nQ(p)\n1e15 P(x) v Q(y)\n0.7 P(x)", domain={"p": 400})
+    with pytest.raises(ModelError, match="log densities, which tempering compares, are coarse"):
+        dft.marginals(model, sampler="tempering", sweeps=10, seed=1)

@@ -477,3 +477,18 @@ def test_progress_is_drawn_for_a_terminal_only(quiet: bool) -> None:
     for words_drawn in ("updates/s", "worst ±", " to go"):  # all of it fits into 80 columns
         assert (words_drawn.encode() in drawn) is not quiet
     assert not quiet or drawn == b""
+
+
+def test_ctrl_c_before_the_command_line_is_loaded_says_so(monkeypatch: pytest.MonkeyPatch, capfd) -> None:
+    """It was silent."""
+    from definetti import __main__ as entry
+
+    class Loading:
+        @property
+        def main(self) -> None:
+            raise KeyboardInterrupt
+
+    monkeypatch.setitem(sys.modules, "definetti.cli.main", Loading())
+    with pytest.raises(SystemExit) as ended:
+        entry.main()
+    assert ended.value.code == 130 and capfd.readouterr().err == "definetti: interrupted: no answer yet\n"

@@ -14,6 +14,7 @@ from definetti.errors import ModelError, UnknownName
 
 REAL = (int, float, np.number)
 LARGEST_LOG = 1e100  # of a weight: sums of them must stay finite
+PRECISION = 1e-9  # of log weights: sums that large terms make coarser are refused
 
 
 def require_model(model: object, what: str) -> None:

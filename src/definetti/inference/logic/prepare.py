@@ -12,12 +12,15 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from definetti import show
 from definetti.constraints.logic.connectivity import relational_moves_connect
 from definetti.constraints.logic.forced_atoms import explain_clashes
 from definetti.errors import ModelError, Notice
 from definetti.inference.logic.mcsat_fallback import by_choice, mcsat_suits, mcsat_takes
 from definetti.inference.question import SWEEPS, UNDECIDED, UNREACHED, Ready, Request
+from definetti.model.checked_input import PRECISION
 from definetti.model.logic.ground import ground, ground_size
 from definetti.model.logic.theory import MarkovLogic
 from definetti.samplers.gibbs import Gibbs
@@ -84,6 +87,8 @@ def prepare_logic(model: MarkovLogic, wanted: Any, sampler: Any, scan: str, time
         return _grounded(
             model, wanted or "none", sampler, f"the sampler {sampler.name!r} is for factor graphs", time_limit
         )
+    if not given and (why := _beyond_doubles(model, sampler)):
+        return _grounded(model, wanted or "none", sampler, why, time_limit)
     group: Any = wanted if given else find_symmetries(model, wanted or "none", None, time_limit)
     if group.model.kind != "logic":
         return PreparedLogic(group, sampler)
@@ -93,6 +98,25 @@ def prepare_logic(model: MarkovLogic, wanted: Any, sampler: Any, scan: str, time
         return _chosen(model, group, None if given else (wanted or "none"), scan, time_limit)
     unreached = sampler.single_site and relational_moves_connect(group.model) is False
     return PreparedLogic(group, sampler, (UNREACHED,) if unreached else ())
+
+
+def _beyond_doubles(model: MarkovLogic, sampler: Any) -> str:
+    """Why a theory has to be grounded whose penalties are so large that smaller weights are lost beside them. In the
+    ground model they are kept, or refused where large ones cancel; conditionals and log densities of the theory are
+    sums that round. Without a reason there is no such penalty, or it is too large to be grounded: then conditionals
+    hold as long as some state pays none."""
+    weights = [float(np.abs(f.weight).max(initial=0.0)) for f in model.formulas if f.weight is not None]
+    largest = max(weights, default=0.0)
+    if np.spacing(largest) * len(weights) <= PRECISION or (sampler is not None and "graph" not in sampler.kinds):
+        return ""
+    size = ground_size(model)
+    if size.factors <= MOST_GROUND and size.largest_scope <= WIDEST_GROUND:
+        return f"smaller weights are lost beside those of up to {show.number(largest)} unless these are looked at apart"
+    if sampler is not None and sampler.name == "tempering":
+        cure = "write hard formulas, or make penalties smaller (100 forbids as well)"
+        coarse = f"log densities, which tempering compares, are coarse with weights of {show.number(largest)}"
+        raise ModelError(f"{coarse}; {cure}")
+    return ""
 
 
 def _chosen(

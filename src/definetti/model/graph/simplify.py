@@ -14,12 +14,11 @@ import numpy as np
 
 from definetti.errors import Unsatisfiable
 from definetti.integer_rows import first_and_number, packed
-from definetti.model.checked_input import cancelling
+from definetti.model.checked_input import PRECISION, cancelling
 from definetti.model.graph.factors import FREE, FactorGraph, SameShape, frozen
 
 MOVED = 1e-8  # by how much grouping may change the factors of one variable together: more is no rounding
 LARGE = 2.0**18  # log weights: tables that reach further are not centred, a double would lose their small differences
-PRECISION = 1e-9  # of log weights: sums that large terms make coarser are refused
 SPARSE = 0.25  # a table of three or more variables with at most this share of odd entries is kept like a clause
 
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from definetti.errors import Notice, TooLarge
 from definetti.model.graph.factors import FREE, FactorGraph, frozen
+from definetti.model.graph.simplify import LARGE
 from definetti.samplers.graph.lanes import Block, Engine, Harvest, Seeds, Slots, words
 from definetti.samplers.graph.tables import all_parts
 from definetti.samplers.ladder import Ladder, level_count, penalty, placed
@@ -111,11 +112,11 @@ def _engines(models: Sequence[FactorGraph], over: GraphSampler, slots: Slots, bi
 
 def word_parts(model: FactorGraph) -> Any:
     """`kernels.WordParts`, or None where a variable has more values, a factor more variables, an entry is impossible,
-    or there are many kinds of tables."""
+    or so low that differences to it lose small ones, or where there are many kinds of tables."""
     from definetti.samplers.kernels.graph.tempering import WordParts
 
     arity = model.arity
-    if (model.cards != 2).any() or (arity > 2).any() or np.isneginf(model.tables).any():
+    if (model.cards != 2).any() or (arity > 2).any() or (np.abs(model.tables) > LARGE).any():
         return None
     own = np.flatnonzero(arity > 0)
     pair = arity[own] == 2
