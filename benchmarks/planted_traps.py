@@ -241,6 +241,54 @@ def code(q: int, bonus: float, rng: Rng) -> Trap:
     return Trap(f"code q={q} {bonus:g} #{planted[:4]}", Tables([q] * points, factors), solve)
 
 
+def _rewarded(n: int, q: int, share: float, cost: float) -> tuple[float, np.ndarray]:
+    """What a pair of things that both have their own values weighs, so that this share of things has, and the chances
+    of how many have; `cost`: of a pair of which one has."""
+    k = np.arange(n + 1.0)
+    own = truths.choices(n) + (n - k) * np.log(q - 1) - cost * k * (n - k)
+
+    def chances(pair: float) -> np.ndarray:
+        return truths.normalised(own + pair * k * (k - 1) / 2)
+
+    pair = round(truths.tuned(lambda pair: float(chances(pair) @ k) / n, share, 0.0, 10.0), 6)
+    return pair, chances(pair)
+
+
+def planted_pairs(n: int, q: int, share: float, rng: Rng) -> Trap:
+    """Values of one state, which pairs reward; beside others they cost: ascents lead away from it."""
+    cost, values = 0.3, rng.integers(0, q, n)
+    pair, chances = _rewarded(n, q, share, cost)
+    factors: Factors = []
+    for j in range(n):
+        for i in range(j):
+            table = np.zeros((q, q))
+            table[values[i]], table[:, values[j]] = -cost, -cost
+            table[values[i], values[j]] = pair
+            factors.append(((i, j), table))
+    has = float(chances @ np.arange(n + 1)) / n
+    asked = {f"X{i}={values[i]}": has for i in range(2)}
+    return Trap(f"planted pairs n={n} q={q} {pair:g} #{values[:4]}", Tables([q] * n, factors), lambda: asked)
+
+
+def planted_formulas(n: int, q: int, share: float, named: bool, rng: Rng) -> Trap:
+    """The same as ground formulas, or by evidence on which value is whose."""
+    cost, values = 0.3, rng.integers(1, q + 1, n)
+    pair, chances = _rewarded(n, q, share, cost)
+    pair = round(pair + 2 * cost, 6)
+    lines = [f"thing = {{1,...,{n}}}", f"colour = {{1,...,{q}}}", "C(thing,colour!)", "Own(thing,colour)"]
+    if named:
+        lines += [f"{pair:.9f} C({i + 1},{values[i]}) ^ C({j + 1},{values[j]})" for j in range(n) for i in range(j)]
+        lines.append(f"{-cost * (n - 1):.9f} Own(x,c) ^ C(x,c)")
+    else:
+        lines.append(f"{pair / 2:.9f} Own(x,c) ^ Own(y,d) ^ C(x,c) ^ C(y,d)")
+        lines.append(f"{-cost * (n - 1) - pair / 2:.9f} Own(x,c) ^ C(x,c)")
+    known = {f"Own({i + 1},{c})": bool(values[i] == c) for i in range(n) for c in range(1, q + 1)}
+    has = float(chances @ np.arange(n + 1)) / n
+    asked = {f"C({i + 1},{values[i]})": has for i in range(2)}
+    name = f"planted {'names' if named else 'evidence'} n={n} q={q} {pair:g} #{values[:4]}"
+    return Trap(name, Theory("\n".join(lines) + "\n", known), lambda: asked)
+
+
 def levels(items: int, kinds: int, count: int, rng: Rng) -> Trap:
     """A mixture whose components have unknown levels: which component has which is nearly open."""
     chance, share = np.linspace(0.08, 0.92, count), rng.dirichlet(np.full(kinds, 4.0))
@@ -321,7 +369,15 @@ def code_family(rng: Rng) -> Iterator[Trap]:
         yield levels(items, kinds, count, rng)
 
 
+def pairs_family(rng: Rng) -> Iterator[Trap]:
+    for n, q in ((12, 8), (16, 6), (20, 8), (24, 12), (30, 6)):
+        yield planted_pairs(n, q, float(rng.uniform(0.2, 0.9)), rng)
+    for n, q, named in ((12, 6, True), (16, 6, True), (14, 9, False), (20, 6, False)):
+        yield planted_formulas(n, q, float(rng.uniform(0.2, 0.9)), named, rng)
+
+
 FAMILIES = {
+    "planted pairs": pairs_family,
     "described relations": described_family,
     "groups": group_family,
     "blocks": block_family,

@@ -8,15 +8,17 @@ import numpy as np
 import pytest
 
 import definetti as dft
+from definetti.inference.graph.question import ask
 from definetti.inference.logic.question import logic_question
 from definetti.model.graph.factors import factor_graph
 from definetti.modes.graph import walkers
+from definetti.modes.logic.ascents import ascents
 from definetti.modes.logic.patterns import is_wide, named_states, orbit_patterns, value_patterns
 from definetti.modes.logic.walkers import LogicWalkers, logic_walkers
 from definetti.modes.looking import Budget, Looked, _settled, look, look_further
 from definetti.modes.survey import is_new, take_stock
 from definetti.modes.walkers import COHERENT
-from definetti.samplers.graph.starts import neighbourhood
+from definetti.samplers.graph.starts import _extend, _Tables, neighbourhood
 from definetti.symmetry.find import symmetries
 
 TOURNAMENT = "node = {1,...,6}\nE(node,node)\n22 FORALL x,y (x = y v (E(x,y) <=> !E(y,x)))\n-2 E(x,y)\n"
@@ -170,3 +172,60 @@ def test_values_that_evidence_forbids_are_not_wished_for(tmp_path: Path) -> None
     found = dft.marginals(model, ["C(1,2)", "C(2,2)", "C(3,3)"], sweeps=300, seed=1)
     exact = dft.exact(model, ["C(1,2)"])["C(1,2)"]
     assert abs(found["C(1,2)"].probability - exact.probability) < 6 * found["C(1,2)"].mcse
+
+
+def planted_pairs(n: int, q: int, reward: float, cost: float, seed: int) -> tuple[np.ndarray, dft.FactorGraph]:
+    """One value of each variable, which pairs of them reward and which costs something beside any other value."""
+    rng = np.random.default_rng(seed)
+    values, factors = rng.integers(0, q, n), []
+    for j in range(n):
+        for i in range(j):
+            table = np.zeros((q, q))
+            table[values[i]], table[:, values[j]] = -cost, -cost
+            table[values[i], values[j]] = reward
+            factors.append(([i, j], np.exp(table)))
+    factors += [([i], np.exp(rng.normal(0, 0.02, q))) for i in range(n)]
+    return values, factor_graph([q] * n, factors)
+
+
+def test_pairs_are_put_together_where_only_each_other_reward_them() -> None:
+    """A mode of half the weight that neither draws nor ascents meet: 1.7e-3 ± 2e-6 was trusted where .47 is right."""
+    values, model = planted_pairs(16, 8, 0.26, 0.3, 1)
+    asked = ask(dft.symmetries(model), (), "auto", 1)
+    chains = asked.walkers(dft.Gibbs())
+    assert chains is not None
+    states = chains.starts((1,), 32, 4000)
+    assert (states == values[:, None]).all(axis=0).any()
+
+
+def test_a_variable_listens_to_all_tables_over_it() -> None:
+    """The first table wants X1 = 1, three others together X1 = 0."""
+    weak, strong = np.array([[0.0, 0.0], [0.0, 0.9]]), np.array([[1.0, 0.0], [0.0, 0.0]])
+    model = factor_graph([2] * 5, [([0, 1], np.exp(weak)), *(([1, k], np.exp(strong)) for k in (2, 3, 4))])
+    for all_tables, wanted in ((True, 0), (False, 1)):
+        state = np.array([1, 0, 0, 0, 0], dtype=np.uint8)
+        tables = _Tables(model)
+        tables.observed = np.array([True, False, False, False, False])
+        _extend(tables, state, 0, 0, all_tables, np.random.default_rng(0))
+        assert state[1] == wanted
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_ground_formulas_that_agree_are_put_together(named: bool, tmp_path: Path) -> None:
+    """Colours of twelve things that pairs reward: by formulas that name them, and by evidence on who wants which."""
+    n, q = 12, 6
+    values = np.random.default_rng(5).integers(0, q, n)
+    lines = [f"thing = {{1,...,{n}}}", f"colour = {{1,...,{q}}}", "C(thing,colour!)", "Wants(thing,colour)"]
+    known = {f"Wants({i + 1},{c + 1})": bool(values[i] == c) for i in range(n) for c in range(q)}
+    if named:
+        lines += [f"0.9 C({i + 1},{values[i] + 1}) ^ C({j + 1},{values[j] + 1})" for j in range(n) for i in range(j)]
+        lines += [f"-3.6 C({i + 1},{values[i] + 1})" for i in range(n)]
+    else:
+        lines += ["0.45 Wants(x,c) ^ Wants(y,d) ^ C(x,c) ^ C(y,d)", "-4 Wants(x,c) ^ C(x,c)"]
+    group = dft.symmetries(read("\n".join(lines) + "\n", tmp_path, known))
+    assert any((state["C"].argmax(axis=1) == values).all() for state in ascents(group, (1,), 16, 4000))
+
+
+def test_large_theories_are_not_climbed_on_their_ground_models(tmp_path: Path) -> None:
+    text = "person = {1,...,60}\nF(person,person)\n0.1 F(x,y) ^ F(y,z) ^ F(x,z)\n-3 F(x,y)\n"
+    assert ascents(dft.symmetries(read(text, tmp_path)), (1,), 16, 4000) == []

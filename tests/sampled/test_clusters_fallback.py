@@ -20,7 +20,7 @@ def tied_pairs(count: int, coupling: float, field: float) -> dft.FactorGraph:
 
 
 def test_cluster_flips_answer_where_they_cross() -> None:
-    found = dft.marginals(tied_pairs(6, 12.0, 0.3), ["X0"], sweeps=1000, seed=1)
+    found = dft.marginals(tied_pairs(8, 12.0, 0.3), ["X0"], sweeps=1000, seed=1)
     assert found.run["sampler"] == "swendsen-wang" and found.trusted
     assert abs(found["X0"].probability - 0.645656) < 6 * found["X0"].mcse
     assert any("do not mix" in notice.message for notice in found.notices)
@@ -28,13 +28,13 @@ def test_cluster_flips_answer_where_they_cross() -> None:
 
 def test_the_doubt_stays_where_nothing_shows_that_they_cross(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(modes, "CROSSING_SWEEPS", 2)
-    found = dft.marginals(tied_pairs(6, 12.0, 0.3), ["X0"], sweeps=400, seed=1)
+    found = dft.marginals(tied_pairs(8, 12.0, 0.3), ["X0"], sweeps=400, seed=1)
     assert found.run["sampler"] == "gibbs" and not found.trusted
     assert any("doubts of their own" in notice.message for notice in found.notices)
 
 
 def test_a_sampler_that_was_named_is_not_replaced() -> None:
-    found = dft.marginals(tied_pairs(6, 12.0, 0.3), ["X0"], sampler="gibbs", sweeps=400, seed=1)
+    found = dft.marginals(tied_pairs(8, 12.0, 0.3), ["X0"], sampler="gibbs", sweeps=400, seed=1)
     assert found.run["sampler"] == "gibbs" and not found.trusted
 
 

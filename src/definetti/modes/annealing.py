@@ -18,11 +18,12 @@ from definetti.errors import INTERRUPTED
 from definetti.modes.walkers import STEEPNESS, Key, Paths, Product, States, Walkers
 
 PATHS = 16  # in each direction
+MOST_PATHS = 128  # on the levels that were found, where the budget allows
 FEWEST_STEPS = 16
 SMALL_GAP = 0.3  # nats: no further steps
 BOOTSTRAPS = 200
 LARGER = 1.25  # times the bootstrap's error: what repetitions show
-UNSEEN = 1.0 / 8.0  # 1 / (8 · paths): what rare paths that were not met may add to log Z
+UNSEEN = 0.5  # 1 / (2 · paths): a kind of path of share r changes log Z by about r, and goes unmet with e^(−r · paths)
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +91,7 @@ def both_ways(up: np.ndarray, down: np.ndarray, steps: int, rng: np.random.Gener
     lower, upper = float(up[inside].mean()), float(down.mean())
     error = float(np.hypot(LARGER * error, UNSEEN / len(up)))
     return Annealed(
-        log_z, error, max(upper - lower, 0.0), share, steps, lower + np.log(share), most + np.log(share)
+        log_z, error, max(upper - lower, 0.0), share, steps, lower + np.log(share), most + np.log(share),
     )  # fmt: skip
 
 
@@ -117,26 +118,41 @@ def anneal(
 ) -> Annealed:
     """The weight of a region; `pool`: states of it, `inside`: which features belong to it. Twice the steps until the
     gap is small, gets worse twice, or `most_steps` have been made in all; the best is kept, since a region that does
-    not last loses its paths when they are long."""
+    not last loses its paths when they are long. What is left of `most_steps` goes into more paths on its levels."""
     rng = np.random.default_rng([*key, 20])
     best, worse, steps, used = NOTHING, 0, FEWEST_STEPS, 0
     levels = np.linspace(0.0, 1.0, steps + 1)
-    while True:
+    kept: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None  # of the best: levels, weights up and down
+
+    def made(count: int, number: int) -> tuple[Paths, Paths, np.ndarray, np.ndarray]:
+        """So many paths in each direction, and their log weights."""
         if INTERRUPTED.is_set():
             raise KeyboardInterrupt
-        from_product = walkers.draw(product, PATHS, (*key, 21, steps))
-        chosen = np.arange(PATHS) % walkers.count(pool)
-        if walkers.count(pool) > PATHS:
-            chosen = rng.permutation(walkers.count(pool))[:PATHS]
-        up = walkers.paths(from_product, product, levels, True, (*key, 22, steps))
-        down = walkers.paths(walkers.take(pool, chosen), product, levels, False, (*key, 23, steps))
-        weights = np.where(inside(up.features), log_weights(up, levels), -np.inf)
-        found = both_ways(weights, log_weights(down, levels), steps, rng)
+        from_product = walkers.draw(product, count, (*key, 21, number))
+        chosen = np.arange(count) % walkers.count(pool)
+        if walkers.count(pool) > count:
+            chosen = rng.permutation(walkers.count(pool))[:count]
+        up = walkers.paths(from_product, product, levels, True, (*key, 22, number))
+        down = walkers.paths(walkers.take(pool, chosen), product, levels, False, (*key, 23, number))
+        return up, down, np.where(inside(up.features), log_weights(up, levels), -np.inf), log_weights(down, levels)
+
+    while True:
+        up, down, upwards, downwards = made(PATHS, steps)
+        found = both_ways(upwards, downwards, steps, rng)
         used += steps
         worse = 0 if found.quality < best.quality else worse + 1
         upper = min(best.upper, found.upper)
-        best = replace(min(best, found, key=lambda a: a.quality), upper=upper)
+        if found.quality <= best.quality:
+            best, kept = found, (levels, upwards, downwards)
+        best = replace(best, upper=upper)
         if best.gap < SMALL_GAP or worse >= 2 or used + 2 * steps > most_steps:
-            return best
+            break
         steps *= 2
         levels = respaced(levels, up, down, steps)
+    more = min(MOST_PATHS, PATHS * (1 + max(most_steps - used, 0) // max(best.steps, 1))) - PATHS
+    if kept is None or more < PATHS or not np.isfinite(best.log_z):
+        return best
+    levels, first_up, first_down = kept
+    _, _, upwards, downwards = made(more, 0)
+    joined = both_ways(np.append(first_up, upwards), np.append(first_down, downwards), best.steps, rng)
+    return replace(joined, upper=min(joined.upper, best.upper)) if np.isfinite(joined.log_z) else best

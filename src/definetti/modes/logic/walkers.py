@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from definetti.groups import random_elements
+from definetti.modes.logic.ascents import ascents
 from definetti.modes.logic.patterns import (
     mixed_atoms,
     named_states,
@@ -153,7 +154,8 @@ class LogicWalkers:
 
     def starts(self, key: Key, most: int, climbs: int) -> Bits:
         """Drawn from the formulas on single atoms and uniformly; all false, all true; greedy ascents from the drawn
-        ones; states that formulas describe (`patterns.py`), the rest being drawn."""
+        ones; states that formulas describe (`patterns.py`), the rest being drawn; ends of ascents on the ground model,
+        which take what room there is, or a quarter."""
         r, rng = self.relational, np.random.default_rng([*key, 1])
         wishes: list[dict[str, np.ndarray]] = [drawn(r, rng, None, None) for _ in range(DRAWN)]
         wishes += [self._uniform(rng) for _ in range(DRAWN)]
@@ -168,7 +170,12 @@ class LogicWalkers:
                 wish[name] = self._wished(name, np.broadcast_to(value, r.model.shape(name)), wish[name])
             made.append(self._legal(wish, key, 100 + k))
         made += climbed[::DRAWN]
-        return self._moved(made[:most], key)
+        ends = ascents(self.group, (*key, 16), max(most - len(made), most // 4), climbs)
+        made = made[: most - len(ends)]
+        for k, atoms in enumerate(ends):
+            words = {name: pack(np.ascontiguousarray(some)) for name, some in atoms.items()}
+            made.append(self._legal(drawn(r, rng, None, None) | words, key, 200 + k))
+        return self._moved(made, key)
 
     def images(self, states: Bits, key: Key) -> Bits:
         return self._moved(states, key)

@@ -16,6 +16,7 @@ ends, as far as the group and the statistics distinguish them, the best and some
 from __future__ import annotations
 
 from collections.abc import Callable
+from heapq import heappop, heappush
 from typing import Any
 
 import numpy as np
@@ -105,7 +106,7 @@ def dispersed(walkers: Any, key: tuple[int, ...], most: int, climbs: int) -> np.
     parts += _orbit_turns(walkers, rng, unary)
     parts += [uniform[:, 2:], unary[:, 2:]]
     plain = walkers.legal(walkers.join(parts)[:, : max(most // 2, most - climbs // GREEDY_SWEEPS)], rng)
-    return walkers.moved(walkers.join([plain, _maxima(walkers, key, most - plain.shape[1], climbs)]), rng)
+    return walkers.moved(walkers.join([plain, maxima(walkers, key, most - plain.shape[1], climbs)]), rng)
 
 
 def _as_given(walkers: Any, count: int, rng: np.random.Generator) -> list[np.ndarray]:
@@ -167,7 +168,7 @@ def _orbit_turns(walkers: Any, rng: np.random.Generator, around: np.ndarray) -> 
 # --- ascents ----------------------------------------------------------------------------------------------------------
 
 
-def _maxima(walkers: Any, key: tuple[int, ...], wanted: int, budget: int) -> np.ndarray:
+def maxima(walkers: Any, key: tuple[int, ...], wanted: int, budget: int) -> np.ndarray:
     """Ends of ascents: of those that differ, the best ones, and some of the others."""
     rng = np.random.default_rng([*key, 5])
     lanes = min(UNIFORM, budget // (2 * GREEDY_SWEEPS))
@@ -225,48 +226,76 @@ def _held(walkers: Any, rng: np.random.Generator) -> list[tuple[np.ndarray, np.n
 
 
 def _extended(walkers: Any, rng: np.random.Generator) -> np.ndarray:
-    """uint8[n, states]: from the largest entry of one table over three variables or more to that of the next one which
-    shares most variables with those before, and so on; tables that agree only as a whole are met together."""
+    """uint8[n, states]: from the largest entry of one table to that of the next one which shares most variables with
+    those before, and so on; tables that agree only as a whole are met together. The first is one of the widest; pairs
+    do as well (values that are far from where draws begin, and that only each other reward)."""
     model = walkers.model
-    wide, count = np.flatnonzero(model.arity > 2), len(model.arity)
+    count = len(model.arity)
+    wide = np.flatnonzero(model.arity > 2) if (model.arity > 2).any() else np.flatnonzero(model.arity == 2)
     seeds = wide[np.lexsort((rng.random(len(wide)), -model.arity[wide]))]
     seeds = np.resize(seeds, min(EXTENDED, MOST_EXTENSIONS // max(count, 1)) if len(seeds) else 0)
     out = _uniform(walkers, len(seeds), rng)
-    scopes = [model.variables(k) for k in range(count)] if len(seeds) else []
-    around: dict[int, list[int]] = {}
-    for k, scope in enumerate(scopes):
-        for i in scope.tolist():
-            around.setdefault(i, []).append(k)
+    tables = _Tables(model) if len(seeds) else None
     for chain, seed in enumerate(seeds.tolist()):
-        known = model.evidence != FREE
-        first = int(rng.integers(BEST)) if chain % 2 else 0  # a large entry, if not the largest
-        shared, waiting = {seed: 0}, True
-        while waiting:
-            k = max(shared, key=shared.__getitem__)
-            del shared[k]
-            for i in _agree(model.table(k), scopes[k], known, out[:, chain], first, rng):
-                known[i] = True
-                for other in around[i]:
-                    if not known[scopes[other]].all():
-                        shared[other] = int(known[scopes[other]].sum())
-            first = 0
-            shared = {other: number for other, number in shared.items() if not known[scopes[other]].all()}
-            waiting = bool(shared)
+        assert tables is not None
+        rank = int(rng.integers(BEST)) if chain % 2 else 0  # a large entry, if not the largest
+        _extend(tables, out[:, chain], seed, rank, chain % 4 < 2, rng)
     return out
 
 
-def _agree(
-    table: np.ndarray, scope: np.ndarray, known: np.ndarray, state: np.ndarray, rank: int, rng: np.random.Generator
-) -> list[int]:
-    """Set the variables of a table that are not known at its largest entry that agrees with the others, or at one that
-    `rank` are larger than; entries that are alike in random order."""
-    free = [a for a, i in enumerate(scope.tolist()) if not known[i]]
-    part = table[tuple(slice(None) if a in free else int(state[i]) for a, i in enumerate(scope.tolist()))]
-    best = np.lexsort((rng.random(part.size), -part.ravel()))
-    place = np.unravel_index(int(best[min(rank, part.size - 1)]), part.shape)
-    for a, value in zip(free, place, strict=True):
-        state[scope[a]] = value
-    return [int(scope[a]) for a in free]
+class _Tables:
+    """The factors of a model, and those of each variable."""
+
+    def __init__(self, model: FactorGraph) -> None:
+        self.cards, self.observed = model.cards, model.evidence != FREE
+        self.scopes = [model.variables(k).tolist() for k in range(len(model.arity))]
+        self.tables = [model.table(k) for k in range(len(model.arity))]
+        self.around: dict[int, list[int]] = {}
+        for k, scope in enumerate(self.scopes):
+            for i in scope:
+                self.around.setdefault(i, []).append(k)
+
+    def part(self, k: int, known: list[bool], state: np.ndarray) -> tuple[np.ndarray, list[int]]:
+        """What is left of a table where some of its variables are known, and those that are not."""
+        scope = self.scopes[k]
+        at = tuple(int(state[i]) if known[i] else slice(None) for i in scope)
+        return self.tables[k][at], [i for i in scope if not known[i]]
+
+    def most(self, site: int, known: list[bool], state: np.ndarray) -> np.ndarray:
+        """float64[values] of one variable: at most so much from all tables over it, whatever the others will be."""
+        total = np.zeros(int(self.cards[site]))
+        for k in self.around[site]:
+            part, free = self.part(k, known, state)
+            total += part if len(free) == 1 else part.max(axis=tuple(a for a, i in enumerate(free) if i != site))
+        return total
+
+
+def _extend(
+    tables: _Tables, state: np.ndarray, seed: int, rank: int, all_tables: bool, rng: np.random.Generator
+) -> None:
+    """Fill a state in; `rank`: how many entries of the first table are larger than the one that is taken;
+    `all_tables`: a variable that is alone left in a table listens to all tables over it."""
+    known, left = tables.observed.tolist(), [len(scope) for scope in tables.scopes]
+    for k, scope in enumerate(tables.scopes):
+        left[k] -= sum(known[i] for i in scope)
+    waiting, turn = [(0, 0, seed)], 0  # by how many variables are known; the oldest first
+    while waiting:
+        k = heappop(waiting)[2]
+        if not left[k]:
+            continue
+        part, free = tables.part(k, known, state)
+        if all_tables and len(free) == 1:
+            part = tables.most(free[0], known, state)
+        best = np.lexsort((rng.random(part.size), -part.ravel()))  # entries that are alike in random order
+        place = np.unravel_index(int(best[min(rank, part.size - 1)]), part.shape)
+        rank = 0
+        for i, value in zip(free, place, strict=True):
+            state[i], known[i] = value, True
+            for other in tables.around[i]:
+                left[other] -= 1
+                if left[other]:
+                    turn += 1
+                    heappush(waiting, (left[other] - len(tables.scopes[other]), turn, other))
 
 
 def neighbourhood(model: FactorGraph, site: int, most: int) -> np.ndarray:
