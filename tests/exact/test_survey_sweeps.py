@@ -22,7 +22,7 @@ from definetti.samplers.sparse.engine import FOREVER, advance, compile_sparse
 from definetti.symmetry.logic.renaming import RenamingSymmetries
 
 PEOPLE = 12
-FEW, MANY, ANY = 60, 1000, 1 << 60  # squares of degrees of a crowded state
+FEW, MANY, ANY = 60, 300, 1 << 60  # squares of degrees of a crowded state
 
 
 STARS = "P(n)\nE(n,n)\n1 E(x,y)\n-0.6 E(x,y) ^ E(x,z)\n2 E(x,y) ^ E(y,x)\nE(x,y) => P(y)."  # by columns, and hard

@@ -134,7 +134,8 @@ def test_set_up_is_not_taken_from_the_time_of_a_run_that_goes_on(tmp_path: Path)
 
 def test_a_second_sampler_after_the_first(tmp_path: Path, often: None) -> None:
     """`auto` asks MC-SAT where Gibbs sampling is stuck: killed in the second, the first is not run again."""
-    model = dft.markov_logic(HARD, domain={"thing": 6})
+    text = "!A(x) v !S(x).\n!A(x) v !F(x,y) v !S(y).\nS(P1).\n0.1 A(x)\n"  # asthma, where one smokes
+    model = dft.markov_logic("A(person)\nS(person)\nF(person,person)\n" + text, domain={"person": 6})
     steps: list[str] = []
     whole = dft.marginals(model, chains=4, sweeps=40, seed=5, progress=lambda r: steps.append(r.phase))
     second = max((k for k, phase in enumerate(steps) if phase == "compiling mcsat"), default=None)

@@ -22,6 +22,10 @@ print(json.dumps(sorted(sys.modules)), file=sys.stderr)
 """
 OTHER_LIBRARIES = ("lark",)
 LOGIC = ("readers.logic", "samplers.codegen", "samplers.logic", "solvers.lifted", "symmetry.logic", "constraints.logic")
+CLIMBED = tuple(  # ground models of small theories are climbed in tables, and their hard factors kept
+    f"definetti.{name}" for name in ("constraints.graph", "samplers.graph.lanes", "samplers.graph.sampling",
+                                     "samplers.graph.starts", "samplers.graph.tables")
+)  # fmt: skip
 GRAPH = ("samplers.graph", "inference.graph", "solvers.graph", "constraints.graph")
 
 
@@ -50,7 +54,7 @@ def test_a_run_on_markov_logic_loads_no_engine_of_factor_graphs() -> None:
     files = [str(EXAMPLES / "smokers.mln"), "--evidence", str(EXAMPLES / "town.db")]
     modules = loaded("marginals", *files, "--sweeps", "10", "--seed", "1", "--quiet")
     assert of_rooms(modules, ("samplers.codegen",)) and of_rooms(modules, ("inference.logic",))
-    assert not of_rooms(modules, GRAPH)
+    assert not [m for m in of_rooms(modules, GRAPH) if not m.startswith(CLIMBED) and m != "definetti.samplers.graph"]
 
 
 @pytest.mark.parametrize("words", [("--help",), ("marginals", "--help")])

@@ -170,7 +170,9 @@ def test_every_number_of_chains() -> None:
     """Around the widths at which blocks change their shape."""
     for chains in (1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 33, 128, 129, 257):
         for model in (mean_field(3, 0.2, 0.1), triples()):
-            found = dft.marginals(model, ["X0", "X0=1 ^ X1=1"], chains=chains, sweeps=2, burn_in=1, seed=1)
+            found = dft.marginals(
+                model, ["X0", "X0=1 ^ X1=1"], chains=chains, sampler="gibbs", sweeps=2, burn_in=1, seed=1
+            )
             assert found.run["updates"] == chains * 3 * model.n  # one sweep of warm-up, two kept
 
 
