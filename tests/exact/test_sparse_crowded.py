@@ -37,11 +37,11 @@ def group_of(model: MarkovLogic) -> RenamingSymmetries:
     return found
 
 
-def run_of(model: MarkovLogic, most: int, share: float = 1.0) -> SparseSampling:
+def run_of(model: MarkovLogic, most: int, share: float = 1.0, sweeps: int = 20) -> SparseSampling:
     group = group_of(model)
     r = compile_sparse(group.model, group.atom_orbits, group.deferred)
     r.data.most_pairs[0] = most
-    plan = Plan(chains=2, burn_in=2, sweeps=20, seed=5, workers=1, starts=[Full(model, share)] * 2)
+    plan = Plan(chains=2, burn_in=2, sweeps=sweeps, seed=5, workers=1, starts=[Full(model, share)] * 2)
     return SparseSampling(r, logic_question(group, (), "orbit")._asked, plan)
 
 
@@ -119,6 +119,30 @@ def test_a_saved_run_goes_on(most: int) -> None:
     whole, second = stopped_and_not(lambda: run_of(smokers(PEOPLE), most), 3)
     assert np.array_equal(whole.draws().f, second.draws().f)
     assert np.array_equal(whole.values(), second.values())
+
+
+def test_a_saved_run_with_listed_sites_goes_on() -> None:
+    """Loops are drawn after all others: their order in the last sweep is not saved, so it may not matter."""
+    text = "P(n)\nE(n,n)\n-1 E(x,y)\n2 E(x,y) ^ E(y,x)\n0.2 E(x,y) ^ P(x)"
+    whole, second = stopped_and_not(lambda: run_of(dft.markov_logic(text, domain={"n": PEOPLE}), -1), 3)
+    assert np.array_equal(whole.draws().f, second.draws().f)
+    assert np.array_equal(whole.values(), second.values())
+
+
+def test_known_atoms_over_a_small_sort_stay_known() -> None:
+    """They are written into the formulas of the sparse engine; the bits of a crowded state had them false: .1485
+    ± .0032 where .8791 is right."""
+    text = "k = {A, B}\nS(k)\nR(n,n,k)\n-1 R(x,y,v)\n1 S(v) ^ R(x,y,v) ^ R(x,z,v)"
+    model = dft.markov_logic(text, domain={"n": 3}, evidence={"S(A)": True, "S(B)": False})
+    truth = dft.exact(model)
+    for most in (-1, 1 << 40):
+        run = run_of(model, most, sweeps=2000)
+        for _ in run.steps():
+            pass
+        means = run.draws().f.mean(axis=(0, 1))
+        for orbit, mean in zip(run.group.orbits, means, strict=True):
+            assert abs(mean - np.asarray(truth[orbit.representative].probability)) < 0.05
+        assert run.values()[:, :2].tolist() == [[1, 0]] * len(run._chains)
 
 
 def test_a_saved_watch_goes_on() -> None:

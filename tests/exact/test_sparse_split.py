@@ -238,6 +238,8 @@ def test_atoms_are_read_by_the_names_of_the_theory() -> None:
     ("text", "sizes", "reason"),
     [
         ("R(n,n,k)\n1 R(x,y,v)", {"n": 50, "k": 20}, "3 arguments"),
+        ("Z\nR(n,n,k)\n-1 R(x,y,v)\n1 R(x,y,v) ^ Z", {"n": 30, "k": 2}, "Z has 0 arguments"),
+        ("Z\nR(n,n,k)\n-3 R(x,y,v)", {"n": 30, "k": 2}, "Z has 0 arguments"),
         ("R(n,n,k)\n1 R(x,y,v)", {"n": 50, "k": 8, "m": 2}, ""),
         ("Q(k)\nR(n,n,k)\n1 R(x,y,v) ^ Q(v)", {"n": 50, "k": 2}, "small sort alone"),
         ("E(n,n)\n1 EXIST y (E(x,y) ^ E(y,x))", {"n": 50}, "quantifier"),

@@ -79,9 +79,10 @@ def dense_sweeps(
     """How many sites the dense engine drew, and whether the state is still crowded: at least one sweep is made, and at
     most `sweeps`, until `budget` sites are drawn or the crowd is gone. The chain's clock and sums go on, its lists stay
     behind. `note` is given the state after each sweep."""
-    bits, done, swept, crowded = crowd.bits, 0, 0, True
+    bits, constants, done, swept, crowded = crowd.bits, len(chain.order), 0, 0, True
     crowd.ahead = True
     while not swept or (crowded and done < budget and swept < sweeps):
+        bits.order[constants : constants + len(engine.listed)] = engine.listed  # the last one's order is not saved
         done += dense.advance(engine, bits, FOREVER, 1)
         swept += 1
         crowded = pairs_of(r, engine, bits) > r.data.most_pairs[0]

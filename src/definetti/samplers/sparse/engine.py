@@ -283,6 +283,8 @@ def truth_of(r: Sparse, chain: Chain, name: str, tuples: np.ndarray) -> np.ndarr
 
 def tensor_of(r: Sparse, chain: Chain, name: str) -> np.ndarray:
     """bool, of its shape: all atoms of a predicate of the theory that was given."""
+    if not any(r.split.of(name)):  # about constants of a small sort alone: known, and written out
+        return np.asarray(r.split.source.knowledge.codes(name) == 1)
     out = np.zeros(r.split.source.shape(name), bool)
     for new, part in r.split.of(name):
         here, own = out[part.index()], r.model.shape(new)

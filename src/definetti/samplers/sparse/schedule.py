@@ -12,7 +12,7 @@ import numpy as np
 
 from definetti.constraints.logic.ties import tied_classes
 from definetti.samplers.logic.engine import Relational, with_schedule
-from definetti.samplers.logic.tensors.known_bits import Masks, Row, pack, scheduled
+from definetti.samplers.logic.tensors.known_bits import Masks, Row, marked, scheduled
 from definetti.samplers.sparse.engine import Sparse
 from definetti.samplers.sparse.split import Part
 
@@ -64,7 +64,7 @@ def visit(r: Sparse, engine: Relational, kind: int, masks: Masks) -> list[int]:
         late = np.flatnonzero(~fixed_bits(r, p, 1)) * (shape[0] + 1 if len(shape) == 2 else 1)
         row[1], row[3] = len(late), masks.put(masks.lists, late)
     elif (skip := left_out(r, p, new)) is not None:
-        row[2] = masks.put(masks.skips, pack(np.ascontiguousarray(skip.T) if by_columns else skip))
+        row[2] = masks.put(masks.skips, marked(shape[::-1], skip[:, ::-1]) if by_columns else marked(shape, skip))
     number = {name: s for s, name in enumerate(engine.model.sorts)}
     for j, constant in part.fixed:
         row += [j, -1 - constant, 1]
@@ -81,15 +81,9 @@ def fixed_bits(r: Sparse, p: int, late: int) -> np.ndarray:
 
 
 def left_out(r: Sparse, p: int, new: str) -> np.ndarray | None:
-    """bool, of the predicate's shape: atoms that are not drawn in its turn; None where all are."""
-    if len(r.model.shape(new)) == 1:
-        bits = fixed_bits(r, p, 0)
-        return bits if bits.any() else None
-    known = r.model.knowledge.relation(new).tuples
-    bits = fixed_bits(r, p, 0) if p in r.plan.position else np.zeros(0, bool)
-    if not len(known) and not bits.any():
-        return None
-    out = np.zeros(r.model.shape(new), bool)
-    out[tuple(known.T)] = True
-    out[np.arange(len(bits)), np.arange(len(bits))] = bits
-    return out
+    """int64[k, arity]: atoms that are not drawn in the predicate's turn; None where all are."""
+    arity, known = len(r.model.shape(new)), r.model.knowledge.relation(new).tuples
+    alone = np.flatnonzero(fixed_bits(r, p, 0)) if p in r.plan.position else np.zeros(0, np.int64)
+    bits = np.repeat(alone[:, None], arity, axis=1)
+    out = bits if arity == 1 else np.concatenate([known, bits])
+    return out if len(out) else None

@@ -164,9 +164,11 @@ def named_constants(model: MarkovLogic, small: frozenset[str]) -> list[Constant]
 
 def split_predicates(model: MarkovLogic, small: frozenset[str]) -> Iterator[tuple[str, Part]]:
     for name, predicate in model.predicates.items():
+        if not predicate.sorts:
+            raise Unfit(f"{name} has 0 arguments")
         at = [j for j, sort in enumerate(predicate.sorts) if sort in small]
         kept = tuple(j for j in range(len(predicate.sorts)) if j not in at)
-        if not kept and predicate.sorts and model.knowledge.free_count(name):
+        if not kept and model.knowledge.free_count(name):
             raise Unfit(f"{name} is about constants of a small sort alone")
         for values in product(*(range(model.sorts[predicate.sorts[j]].size) for j in at)):
             new = name + "".join(f"{HIDDEN}{k}" for k in values)
