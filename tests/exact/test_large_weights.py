@@ -330,3 +330,12 @@ def test_tempering_of_large_theories_with_large_weights_is_refused() -> None:
     model = dft.markov_logic("P(p)\nQ(p)\n1e15 P(x) v Q(y)\n0.7 P(x)", domain={"p": 400})
     with pytest.raises(ModelError, match="log densities, which tempering compares, are coarse"):
         dft.marginals(model, sampler="tempering", sweeps=10, seed=1)
+
+
+def test_symmetries_that_are_given_hide_no_penalty() -> None:
+    """The theory is sampled on its ground model, of which they are no group: .856 ± .004, trusted, for .871."""
+    model = dft.markov_logic("P(p)\nQ(p)\n1e17 P(x) v Q(y)\n0.7 P(x)\n0.3 P(x) ^ Q(x)", domain={"p": 2})
+    with pytest.raises(ModelError, match=r"1e\+17 unless these are looked at apart, in the ground model; leave symm"):
+        dft.marginals(model, symmetries=dft.symmetries(model), sampler="tempering", sweeps=10, seed=1)
+    literals = dft.symmetries(model, kind="literals")
+    assert dft.marginals(model, symmetries=literals, sampler="gibbs", sweeps=10, seed=1).run["sampler"] == "gibbs"

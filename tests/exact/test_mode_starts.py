@@ -229,3 +229,18 @@ def test_ground_formulas_that_agree_are_put_together(named: bool, tmp_path: Path
 def test_large_theories_are_not_climbed_on_their_ground_models(tmp_path: Path) -> None:
     text = "person = {1,...,60}\nF(person,person)\n0.1 F(x,y) ^ F(y,z) ^ F(x,z)\n-3 F(x,y)\n"
     assert ascents(dft.symmetries(read(text, tmp_path)), (1,), 16, 4000) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "sizes"),
+    [
+        ("C(t,c!)\n0.5 C(x,y) ^ C(z,y)", {"t": 2, "c": 300}),  # more values than a byte has
+        ("C(t,c!)\n0.5 C(x,y) ^ C(z,y) ^ C(u,y)", {"t": 3, "c": 90}),  # tables of gigabytes
+        ("P(p)\nR(q)\n0.7 P(x)\n400000 P(x) ^ R(y)\n400000 !P(x) ^ R(y)", {"p": 2, "q": 60}),  # cancel when merged
+    ],
+)
+def test_theories_that_cannot_be_climbed_begin_elsewhere(text: str, sizes: dict[str, int]) -> None:
+    model = dft.markov_logic(text, domain=sizes)
+    if "R" in model.predicates:
+        model = dft.markov_logic(text, domain=sizes, evidence={f"R(Q{k + 1})": True for k in range(60)})
+    assert ascents(symmetries(model), (1,), 8, 100) == []

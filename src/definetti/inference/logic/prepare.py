@@ -87,7 +87,9 @@ def prepare_logic(model: MarkovLogic, wanted: Any, sampler: Any, scan: str, time
         return _grounded(
             model, wanted or "none", sampler, f"the sampler {sampler.name!r} is for factor graphs", time_limit
         )
-    if not given and (why := _beyond_doubles(model, sampler)):
+    if (not given or wanted.model.kind == "logic") and (why := _beyond_doubles(model, sampler)):
+        if given:
+            raise ModelError(f"{why}, in the ground model; leave symmetries out")
         return _grounded(model, wanted or "none", sampler, why, time_limit)
     group: Any = wanted if given else find_symmetries(model, wanted or "none", None, time_limit)
     if group.model.kind != "logic":

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from definetti.errors import TooLarge
+from definetti.errors import ModelError, TooLarge
+from definetti.model.logic.atom_literals import layout
 from definetti.model.logic.ground import ground, ground_size
 from definetti.modes.graph.summits import summits
 from definetti.modes.logic.patterns import Atoms
@@ -19,6 +20,7 @@ from definetti.samplers.logic.mcsat import atom_literals
 
 MOST_GROUNDINGS = 100_000  # before what evidence decides is left out
 WIDEST = 16  # atoms in the table of a ground formula
+MOST_ENTRIES = 1 << 24  # of tables over blocks of more values than two: those over one scope are added up
 
 
 def ascents(group: Any, key: Key, wanted: int, climbs: int) -> list[Atoms]:
@@ -28,6 +30,9 @@ def ascents(group: Any, key: Key, wanted: int, climbs: int) -> list[Atoms]:
     widest = min(size.largest_scope, size.variables)
     if wanted <= 0 or max(size.factors, size.variables) > MOST_GROUNDINGS or widest > WIDEST:
         return []
+    values = max((box.card for box in layout(model).values()), default=2)
+    if values > 2 and size.factors * values**widest > MOST_ENTRIES:
+        return []
     try:
         made = ground(model)
     except TooLarge:
@@ -36,5 +41,8 @@ def ascents(group: Any, key: Key, wanted: int, climbs: int) -> list[Atoms]:
     cell = np.full(int(made.literal_start[-1]), -1, dtype=np.int64)
     for name, (variable, value) in places.items():
         cell[made.literal_start[variable] + value] = group.orbit_grid(name)
-    states = summits(made, cell, key, wanted, climbs)
+    try:
+        states = summits(made, cell, key, wanted, climbs)
+    except (ModelError, TooLarge):  # doubles that cancel, more values than a byte has: other starts remain
+        return []
     return [{name: x[variable] == value for name, (variable, value) in places.items()} for x in states.T]
