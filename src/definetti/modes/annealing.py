@@ -34,6 +34,7 @@ class Annealed:
     error: float  # of log_z
     gap: float
     share: float  # of the upward paths that end in the region
+    ended: int  # how many these are
     steps: int
     lower: float  # log share + E_up[log w | m]
     upper: float  # E_down[log w] + log share, and three errors of the mean
@@ -43,7 +44,7 @@ class Annealed:
         return self.gap + self.error
 
 
-NOTHING = Annealed(np.nan, np.inf, np.inf, 0.0, 0, -np.inf, np.inf)
+NOTHING = Annealed(np.nan, np.inf, np.inf, 0.0, 0, 0, -np.inf, np.inf)
 
 
 def log_weights(paths: Paths, levels: np.ndarray) -> np.ndarray:
@@ -89,9 +90,10 @@ def both_ways(up: np.ndarray, down: np.ndarray, steps: int, rng: np.random.Gener
     some = np.isfinite(again_up).any(axis=1)
     error = float(np.std(bennett(again_up[some], again_down[some])))
     lower, upper = float(up[inside].mean()), float(down.mean())
-    error = float(np.hypot(LARGER * error, UNSEEN / len(up)))
+    error = float(np.hypot(LARGER * error, UNSEEN / min(len(up), len(down))))
     return Annealed(
-        log_z, error, max(upper - lower, 0.0), share, steps, lower + np.log(share), most + np.log(share),
+        log_z, error, max(upper - lower, 0.0), share, int(inside.sum()), steps,
+        lower + np.log(share), most + np.log(share),
     )  # fmt: skip
 
 
@@ -129,9 +131,8 @@ def anneal(
         if INTERRUPTED.is_set():
             raise KeyboardInterrupt
         from_product = walkers.draw(product, count, (*key, 21, number))
-        chosen = np.arange(count) % walkers.count(pool)
-        if walkers.count(pool) > count:
-            chosen = rng.permutation(walkers.count(pool))[:count]
+        states = walkers.count(pool)  # each once, where there are enough: paths from one state are no two draws
+        chosen = rng.permutation(states)[:count] if states > PATHS else np.arange(PATHS) % states
         up = walkers.paths(from_product, product, levels, True, (*key, 22, number))
         down = walkers.paths(walkers.take(pool, chosen), product, levels, False, (*key, 23, number))
         return up, down, np.where(inside(up.features), log_weights(up, levels), -np.inf), log_weights(down, levels)
@@ -154,5 +155,6 @@ def anneal(
         return best
     levels, first_up, first_down = kept
     _, _, upwards, downwards = made(more, 0)
-    joined = both_ways(np.append(first_up, upwards), np.append(first_down, downwards), best.steps, rng)
+    down_again = downwards if len(downwards) > len(first_down) else first_down
+    joined = both_ways(np.append(first_up, upwards), down_again, best.steps, rng)
     return replace(joined, upper=min(joined.upper, best.upper)) if np.isfinite(joined.log_z) else best

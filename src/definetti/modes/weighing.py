@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from definetti.errors import INTERRUPTED
-from definetti.modes.annealing import PATHS, Annealed, anneal, log_weights
+from definetti.modes.annealing import Annealed, anneal, log_weights
 from definetti.modes.brackets import Bracket, bracket, exit_rate
 from definetti.modes.copies import DOUBT, most_of_a_kind, with_copies
 from definetti.modes.looking import MOST_REGIONS, Budget, Looked
@@ -78,7 +78,11 @@ class Confined:
 
     walks: tuple[Walk, ...]
     stayed: tuple[np.ndarray, ...]  # bool[chains] of each block
-    ends: States
+    states: tuple[States, ...]  # after each block
+
+    @property
+    def ends(self) -> States:
+        return self.states[-1]
 
     @property
     def share(self) -> float:
@@ -91,7 +95,7 @@ def confined(
 ) -> Confined:  # fmt: skip
     """Chains whose blocks are proposals: one that ends outside is rejected (a sweep and its reverse being equally
     likely, the restricted distribution is left alone)."""
-    walks, stayed, count = [], [], walkers.count(states)
+    walks, stayed, after, count = [], [], [], walkers.count(states)
     for b in range(blocks):
         if INTERRUPTED.is_set():
             raise KeyboardInterrupt
@@ -101,7 +105,8 @@ def confined(
         states = walkers.take(walkers.join([states, walk.ends]), chosen)
         walks.append(walk)
         stayed.append(ok)
-    return Confined(tuple(walks), tuple(stayed), states)
+        after.append(states)
+    return Confined(tuple(walks), tuple(stayed), tuple(after))
 
 
 def _again(
@@ -274,7 +279,7 @@ def _bracketed(
     divergence = np.concatenate([w.divergence for w in use])[:, columns]
     rate = exit_rate([inside(walk.features) for walk in (*first.walks, *second.walks)])
     means = np.nanmean(np.stack([w.f for w in use])[:, columns], axis=(0, 1))  # of walks of one length
-    pool = walkers.join([weighed.pool, first.ends, second.ends])
+    pool = walkers.join([weighed.pool, *first.states, *second.states])
     share = min(first.share, second.share)
     made = replace(
         weighed, product=product, bracket=bracket(ratio, divergence, rate), means=means, lasting=share, pool=pool,
@@ -441,5 +446,4 @@ def _longest(region: Region) -> int:
 def _is_known(annealed: Annealed | None) -> bool:
     if annealed is None or not np.isfinite(annealed.log_z):
         return False
-    enough = annealed.share * PATHS >= FEWEST_INSIDE
-    return enough and annealed.gap <= MOST_GAP and annealed.error <= MOST_ERROR
+    return annealed.ended >= FEWEST_INSIDE and annealed.gap <= MOST_GAP and annealed.error <= MOST_ERROR
