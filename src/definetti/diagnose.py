@@ -221,7 +221,9 @@ def one_event(batches: np.ndarray, lengths: np.ndarray) -> np.ndarray:
     size of the steps where events come independently, and little where batch means look normal."""
     with np.errstate(invalid="ignore", divide="ignore"):
         sums = (batches - weighted_mean(batches, lengths)) * lengths[:, None, None]
-        return np.nan_to_num(np.minimum(np.abs((sums**3).sum(axis=(0, 1))) / (sums**2).sum(axis=(0, 1)), 1.0))
+        squares = sums * sums
+        third, second = (squares * sums).sum(axis=(0, 1)), squares.sum(axis=(0, 1))
+        return np.nan_to_num(np.minimum(np.abs(third) / second, 1.0))
 
 
 FEWEST_CARRIERS = 30.0  # batches that a number rests on, or half of those there are

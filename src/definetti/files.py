@@ -19,7 +19,7 @@ ANSWER_SUFFIXES = (".json", ".csv", ".parquet", ".result", ".results", ".MAR", "
 
 def as_path(path: object, what: str) -> Path:
     """The path that a user gave; `ModelError` for what is none."""
-    if isinstance(path, type) or not isinstance(path, str | PathLike):
+    if not isinstance(path, str | PathLike) or "\0" in os.fspath(path):
         raise ModelError(f"{what} is the path of a file, got {show.brief(path)}")
     return Path(path)
 

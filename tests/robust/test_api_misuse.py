@@ -220,19 +220,38 @@ BASE: dict[str, Any] = {
         ({"tables": [np.eye(2, 3), [0, np.inf]]}, "factor 1 has the logarithm inf"),
         ({"tables": [1e200 * np.eye(2, 3), [0, 0]]}, r"factor 0 has the logarithm 1e\+200"),
         ({"tables": [np.eye(2, 3), [0, -1e308]]}, r"factor 1 has the logarithm -1e\+308"),
-        ({"tables": [np.eye(2, 3), ["a", "b"]]}, "table 1 is not an array of numbers"),
+        ({"tables": [np.eye(2, 3), ["a", "b"]]}, "table 1 is not an array of real numbers"),
         ({"names": ["a", "a"]}, "as many different names"),
         ({"names": ["a", 1]}, "is a text"),
         ({"evidence": [-1, 3]}, "evidence of X1 is 3"),
         ({"evidence": [-1]}, "has 1 entries"),
         ({"log_constant": np.nan}, "constant"),
         ({"value_names": {0: ("no", "no")}}, "names as there are"),
+        ({"value_names": {"a": ("no", "yes")}}, "by its number, got 'a'"),
+        ({"value_names": {0: 3}}, "by its number, got 0: 3"),
+        ({"value_names": [1]}, "value_names is a mapping"),
+        ({"names": 3}, "names are a list of texts, got 3"),
+        ({"log_constant": "a"}, "log_constant is not"),
+        ({"tables": None}, "tables are a list of arrays, got None"),
+        ({"tables": [np.eye(2, 3), [1j, 0]]}, "table 1 is not an array of real numbers"),
+        ({"cards": [2, [3]]}, "cards is an array of whole numbers"),
     ],
 )
 def test_arrays_that_do_not_fit_each_other_are_refused(wrong: dict[str, Any], what: str) -> None:
     """NaN and 1e308 gave answers, or "no state"; the others an IndexError somewhere downstream, or another model."""
     with pytest.raises(dft.ModelError, match=what):
         dft.FactorGraph.from_arrays(**(BASE | wrong))
+
+
+def test_no_path_has_a_null_character(tmp_path: Path) -> None:
+    model = dft.factor_graph([2], [([0], [1, 2])])
+    for act in (
+        dft.write,
+        lambda m, path: dft.save(dft.exact(m), path),
+        lambda m, path: dft.report(dft.exact(m), path),
+    ):
+        with pytest.raises(dft.ModelError, match="the path of a file"):
+            act(model, str(tmp_path / "a\0.uai"))
 
 
 def test_tables_are_flat_or_have_their_axes() -> None:

@@ -57,9 +57,12 @@ def position(variable: int | str, index: Mapping[str, int], factor: int) -> int:
 
 def numbers(table: object, what: str) -> np.ndarray:
     try:
-        return np.asarray(table, dtype=np.float64)
+        array = np.asarray(table)
+        if array.dtype.kind != "c":
+            return array.astype(np.float64, copy=False)
     except (TypeError, ValueError):
-        raise ModelError(f"{what} is not an array of numbers") from None
+        pass
+    raise ModelError(f"{what} is not an array of real numbers")
 
 
 def log_table(table: np.ndarray, want: tuple[int, ...], log: bool, factor: int) -> np.ndarray:
@@ -88,7 +91,7 @@ def cancelling(names: Iterable[str], largest: float, lost: float) -> ModelError:
     )
 
 
-def counts_of(cardinality: Any) -> dict[str, int]:
+def cardinalities(cardinality: Any) -> dict[str, int]:
     """How many atoms of each predicate are true, as they are given."""
     if cardinality is None:
         return {}
@@ -103,6 +106,12 @@ def each(values: Any, what: str) -> Iterable[Any]:
     if isinstance(values, Iterable) and not isinstance(values, str | bytes | type):
         return values
     raise ModelError(f"{what}, got {show.brief(values)}")
+
+
+def mapping(values: Any, what: str) -> dict[Any, Any]:
+    if isinstance(values, Mapping):
+        return dict(values)
+    raise ModelError(f"{what} is a mapping, got {show.brief(values)}")
 
 
 def listed(values: Any, what: str) -> list[Any]:

@@ -17,7 +17,7 @@ from typing import Any, cast
 
 from definetti import show
 from definetti.errors import ModelError
-from definetti.files import write_atomically
+from definetti.files import as_path, write_atomically
 from definetti.model.checked_input import listed
 from definetti.model.compare import Comparison, compare
 from definetti.model.marginals import Marginals
@@ -78,9 +78,7 @@ def report(
     if not isinstance(answer, Marginals | Mapping | str | PathLike):
         cure = "dft.report(dft.marginals(model), 'page.html')"
         raise ModelError(f"a report is of an answer or of a file that holds one, as in {cure}; got a {_kind(answer)}")
-    if not isinstance(path, str | PathLike):
-        raise ModelError(f"a report needs the path of its page, as in dft.report(answer, 'page.html'); got {path!r}")
-    path = Path(path)
+    path = as_path(path, "a page, as in dft.report(answer, 'page.html'),")
     if path.suffix not in (".html", ".htm"):
         raise ModelError(f"cannot write {path.name}: a page is a .html file")
     first = _document(answer)

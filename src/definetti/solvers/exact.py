@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 from definetti.errors import ModelError, query_list
-from definetti.model.checked_input import counts_of, require_model
+from definetti.model.checked_input import cardinalities, require_model
 from definetti.model.marginals import Marginals
 from definetti.model.queries import Query
 from definetti.readers.reading import language, with_world
@@ -91,7 +91,7 @@ def exact(
 
         queries = [*queries, *formula_queries(model)]  # type: ignore[list-item]
     wanted = _wanted(model, symmetries)
-    cardinality = counts_of(cardinality)
+    cardinality = cardinalities(cardinality)
     if cardinality:
         if wanted not in ("auto", "renaming"):
             raise ModelError("with given numbers of true atoms the rows are orbits of renamings; leave symmetries out")

@@ -146,7 +146,8 @@ def _from_dimod(samples: Any, model: FactorGraph) -> np.ndarray:
     if samples.vartype.name == "SPIN":
         rows = (rows + 1) // 2
     place = {str(v): k for k, v in enumerate(samples.variables)}
-    unknown = next((name for name in place if name not in model.names), None)
+    known = set(model.names)
+    unknown = next((name for name in place if name not in known), None)
     if unknown is not None:
         raise ModelError(f"the samples name {unknown!r}, which is no variable{suggestion(unknown, model.names)}")
     return rows[:, [_place(place, name) for name in model.names]]

@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
 def whole_numbers(given: object, name: str, dtype: type) -> np.ndarray:
     """Whole numbers in one dimension, of a type that holds them; 2.5 is not cut to 2, nor 2**32 to 0."""
-    array = np.asarray(given)
+    try:
+        array = np.asarray(given)
+    except ValueError:  # rows of several lengths
+        array = np.asarray(None)
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
         raise ModelError(
             f"{name} is an array of whole numbers in one dimension, got {array.dtype} of shape {array.shape}"
@@ -58,6 +61,8 @@ def _variables(model: FactorGraph) -> str:
             f"the evidence of {model.names[i]} is {evidence[i]}; it has the values 0 to {cards[i] - 1}, and -1 is none"
         )
     for i, values in model.value_names.items():
+        if not isinstance(i, int | np.integer) or isinstance(values, str) or not isinstance(values, Sequence):
+            return f"value_names has the names of a variable's values by its number, got {i!r}: {values!r}"
         if not 0 <= i < n or len(values) != cards[i] or len(set(values)) != len(values):
             return f"the values of variable {i} need as many different names as there are, got {list(values)}"
     return "" if np.isfinite(model.log_constant) else f"the logarithm of a constant factor is {model.log_constant}"

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from definetti.errors import ModelError, TooLarge, UnknownName, require_mapping, suggestion
 from definetti.integer_rows import distinct
-from definetti.model.checked_input import each, integer, listed, log_table, numbers, pair, position
+from definetti.model.checked_input import each, integer, listed, log_table, mapping, numbers, pair, position
 from definetti.model.graph.checked_arrays import fault, outside, whole_numbers
 from definetti.show import Shown
 
@@ -129,32 +129,34 @@ class FactorGraph(Shown):
             what = "the number of values of all variables together"
             raise TooLarge(what, literals, MOST_LITERALS, "split variables of many values into several")
         keys: dict[tuple[tuple[int, ...], bytes], int] = {}
-        number = np.empty(len(tables), dtype=np.int32)
+        number: list[int] = []
         kept: list[np.ndarray] = []
-        for t, table in enumerate(tables):
+        for t, table in enumerate(each(tables, "tables are a list of arrays")):
             table = np.ascontiguousarray(numbers(table, f"table {t}")) + 0.0  # +0.0 turns -0.0 into 0.0
             key = (table.shape, table.tobytes())
             if key not in keys:
                 keys[key] = len(kept)
                 kept.append(table)
-            number[t] = keys[key]
+            number.append(keys[key])
         which = whole_numbers(table_of, "table_of", np.int64)
-        wrong = outside(which, len(tables), "table")
+        wrong = outside(which, len(number), "table")
         if wrong:
             raise ModelError(wrong)
         made = cls(
-            names=tuple(names) if names is not None else tuple(f"X{i}" for i in range(n)),
+            names=tuple(each(names, "names are a list of texts"))
+            if names is not None
+            else tuple(f"X{i}" for i in range(n)),
             cards=frozen(cards),
             scope_start=frozen(whole_numbers(scope_start, "scope_start", np.int64)),
             scope=frozen(whole_numbers(scope, "scope", np.int32)),
-            table_of=frozen(number[which]),
+            table_of=frozen(np.array(number, dtype=np.int32)[which]),
             table_start=frozen(np.cumsum([0, *(table.size for table in kept)]), np.int64),
             tables=frozen(np.concatenate([table.ravel() for table in kept]) if kept else np.empty(0)),
             evidence=frozen(
                 np.full(n, FREE, np.int32) if evidence is None else whole_numbers(evidence, "evidence", np.int32)
             ),
-            log_constant=float(log_constant),
-            value_names=dict(value_names or {}),
+            log_constant=float(numbers(log_constant, "log_constant")),
+            value_names=mapping(value_names or {}, "value_names"),
         )
         wrong = fault(made, [table.shape for table in kept])
         if wrong:
