@@ -8,6 +8,7 @@ import pytest
 import definetti as dft
 from definetti.inference import modes
 from definetti.inference.modes import MOST_RARE, entries
+from definetti.modes import weighing
 
 SIGNS = np.array([[1.0, -1.0], [-1.0, 1.0]])
 
@@ -19,23 +20,35 @@ def tied_pairs(count: int, coupling: float, field: float) -> dft.FactorGraph:
     return dft.factor_graph([2] * (2 * count), factors)
 
 
-def test_cluster_flips_answer_where_they_cross() -> None:
-    found = dft.marginals(tied_pairs(8, 12.0, 0.3), ["X0"], sweeps=1000, seed=1)
+@pytest.fixture
+def unweighed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No weight of a region is found to be good enough."""
+    monkeypatch.setattr(weighing, "MOST_ERROR", 0.0)
+
+
+def test_cluster_flips_answer_where_they_cross(unweighed: None) -> None:
+    found = dft.marginals(tied_pairs(6, 12.0, 0.3), ["X0"], sweeps=1000, seed=1)
     assert found.run["sampler"] == "swendsen-wang" and found.trusted
     assert abs(found["X0"].probability - 0.645656) < 6 * found["X0"].mcse
     assert any("do not mix" in notice.message for notice in found.notices)
 
 
-def test_the_doubt_stays_where_nothing_shows_that_they_cross(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_doubt_stays_where_nothing_shows_that_they_cross(unweighed: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(modes, "CROSSING_SWEEPS", 2)
-    found = dft.marginals(tied_pairs(8, 12.0, 0.3), ["X0"], sweeps=400, seed=1)
+    found = dft.marginals(tied_pairs(6, 12.0, 0.3), ["X0"], sweeps=400, seed=1)
     assert found.run["sampler"] == "gibbs" and not found.trusted
     assert any("doubts of their own" in notice.message for notice in found.notices)
 
 
 def test_a_sampler_that_was_named_is_not_replaced() -> None:
-    found = dft.marginals(tied_pairs(8, 12.0, 0.3), ["X0"], sampler="gibbs", sweeps=400, seed=1)
+    found = dft.marginals(tied_pairs(6, 12.0, 0.3), ["X0"], sampler="gibbs", sweeps=400, seed=1)
     assert found.run["sampler"] == "gibbs" and not found.trusted
+
+
+def test_weights_are_preferred_where_they_are_found() -> None:
+    found = dft.marginals(tied_pairs(6, 12.0, 0.3), ["X0"], sweeps=1000, seed=1)
+    assert found.run["sampler"] == "gibbs" and found.trusted
+    assert abs(found["X0"].probability - 0.645656) < 6 * found["X0"].mcse
 
 
 def test_pairs_without_clusters_are_left_alone() -> None:
