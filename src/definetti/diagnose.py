@@ -226,6 +226,11 @@ def one_event(batches: np.ndarray, lengths: np.ndarray) -> np.ndarray:
         return np.nan_to_num(np.minimum(np.abs(third) / second, 1.0))
 
 
+def expected_at_most(events: int) -> float:
+    """How many events may have been expected where so many were met (95 %): 3 where none was, the rule of three."""
+    return events + 2.0 * events**0.5 + 3.0
+
+
 FEWEST_CARRIERS = 30.0  # batches that a number rests on, or half of those there are
 
 

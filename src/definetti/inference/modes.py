@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from definetti import show
+from definetti.diagnose import expected_at_most
 from definetti.errors import Notice
 from definetti.modes.looking import SHORTEST, Budget, Looked, look, look_further, unmet
 from definetti.modes.walkers import NOT_WEIGHED, States, Walkers
@@ -258,7 +259,7 @@ def entries(where: np.ndarray, regions: Sequence[int]) -> tuple[tuple[int, ...],
         for number, (m, stay) in enumerate((m, sum(1 for _ in same)) for m, same in groupby(visited)):
             counts[m] += number > 0
             longest[m] = max(longest[m], stay)
-    bounds = {m: longest[m] * (k + 2 * math.sqrt(k) + 3) / where.size for m, k in counts.items()}
+    bounds = {m: longest[m] * expected_at_most(k) / where.size for m, k in counts.items()}
     rare = [m for m, k in counts.items() if k < FEWEST_TRIPS and longest[m] and bounds[m] <= MOST_RARE]
     return tuple(k for m, k in counts.items() if m not in rare), sum(bounds[m] for m in rare)
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from definetti.errors import INTERRUPTED
+from definetti.modes.brackets import highest
 from definetti.modes.walkers import STEEPNESS, Key, Paths, Product, States, Walkers
 
 PATHS = 16  # in each direction
@@ -37,7 +38,7 @@ class Annealed:
     ended: int  # how many these are
     steps: int
     lower: float  # log share + E_up[log w | m]
-    upper: float  # E_down[log w] + log share, and three errors of the mean
+    upper: float  # E_down[log w] + log share, three errors of the mean, and what was not met
 
     @property
     def quality(self) -> float:
@@ -81,7 +82,7 @@ def both_ways(up: np.ndarray, down: np.ndarray, steps: int, rng: np.random.Gener
     share = float(inside.mean())
     if not np.isfinite(down).all():
         return NOTHING
-    most = float(down.mean() + 3 * down.std(ddof=1) / np.sqrt(len(down)))
+    most = highest(down)
     if not inside.any():
         return replace(NOTHING, upper=most)
     log_z = float(bennett(up, down))

@@ -20,9 +20,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from definetti.diagnose import expected_at_most
+
 ERRORS = 3.0  # by which the ends are moved outwards
 BATCHES = 4  # of each chain
-LIKELY = 3.0  # − log .05: events that sweeps without any may have missed
 
 
 @dataclass(frozen=True)
@@ -41,13 +42,24 @@ def bracket(log_ratio: np.ndarray, divergence: np.ndarray, rate: float = 0.0) ->
     low = log_ratio - divergence
     width = float(divergence.mean())
     errors = standard_error(low), standard_error(log_ratio)
-    unmet = LIKELY / min(independent(low, errors[0]), independent(log_ratio, errors[1]))
-    beyond = -math.log1p(-unmet) if unmet < 1.0 else math.inf
+    draws = min(independent(low, errors[0]), independent(log_ratio, errors[1]))
     return Bracket(
-        float(low.mean()) - ERRORS * errors[0] - max(unmet, rate) * (1.0 + width),
-        float(log_ratio.mean()) + ERRORS * errors[1] + beyond,
+        float(low.mean()) - ERRORS * errors[0] - max(expected_at_most(0) / draws, rate) * (1.0 + width),
+        float(log_ratio.mean()) + ERRORS * errors[1] + beyond(draws),
         width,
     )
+
+
+def beyond(draws: float) -> float:
+    """Nats by which log Z may exceed what so many independent draws of a region show, by what they have not met."""
+    unmet = expected_at_most(0) / draws
+    return -math.log1p(-unmet) if unmet < 1.0 else math.inf
+
+
+def highest(log_weights: np.ndarray) -> float:
+    """An upper end of log Z from the log weights of paths down from the region, float64[paths]."""
+    count = len(log_weights)
+    return float(log_weights.mean() + ERRORS * log_weights.std(ddof=1) / math.sqrt(count)) + beyond(count)
 
 
 def exit_rate(walks: Sequence[np.ndarray]) -> float:
@@ -57,7 +69,7 @@ def exit_rate(walks: Sequence[np.ndarray]) -> float:
     for inside in walks:
         before = np.concatenate([np.ones_like(inside[:1]), inside[:-1]])
         exits, sweeps = exits + int((before & ~inside).sum()), sweeps + int(before.sum())
-    return (exits + 2.0 * math.sqrt(exits) + LIKELY) / max(sweeps, 1)
+    return expected_at_most(exits) / max(sweeps, 1)
 
 
 def independent(values: np.ndarray, error: float) -> float:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from definetti.diagnose import expected_at_most
 from definetti.errors import INTERRUPTED
 from definetti.modes.survey import WINDOW, Region, Survey, take_stock
 from definetti.modes.walkers import COHERENT, Key, States, Walk, Walkers
@@ -21,7 +22,6 @@ from definetti.modes.walkers import COHERENT, Key, States, Walk, Walkers
 SHORTEST, LONGEST, UNDECIDED = 64, 256, 1024  # sweeps; the last where segments are neither alike nor apart
 STARTS, FEWEST_STARTS = 32, 8
 SETTLED = 4  # sweeps: what is left sooner was never settled
-LIKELY = 3.0  # − log .05: visits that a run without any may have missed
 SLACK = 3.0  # nats, for free energies from a few sweeps
 NEGLIGIBLE = 1e-9
 ENOUGH = 128  # sweeps, where one region was found and nothing is undecided
@@ -162,7 +162,7 @@ def unmet(walkers: Walkers, looked: Looked, sweeps: int, chains: Sequence[int] |
     for chain in np.flatnonzero(life >= SETTLED).tolist():
         there = whole[1 : life[chain], chain].mean(axis=0)
         lighter = weight(there) - weight(ended)
-        share = min(LIKELY * life[chain] / sweeps, float(np.exp(min(lighter + SLACK, 0.0))))
+        share = min(expected_at_most(0) * life[chain] / sweeps, float(np.exp(min(lighter + SLACK, 0.0))))
         if share > NEGLIGIBLE:
             bound = np.maximum(bound, share * np.abs(there[:count] - ended[:count]))
     return bound

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from definetti.diagnose import FEWEST_CARRIERS, Diagnosis, carriers
+from definetti.diagnose import FEWEST_CARRIERS, Diagnosis, carriers, expected_at_most
 from definetti.estimators.values import Estimates
 from definetti.modes.walkers import Inside, Key, States, Walkers
 from definetti.samplers.draws import BATCHES, Batch, Draws, merge_pairs, tally
@@ -20,7 +20,6 @@ THIN = 4  # sweeps of a block where chains leave a region
 FEWEST_CHAINS = 4
 RELEVANT = 1e-3  # share: what is said of mixing in lighter regions does not matter
 HARMLESS = 0.1  # of the mixture's error: chains that differ by less than this do no harm
-LIKELY = 3.0  # − log .05: exits of a chain that showed none
 WEIGHT_DEGREES = 15.0  # of freedom of an annealed weight
 
 
@@ -92,7 +91,7 @@ def unmet_share(life: int, runs: Sequence[tuple[int, int]]) -> float:
     may have been expected (95 %)."""
     if not life:
         return 0.0
-    return min(1.0, max(life * (exits + 2.0 * np.sqrt(exits) + LIKELY) / max(sweeps, 1) for exits, sweeps in runs))
+    return min(1.0, max(life * expected_at_most(exits) / max(sweeps, 1) for exits, sweeps in runs))
 
 
 def mixed(

@@ -13,7 +13,7 @@ import numpy as np
 
 from definetti.errors import INTERRUPTED
 from definetti.modes.annealing import Annealed, anneal, log_weights
-from definetti.modes.brackets import Bracket, bracket, exit_rate
+from definetti.modes.brackets import Bracket, bracket, exit_rate, highest
 from definetti.modes.copies import DOUBT, most_of_a_kind, with_copies
 from definetti.modes.looking import MOST_REGIONS, Budget, Looked
 from definetti.modes.partition import Partition, partition
@@ -340,8 +340,7 @@ def _end_by_site(walkers: Walkers, state: States, inside: Inside | None, sweeps:
     levels = np.linspace(0.0, 1.0, DOWN_STEPS + 1)
     states = walkers.join([walk.kept[s] for s in marks])
     down = log_weights(walkers.paths(states, fitted[0], levels, False, (*key, 3)), levels)
-    by_paths = float(down.mean() + 3 * down.std(ddof=1) / np.sqrt(DOWN))
-    return min(by_paths, bracket(walk.log_ratio, walk.divergence).upper)
+    return min(highest(down), bracket(walk.log_ratio, walk.divergence).upper)
 
 
 def _mixed(walkers: Walkers, kept: list[Weighed], budget: int, key: Key) -> States:
@@ -392,9 +391,8 @@ def _most_weight(walkers: Walkers, state: States, key: Key) -> tuple[float, int]
     levels = np.linspace(0.0, 1.0, DOWN_STEPS + 1)
     states = walkers.join([walk.kept[s] for s in marks])
     down = log_weights(walkers.paths(states, product, levels, False, (*key, 4)), levels)
-    by_paths = float(down.mean() + 3 * down.std(ddof=1) / np.sqrt(DOWN))
     by_site, spent = _upper_by_site(walkers, walk.ends, None, (*key, 3))
-    upper = min(bracket(walk.log_ratio, walk.divergence).upper, by_paths, by_site)
+    upper = min(bracket(walk.log_ratio, walk.divergence).upper, highest(down), by_site)
     return upper, spent + 2 * BY_SITE_SWEEPS + DOWN * DOWN_STEPS
 
 
