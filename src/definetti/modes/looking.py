@@ -26,6 +26,7 @@ SLACK = 3.0  # nats, for free energies from a few sweeps
 NEGLIGIBLE = 1e-9
 ENOUGH = 128  # sweeps, where one region was found and nothing is undecided
 MOST_REGIONS = 16  # that are weighed
+CORNERS = 2  # one in so many of the mixed states is a corner of three regions
 ROUNDS, ROUND_SHARE, FEWEST_MIXED = 3, 6, 4  # of chains from mixed states; a round takes one sixth of what weighing may
 
 
@@ -84,8 +85,8 @@ def look(walkers: Walkers, budget: Budget, key: Key, longest: int | None = None)
 
 
 def look_further(walkers: Walkers, looked: Looked, budget: Budget, key: Key) -> Looked:
-    """Chains that begin in states mixed from two regions, in rounds, for as long as they find new ones: groups that are
-    each in one of two modes have more combinations than starts meet."""
+    """Chains that begin in states mixed from two or three regions, in rounds, for as long as they find new ones: groups
+    that are each in one of two modes have more combinations than starts meet."""
     for number in range(ROUNDS):
         chains = min(STARTS, budget.weighing // (ROUND_SHARE * looked.sweeps))
         places = [found for region in looked.survey.regions if (found := _places(looked, region))]
@@ -110,7 +111,15 @@ def _with_mixed(
 ) -> Looked:
     """With chains from mixed states, those that were where no other was; `places`: of states of each region."""
     rng, parts = np.random.default_rng([*key, 1]), []
-    for k in range(0, chains, len(COHERENT)):
+    corners = chains // CORNERS if len(places) > 2 else 0
+    if corners:  # a part with modes of its own is where two regions differ, whatever its neighbourhoods are
+        threes = [rng.permutation(len(places))[:3] for _ in range(corners)]
+        some = [[places[m][int(rng.integers(len(places[m])))] for m in three] for three in threes]
+        taken = [
+            walkers.join([walkers.take(looked.kept[s], [chain]) for s, chain in row]) for row in zip(*some, strict=True)
+        ]
+        parts.append(walkers.corners(taken[0], taken[1], taken[2], (*key, 4)))
+    for k in range(0, chains - corners, len(COHERENT)):
         pair = [places[m][int(rng.integers(len(places[m])))] for m in rng.permutation(len(places))[:2]]
         first, second = (walkers.take(looked.kept[s], [chain] * len(COHERENT)) for s, chain in pair)
         parts.append(walkers.hybrids(first, second, (*key, 2, k), COHERENT))

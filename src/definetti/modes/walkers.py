@@ -145,6 +145,11 @@ class Walkers(Protocol):
         """States made of parts of those of two regions, in turn in each of these ways (numbers of `SHARES`)."""
         ...
 
+    def corners(self, base: States, a: States, b: States, key: Key) -> States:
+        """`a` with what `b` has wherever `b` differs from `base`: if two parts of a model are bistable, each by itself,
+        and `a` and `b` differ from `base` in one of them each, this differs in both."""
+        ...
+
 
 NOT_WEIGHED = "a sampler that was asked for by name does not weigh them"
 STEEPNESS = 16.0  # a violation costs so much times the level, below level 1

@@ -124,6 +124,9 @@ class GraphWalkers:
             out[other, chain] = b[other, chain % b.shape[1]]
         return self.legal(out, rng)
 
+    def corners(self, base: np.ndarray, a: np.ndarray, b: np.ndarray, key: Key) -> np.ndarray:
+        return self.legal(np.where(b != base, b, a), np.random.default_rng([*key, 16]))
+
     def _part(self, way: int, rng: np.random.Generator) -> np.ndarray:
         """bool[n]: some of the variables: single ones, a neighbourhood, some orbits."""
         from definetti.samplers.graph.starts import neighbourhood

@@ -258,6 +258,15 @@ class LogicWalkers:
             out.append(self._legal({name: pack(np.ascontiguousarray(m)) for name, m in mixed.items()}, key, k))
         return out
 
+    def corners(self, base: Bits, a: Bits, b: Bits, key: Key) -> Bits:
+        r, out = self.relational, []
+        for k, bits in enumerate(zip(base, a, b, strict=True)):
+            chains = [self._chain(key, k, some) for some in bits]
+            known, first, second = ({name: r.atoms(c, name) for name in r.model.predicates} for c in chains)
+            mixed = {name: np.where(second[name] != known[name], second[name], first[name]) for name in known}
+            out.append(self._legal({name: pack(np.ascontiguousarray(m)) for name, m in mixed.items()}, key, k))
+        return out
+
     # --- advancing ---------------------------------------------------------------------------------------------------
 
     def _chain(self, key: Key, number: int, bits: np.ndarray | None = None) -> Chain:

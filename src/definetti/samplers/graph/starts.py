@@ -228,12 +228,18 @@ def _held(walkers: Any, rng: np.random.Generator) -> list[tuple[np.ndarray, np.n
 def _extended(walkers: Any, rng: np.random.Generator) -> np.ndarray:
     """uint8[n, states]: from the largest entry of one table to that of the next one which shares most variables with
     those before, and so on; tables that agree only as a whole are met together. The first is one of the widest; pairs
-    do as well (values that are far from where draws begin, and that only each other reward)."""
+    do as well (values that are far from where draws begin, and that only each other reward). Half of them
+    begin with the tables that reward their largest entry most: a few such are hardly met among many others."""
     model = walkers.model
-    count = len(model.arity)
-    wide = np.flatnonzero(model.arity > 2) if (model.arity > 2).any() else np.flatnonzero(model.arity == 2)
+    most = min(EXTENDED, MOST_EXTENSIONS // max(len(model.arity), 1))
+    wide = np.flatnonzero(model.arity > (2 if (model.arity > 2).any() else 1))
     seeds = wide[np.lexsort((rng.random(len(wide)), -model.arity[wide]))]
-    seeds = np.resize(seeds, min(EXTENDED, MOST_EXTENSIONS // max(count, 1)) if len(seeds) else 0)
+    if len(seeds) and most:
+        several = rng.permutation(np.flatnonzero(model.arity > 1))
+        strongest = several[np.argsort(-_rewards(model, several), kind="stable")]
+        seeds = np.concatenate([np.resize(seeds, most - most // 2), np.resize(strongest, most // 2)])
+    else:
+        seeds = seeds[:0]
     out = _uniform(walkers, len(seeds), rng)
     tables = _Tables(model) if len(seeds) else None
     for chain, seed in enumerate(seeds.tolist()):
@@ -241,6 +247,16 @@ def _extended(walkers: Any, rng: np.random.Generator) -> np.ndarray:
         rank = int(rng.integers(BEST)) if chain % 2 else 0  # a large entry, if not the largest
         _extend(tables, out[:, chain], seed, rank, chain % 4 < 2, rng)
     return out
+
+
+def _rewards(model: FactorGraph, factors: np.ndarray) -> np.ndarray:
+    """float64[factors]: how far the largest entry of each table is above the mean of those that are possible."""
+    out = np.zeros(len(model.table_start) - 1)
+    for number in np.unique(model.table_of[factors]).tolist():
+        table = model.tables[model.table_start[number] : model.table_start[number + 1]]
+        possible = table[np.isfinite(table)]
+        out[number] = possible.max() - possible.mean() if len(possible) else 0.0
+    return out[model.table_of[factors]]
 
 
 class _Tables:
