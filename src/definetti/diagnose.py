@@ -6,7 +6,9 @@ size: it is *constant*, which is said by `None` downstream and never by NaN.
 Standard errors are replicated batch means. With 32 chains or more the chains' means are the replicates. With fewer,
 batches are merged in pairs until neighbours are nearly uncorrelated, whichever the sign: a slow chain's batch means
 correlate positively and short batches understate its error; the residual of a control variate nearly telescopes, its
-batch means correlate negatively and short batches overstate it.
+batch means correlate negatively and short batches overstate it. Merging leaves FEWEST_MEANS at least: an error from
+four means is often much too small, which Student's t makes good at 95 %, but not at six standard errors, and its
+intervals are wider on average than those of eight means.
 
 Rare events. Where a mean comes from k events and is constant otherwise, the sum of squares S2 of its centred batch
 means comes from k of them, and with S4 the sum of their fourth powers S4 / S2² ≈ 1/k; of m normal batch means it is
@@ -40,8 +42,7 @@ from functools import cached_property
 import numpy as np
 
 MANY_CHAINS = 32  # with so many chains, the spread between them gives the standard error by itself
-FEWEST_MEANS = 8  # means (chains, or batches of all chains) below which no standard error is given
-FEWEST_MERGED = 4  # means that merging may leave
+FEWEST_MEANS = 8  # means (chains, or batches of all chains) below which no standard error is given, or left by merging
 CORRELATION = 0.15  # of neighbouring batch means, either sign, that is corrected for and not merged away
 CONFIDENCE = 0.95
 HALF = 0.5  # of an event
@@ -147,7 +148,7 @@ def _merged_error(batches: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray,
     while undecided.any():
         count, chains, _ = batches.shape
         variance, known = _variance(batches)
-        last = (count // 2) * chains < FEWEST_MERGED or count < 2
+        last = (count // 2) * chains < FEWEST_MEANS or count < 2
         rho = np.zeros(len(known)) if last else lag_correlation(batches)
         take = undecided & (last | (np.abs(rho) <= CORRELATION))
         both = 2.0 * (1.0 - 1.0 / count)  # neighbours of a batch

@@ -52,6 +52,19 @@ def test_intervals_cover(kind: str, chains: int) -> None:
     assert low <= covered <= high
 
 
+@pytest.mark.parametrize("kind", ["independent", "slow", "telescoping"])
+@pytest.mark.parametrize("chains", [1, 2, 3])
+def test_few_chains_are_hardly_ever_far_off(kind: str, chains: int) -> None:
+    """By more than six times what the half-width says of the standard error: 4 of 20,000 at most. Where merging left
+    four means it was up to 19, as Student's t with three degrees of freedom has it."""
+    far = 0
+    for seed in range(10):
+        x, lengths = series(kind, chains, 32, seed, statistics=2000), np.full(32, 10)
+        error, dof = standard_error(x, lengths)
+        far += int((np.abs(weighted_mean(x, lengths)) > 6 * half_width(error, dof) / 1.96).sum())
+    assert far <= 8  # of 20,000
+
+
 def test_width_of_a_telescoping_series() -> None:
     """Short batches would overstate it more than three times; what remains is at most 1.5 times the true spread."""
     x = series("telescoping", 4, 32)

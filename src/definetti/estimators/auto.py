@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from definetti.diagnose import CORRELATION, FEWEST_MERGED, MANY_CHAINS, weighted_mean
+from definetti.diagnose import CORRELATION, FEWEST_MEANS, MANY_CHAINS, weighted_mean
 from definetti.estimators.control import Fit, fits
 from definetti.estimators.regression import apply, cross
 from definetti.estimators.values import CONDITIONAL, CONTROL, ORBIT, Estimates, Streams, halved, streams
@@ -106,7 +106,7 @@ def outside_variance(batches: np.ndarray, lengths: np.ndarray, outside: np.ndarr
     weight = outside.astype(float)
     while True:
         count, chains = batches.shape[:2]
-        last = (count // 2) * chains < FEWEST_MERGED or count < 2
+        last = (count // 2) * chains < FEWEST_MEANS or count < 2
         variance, rho, known = _level(batches, weight, last)
         take = np.isnan(found) & (last | (np.abs(rho) <= CORRELATION))
         error = variance * (1.0 + 2.0 * (1.0 - 1.0 / count) * rho) / known
