@@ -339,3 +339,37 @@ def test_symmetries_that_are_given_hide_no_penalty() -> None:
         dft.marginals(model, symmetries=dft.symmetries(model), sampler="tempering", sweeps=10, seed=1)
     literals = dft.symmetries(model, kind="literals")
     assert dft.marginals(model, symmetries=literals, sampler="gibbs", sweeps=10, seed=1).run["sampler"] == "gibbs"
+
+
+def split(size: str, people: int) -> str:
+    """All alike, in favour of all true by .7 nats."""
+    return f"P(p)\n{size} P(x) <=> P(y)\n{0.7 / people!r} P(x)"
+
+
+@pytest.mark.parametrize("sampler", [{"chains": 8}, {"sweeps": 200}])
+def test_weights_of_modes_are_not_lost_beside_the_constant_of_the_model(sampler: dict[str, int]) -> None:
+    """Two modes had equal shares where penalties were 1e15: .5, trusted, for .668."""
+    model = dft.markov_logic(split("1e15", 12), domain={"p": 12})
+    found = dft.marginals(model, "P(P1)", seed=1, **sampler)
+    assert found.trusted and any("2 modes were weighed" in notice.message for notice in found.notices)
+    assert found["P(P1)"].probability == pytest.approx(1 / (1 + math.exp(-0.7)), abs=1e-6)
+
+
+def test_weights_of_modes_that_log_densities_do_not_hold_are_not_trusted() -> None:
+    """Too large to be grounded: log densities of 1e17 are multiples of 16. Shares were equal, and trusted."""
+    model = dft.markov_logic(split("1e12", 320), domain={"p": 320})
+    found = dft.marginals(model, "P(P1)", sweeps=200, seed=1)
+    assert not found.trusted
+
+
+@pytest.mark.parametrize("text", ["1e17 P(x,y)\n0.7 P(x,y)\n-1e17 P(x,y)", "1e12 P(x,y)\n1e12 !P(x,y)\n0.7 P(x,y)"])
+def test_large_theories_whose_large_weights_may_cancel_are_refused(text: str) -> None:
+    model = dft.markov_logic(f"P(p,p)\n{text}\n0.1 P(x,y) ^ P(y,z) => P(x,z)", domain={"p": 50})
+    with pytest.raises(ModelError, match="too large to look"):
+        dft.marginals(model, "P(P1,P2)", sweeps=10, seed=1)
+
+
+def test_densities_are_compared_without_the_constant() -> None:
+    model = factor_graph([2], [([], np.array(1e17)), ([0], np.array([0.0, 0.7]))], log=True)
+    assert np.diff(simplify(model).log_factors([[0], [1]])) == pytest.approx(0.7)
+    assert dft.quotient(model).space.probability == pytest.approx([1 / (1 + math.exp(0.7)), 1 / (1 + math.exp(-0.7))])

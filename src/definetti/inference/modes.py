@@ -189,14 +189,16 @@ class Exploration:
                 most = "chains leave there soon, and how rarely they come back is part of the errors"
             out.append(Notice("note", f"{text}, {most}" if not found.life else f"{text}: {most}"))
         if self.weighed and self.several:
-            out.append(Notice("note", f"{len(found.kept)} modes were weighed: {_listed(found, question)}"))
+            said = _listed(found, question, self.walkers.log_constant)
+            out.append(Notice("note", f"{len(found.kept)} modes were weighed: {said}"))
         elif self.crossed:
             out.append(Notice("note", f"{len(found.kept)} modes were found; arrivals where it counts: {self.trips}"))
         elif self.alike:
             text = "modes were found that are images of each other under the model's symmetries"
             out.append(Notice("note", f"{len(found.kept)} {text}: averages over these are the same in all of them"))
         elif self.several or found.doubt:
-            text = f"chains from different starts stay in different regions of the states: {_listed(found, question)}"
+            said = _listed(found, question, self.walkers.log_constant)
+            text = f"chains from different starts stay in different regions of the states: {said}"
             why = f"; {found.doubt}" if found.doubt else ""
             if self.trips is not None:
                 why = f"; arrivals in them: {', '.join(map(str, self.trips))}"
@@ -279,18 +281,18 @@ def budget_of(work: int, asked: int) -> Budget:
     return Budget(part(SURVEY_SHARE, most), part(WEIGHING_SHARE, 2 * most))
 
 
-def _listed(found: Weighing, question: Any) -> str:
-    parts = [_line(found.regions[m], question, found.trusted) for m in found.kept[:SHOWN]]
+def _listed(found: Weighing, question: Any, constant: float) -> str:
+    parts = [_line(found.regions[m], question, constant, found.trusted) for m in found.kept[:SHOWN]]
     more = len(found.kept) - len(parts)
     return "; ".join(parts) + (f"; {more} more" if more > 0 else "")
 
 
-def _line(w: Weighed, question: Any, trusted: bool) -> str:
+def _line(w: Weighed, question: Any, constant: float, trusted: bool) -> str:
     weight = "weight not known"
     if w.annealed is not None and np.isfinite(w.annealed.log_z) and trusted:
         weight = f"share {w.share:.4g}"
     elif w.bracket is not None:
-        weight = f"log Z in [{w.bracket.lower:.5g}, {w.bracket.upper:.5g}]"
+        weight = f"log Z in [{w.bracket.lower + constant:.5g}, {w.bracket.upper + constant:.5g}]"
     marginals = {} if w.means is None else question.rows(w.means)
     shown = ", ".join(f"{name} {_text(p)}" for name, p in list(marginals.items())[:3])
     return f"[{shown}] {weight}" if shown else weight

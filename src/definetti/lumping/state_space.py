@@ -105,4 +105,4 @@ def _assignments(model: FactorGraph, stride: np.ndarray, codes: np.ndarray) -> n
 
 
 def _log_density(model: FactorGraph, stride: np.ndarray, first: int, last: int) -> np.ndarray:
-    return model.log_density(_assignments(model, stride, np.arange(first, last)))
+    return model.log_factors(_assignments(model, stride, np.arange(first, last)))

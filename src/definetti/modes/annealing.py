@@ -91,7 +91,8 @@ def both_ways(up: np.ndarray, down: np.ndarray, steps: int, rng: np.random.Gener
     some = np.isfinite(again_up).any(axis=1)
     error = float(np.std(bennett(again_up[some], again_down[some])))
     lower, upper = float(up[inside].mean()), float(down.mean())
-    error = float(np.hypot(LARGER * error, UNSEEN / min(len(up), len(down))))
+    rounding = np.spacing(abs(log_z))  # of log densities, beside which small weights may be lost
+    error = float(np.linalg.norm([LARGER * error, UNSEEN / min(len(up), len(down)), rounding]))
     return Annealed(
         log_z, error, max(upper - lower, 0.0), share, int(inside.sum()), steps,
         lower + np.log(share), most + np.log(share),

@@ -75,6 +75,7 @@ class Walkers(Protocol):
     singles: int  # statistics that are of one orbit
     mirrored: bool  # a run's means are averages over mirror images, which may lie in several regions
     log_copies: float  # the logarithm of the order of the group; inf where it is not known
+    log_constant: float  # a large one of the model, beside which small weights are lost: log densities leave it out
     counted: Sequence[tuple[int, int]]  # (statistic, size): counts whose values are kept are so many times these
 
     def starts(self, key: Key, most: int, climbs: int) -> States:

@@ -31,6 +31,7 @@ from definetti.symmetry.logic.renaming import RenamingSymmetries
 
 CHAINS = 8
 UPDATES = 500_000_000  # of the free atoms of an evidence-heavy model: about a minute of one core
+COARSE = 1e-6  # of log weights: errors of sampling hide what is less
 MOST_GROUND, WIDEST_GROUND = 100_000, 10  # groundings, atoms of one: more are not grounded unless somebody asks for it
 
 
@@ -105,17 +106,23 @@ def prepare_logic(model: MarkovLogic, wanted: Any, sampler: Any, scan: str, time
 def _beyond_doubles(model: MarkovLogic, sampler: Any) -> str:
     """Why a theory has to be grounded whose penalties are so large that smaller weights are lost beside them. In the
     ground model they are kept, or refused where large ones cancel; conditionals and log densities of the theory are
-    sums that round. Without a reason there is no such penalty, or it is too large to be grounded: then conditionals
-    hold as long as some state pays none."""
-    weights = [float(np.abs(f.weight).max(initial=0.0)) for f in model.formulas if f.weight is not None]
+    sums that round. Without a reason there is no such penalty, or one in a theory that is too large to be grounded:
+    a single one is counted before it is weighed, so that conditionals hold; several might cancel, and are refused."""
+    soft = [np.atleast_1d(np.abs(f.weight)) for f in model.formulas if f.weight is not None]
+    weights = [float(w.max(initial=0.0)) for w in soft]
     largest = max(weights, default=0.0)
     if np.spacing(largest) * len(weights) <= PRECISION or (sampler is not None and "graph" not in sampler.kinds):
         return ""
     size = ground_size(model)
     if size.factors <= MOST_GROUND and size.largest_scope <= WIDEST_GROUND:
         return f"smaller weights are lost beside those of up to {show.number(largest)} unless these are looked at apart"
+    cure = "write hard formulas, or make penalties smaller (100 forbids as well)"
+    if sum(int((np.spacing(w) > COARSE).sum()) for w in soft) > 1:
+        raise ModelError(
+            f"small weights are lost where log weights of up to {show.number(largest)} cancel, and this theory is too "
+            f"large to look; {cure}"
+        )
     if sampler is not None and sampler.name == "tempering":
-        cure = "write hard formulas, or make penalties smaller (100 forbids as well)"
         coarse = f"log densities, which tempering compares, are coarse with weights of {show.number(largest)}"
         raise ModelError(f"{coarse}; {cure}")
     return ""

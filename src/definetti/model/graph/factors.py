@@ -306,6 +306,11 @@ class FactorGraph(Shown):
 
     def log_density(self, states: npt.ArrayLike) -> np.ndarray:
         """Unnormalised log density of states[..., n]; -inf where a state contradicts the evidence."""
+        return self.log_constant + self.log_factors(states)
+
+    def log_factors(self, states: npt.ArrayLike) -> np.ndarray:
+        """`log_density` without `log_constant`: where densities are compared, since small weights are lost beside a
+        large constant."""
         states = np.asarray(states)
         if states.shape[-1:] != (self.n,):
             raise ModelError(f"a state has {self.n} values, one of each variable; got an array of shape {states.shape}")
@@ -327,7 +332,7 @@ class FactorGraph(Shown):
         """The sum of log tables for states given as columns[n, states]."""
         first = self.table_start[self.table_of]
         wide = np.flatnonzero(self.arity)  # reduceat would give an empty scope its neighbour's value
-        total = np.full(columns.shape[1], self.log_constant)
+        total = np.zeros(columns.shape[1])
         total += self.tables[np.delete(first, wide)].sum()
         if len(wide):
             steps = columns[self.scope].astype(np.int64) * self.strides[:, None]

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from definetti.model.graph.factors import FREE, FactorGraph
+from definetti.model.graph.simplify import LARGE
 from definetti.modes.walkers import SHARES, WAYS, Advanced, Key, Paths, Walk, penalties
 from definetti.samplers.draws import Batch, Draws, draws_of
 from definetti.samplers.graph.lanes import Orders, Slots, words
@@ -73,6 +74,8 @@ class GraphWalkers:
         self._literal_orbit = np.zeros(len(free), np.int64)
         self._literal_orbit[self._literals] = self._orbit
         self._count_of, self._counts = counted_entries(model)
+        self._constant = model.log_constant if abs(model.log_constant) <= LARGE else 0.0
+        self.log_constant = model.log_constant - self._constant
         order = group.order
         self.log_copies = float("inf") if order is None else float(np.log(float(order))) if order < 1 << 1000 else 700.0
 
@@ -208,7 +211,7 @@ class GraphWalkers:
             f, g = self._with_events(values / self._sizes[:, None], state), conditional / self._sizes[:, None]
             mean = mean + f / sweeps
             soft, _, log_q, counts = self.read(state, tilt)
-            log_density = soft + self.model.log_constant
+            log_density = soft + self._constant
             shown = self.seen(f[: len(g)])
             features = np.concatenate([shown, counts, log_density[None]])
             rows.append((features, self.seen(g), log_density, log_density - log_q, diverged))
@@ -361,7 +364,7 @@ class GraphWalkers:
         for step in range(steps):
             row = step if upwards else steps - 1 - step
             soft, illegal, log_q, _ = self.read(state, product)
-            ratio[row], broken[row] = soft + self.model.log_constant - log_q, illegal
+            ratio[row], broken[row] = soft + self._constant - log_q, illegal
             if step < steps - 1:
                 at = step + 1 if upwards else steps - 1 - step
                 order = orders.next(1)[0] if upwards else orders.next(1)[0, ::-1].copy()
@@ -381,7 +384,7 @@ class GraphWalkers:
         """float64[chains, features]"""
         soft, _, _, counts = self.read(states, NOTHING)
         means = self.seen(self._means(states)[: len(self._sizes)])
-        return np.concatenate([means, counts, (soft + self.model.log_constant)[None]]).T
+        return np.concatenate([means, counts, (soft + self._constant)[None]]).T
 
 
 class EngineWalkers(GraphWalkers):

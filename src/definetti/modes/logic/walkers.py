@@ -110,6 +110,7 @@ class LogicWalkers:
         self.counted: Sequence[tuple[int, int]] = [(self.singles + place, size) for place, size in places]
         order = self.group.order
         self.log_copies = float("inf") if order is None else float(np.log(float(order))) if order < 1 << 1000 else 700.0
+        self.log_constant = 0.0
         self._blocks = self._exclusive_orbits()
         # a sweep and its reverse, with the tally followed
         self._ways = tuple(at_level(r, MODEL) for r in (relational, backwards(relational)))

@@ -145,7 +145,7 @@ class OrbitalBlock:
 def accepts(model: FactorGraph, now: np.ndarray, then: np.ndarray, uniform: np.ndarray) -> np.ndarray:
     """Metropolis' rule: with probability min(1, π(then) / π(now))."""
     with np.errstate(over="ignore"):
-        return uniform < np.exp(np.minimum(model.log_density(then) - model.log_density(now), 0.0))
+        return uniform < np.exp(np.minimum(model.log_factors(then) - model.log_factors(now), 0.0))
 
 
 # --- states of a block -----------------------------------------------------------------------------------------------

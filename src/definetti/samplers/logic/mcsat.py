@@ -147,7 +147,7 @@ class MCSatSampling(Run):
             return x
 
         def log_density(some: Atoms) -> float:
-            return float(self._ground.log_density(put(chain.x.astype(np.int64), some)[None])[0])
+            return float(self._ground.log_factors(put(chain.x.astype(np.int64), some)[None])[0])
 
         put(chain.x, moves.moved(k, int(chain.clock[SAMPLE]), atoms, log_density))
         chain.y[:] = chain.x

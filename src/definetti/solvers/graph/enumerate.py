@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -209,10 +209,10 @@ class _Element:
 
 def orbit_solution(symmetries: GraphSymmetries) -> Solution:
     """log Z and the marginals of all variables."""
-    model = replace(symmetries.model, log_constant=0.0)  # it may be so large that the tables are lost beside it
+    model = symmetries.model
     refuse_cancelling(model)
     found = orbits_of_states(symmetries)
-    logs = np.concatenate([np.zeros(0), *(model.log_density(found.states[k : k + 65536].astype(np.int32))
+    logs = np.concatenate([np.zeros(0), *(model.log_factors(found.states[k : k + 65536].astype(np.int32))
                                           for k in range(0, len(found.states), 65536))])  # fmt: skip
     if not len(logs) or logs.max() == -np.inf:
         raise no_state(model)
