@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -161,6 +162,28 @@ def test_a_full_disk_is_one() -> None:
         process = definetti("info", GRID, stdout=full, stderr=subprocess.PIPE)
         _, err = process.communicate(timeout=60)
     assert process.returncode == 2 and err.count("\n") == 1 and "space" in err
+
+
+@pytest.mark.skipif(os.name != "posix", reason="closes a descriptor before the program starts")
+@pytest.mark.parametrize("descriptors", [(1,), (2,), (1, 2), (0, 1, 2)])
+def test_streams_that_are_closed_cost_nothing(descriptors: tuple[int, ...], tmp_path: Path) -> None:
+    """It was a bug in definetti: None has no isatty."""
+    answer = tmp_path / "answer.json"
+
+    def close() -> None:
+        for descriptor in descriptors:
+            os.close(descriptor)
+
+    words = ("marginals", GRID, "--sweeps", "200", "--seed", "1", "-o", str(answer))
+    process = definetti(*words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=close)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 0 and "bug" not in err and bool(out) == (1 not in descriptors)
+    assert json.loads(answer.read_text())["orbits"]
+
+
+@pytest.mark.parametrize("command", [["compare", GRID, GRID], ["report", GRID]])
+def test_a_model_in_place_of_an_answer_is_called_one(command: list[str], capfd: pytest.CaptureFixture[str]) -> None:
+    assert "this is a model; an answer is what" in refused(command, capfd)
 
 
 def test_a_terminal_without_unicode_gets_its_answer() -> None:

@@ -140,3 +140,24 @@ def test_draws_of_more_atoms_than_memory(monkeypatch: pytest.MonkeyPatch) -> Non
     ):
         with pytest.raises(TooLarge, match=what):
             take()
+
+
+@pytest.mark.parametrize("chains", [10**6, 10**9])
+@pytest.mark.parametrize("ask", [dft.marginals, dft.sample])
+@pytest.mark.parametrize(("kind", "sampler"), [("graph", "gibbs"), ("graph", "tempering"), ("logic", "mcsat")])
+def test_more_chains_than_fit_are_refused_before_their_starts(
+    ask: Callable, kind: str, sampler: str, chains: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Starts of a billion chains ended with a MemoryError, or with all the memory of the machine."""
+    monkeypatch.setattr("definetti.samplers.protocol.available_memory", lambda: 2**29)
+    monkeypatch.setattr("definetti.samplers.logic.engine.available_memory", lambda: 2**29)
+    model = clique(4) if kind == "graph" else dft.markov_logic("P(p)\n1 P(x)", domain={"p": 3})
+    with pytest.raises(TooLarge, match="the state of the chains"):
+        ask(model, chains=chains, sampler=sampler, seed=1)
+
+
+def test_chains_of_mcsat_that_do_not_fit_are_refused_after_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("definetti.samplers.logic.engine.available_memory", lambda: 2**29)
+    model = dft.markov_logic("P(p)\n1 P(x)", domain={"p": 3})
+    with pytest.raises(TooLarge, match="the state of the chains"):
+        dft.marginals(model, chains=10**5, sampler="mcsat", seed=1)

@@ -27,7 +27,7 @@ from definetti.model.checked_input import check_length, whole
 from definetti.model.marginals import Marginals
 from definetti.readers.reading import language, with_world
 from definetti.samplers.draws import Draws
-from definetti.samplers.protocol import Plan, Progress, Sampler, Sampling
+from definetti.samplers.protocol import Plan, Progress, Sampler, Sampling, refuse_chains
 from definetti.samplers.registry import named
 from definetti.symmetry.find import is_group, require_fit
 
@@ -225,6 +225,7 @@ def _answered(
     if not ready.sampler.warms_up:
         burn_in = 0
     chains = options.chains or ready.chains
+    refuse_chains(chains, asked.n if asked.kind == "graph" else 0)
     kept = ready.sweeps(chains) if sweeps is None else sweeps
     plan = _plan(chains, kept, seconds, until, burn_in, seed, options.workers)
     prepared = time.perf_counter() - began

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from definetti.errors import ModelError, Notice
+from definetti.errors import ModelError, Notice, TooLarge
+from definetti.memory import available_memory
 
 if TYPE_CHECKING:
     from definetti.model.graph.factors import FactorGraph
@@ -46,6 +47,16 @@ class Plan:
         the end is not known, or so far away that a tenth of it, and the first of a few dozen equal batches, would keep
         everybody waiting for results."""
         return self.sweeps is None or self.sweeps > LONG_PLAN
+
+
+CHAIN = 1024  # bytes that each takes at least: its random streams, and a place in every batch
+
+
+def refuse_chains(chains: int, variables: int) -> None:
+    """Refuses chains that do not fit into memory with their states, before starts are sought for each."""
+    need, have = chains * (CHAIN + variables), 0.8 * available_memory()
+    if need > have:
+        raise TooLarge("the state of the chains", need, have, "use fewer chains", unit="bytes", at_least=True)
 
 
 @dataclass(frozen=True)

@@ -55,7 +55,10 @@ def load(path: str | Path) -> Saved:
     if path.suffix == ".csv":
         found = _from_csv(text, path)
     else:
-        read = _from_mar if text.lstrip()[:3] == "MAR" else _from_alchemy
+        first = text.split(maxsplit=1)[:1]
+        if first in (["MARKOV"], ["BAYES"]) or path.suffix in (".mln", ".fg"):
+            raise ParseError("this is a model; an answer is what marginals and exact save", path=path)
+        read = _from_mar if first == ["MAR"] else _from_alchemy
         found = Saved(read(text, path))
     if not found:
         raise ParseError("no results in this file", path=path)

@@ -16,7 +16,7 @@ from definetti.inference.marginals import check
 from definetti.memory import available_cores, available_memory
 from definetti.model.checked_input import require_model, whole
 from definetti.readers.reading import with_world
-from definetti.samplers.protocol import Plan
+from definetti.samplers.protocol import Plan, refuse_chains
 from definetti.samplers.registry import named
 from definetti.show import Shown
 
@@ -219,6 +219,7 @@ def sample(
         warm_seconds=math.inf,
     )
     shown = question.group.model
+    refuse_chains(plan.chains, 0 if shown.kind == "logic" else shown.n)
     logic = shown.kind == "logic"
     if not logic and shown.cards.max(initial=1) > 256:
         raise ModelError("a variable has more than 256 values: its draws do not fit into bytes")

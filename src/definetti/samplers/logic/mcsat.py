@@ -23,6 +23,7 @@ from definetti.model.logic.theory import Atom, MarkovLogic
 from definetti.samplers.conditionals import ChainLooks, balance_of, conditional_pass
 from definetti.samplers.draws import Batch, Draws
 from definetti.samplers.kernels.rng import seed_words
+from definetti.samplers.logic.engine import refuse_large
 from definetti.samplers.logic.mirrored import Means, with_mirror_images
 from definetti.samplers.logic.orbital import Atoms, Moves
 from definetti.samplers.logic.queries import Asked, counter
@@ -48,10 +49,11 @@ class MCSatSampling(Run):
         self._ground = ground(group.model)
         self._boxes = layout(group.model)
         self._graph = graph_of(self._ground, _cells(group, self._ground))
-        self._chains = [
-            state_of(self._ground, x, five_words(plan.seed, k), len(group.sizes))
-            for k, x in enumerate(first_states(group.model, self._ground, self._graph, plan, group.source))
-        ]
+        self._chains: list[State] = []
+        for k, x in enumerate(first_states(group.model, self._ground, self._graph, plan, group.source)):
+            self._chains.append(state_of(self._ground, x, five_words(plan.seed, k), len(group.sizes)))
+            if k == 0:
+                refuse_large(plan.chains * sum(part.nbytes for part in self._chains[0]))
         self._looks = self._look_at(plan)
         self._joint = np.zeros((2, plan.chains, len(asked.counted)))  # sums and squares of this batch
         self._rate = 10.0  # samples per second
