@@ -231,6 +231,12 @@ def _inflated(content: memoryview, size: int) -> memoryview:
 # --- reading ---------------------------------------------------------------------------------------------------------
 
 
+def looks_like_one(path: Path) -> bool:
+    """Whether a file begins as ours do."""
+    with path.open("rb") as file:
+        return file.read(len(MAGIC)) == MAGIC
+
+
 def read(path: str | Path) -> Archive:
     """The whole file, checked; `Damaged` where it is not as it was written, `ParseError` where it is something else."""
     path = Path(path)

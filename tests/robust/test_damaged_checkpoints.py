@@ -63,6 +63,15 @@ def test_what_is_no_file(tmp_path: Path) -> None:
         dft.marginals(MODEL, sampler="gibbs", sweeps=5, checkpoint=pipe)
 
 
+def test_nothing_is_left_beside_what_is_no_run(tmp_path: Path) -> None:
+    """`definetti resume model.uai` left a lock there."""
+    model = tmp_path / "model.uai"
+    model.write_text("MARKOV\n1\n2\n0\n")
+    with pytest.raises(ParseError, match=r"this is no \.dft file"):
+        dft.resume(model)
+    assert list(tmp_path.iterdir()) == [model]
+
+
 def test_changed_anywhere(written: Path, tmp_path: Path) -> None:
     whole = bytearray(written.read_bytes())
     for place in [*range(0, 400, 3), *range(400, len(whole), max(1, len(whole) // 200)), len(whole) - 1]:

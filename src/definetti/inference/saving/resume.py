@@ -89,7 +89,7 @@ def goal_of(sweeps: int | None, seconds: float | None, until: float | None) -> G
 def reopened(path: str | PathLike[str]) -> Iterator[Kept]:
     """A run from its file, which nobody else may write to inside."""
     path = as_path(path, "a run")
-    if not path.is_file():
+    if not path.is_file() or not archive.looks_like_one(path):
         read_run(path)  # says so; a lock would leave a file behind
     with archive.locked(path):
         yield read_run(path)
