@@ -19,7 +19,7 @@ from definetti.errors import Notice
 from definetti.inference.assemble import Estimated, answer, number
 from definetti.inference.stopping import Look
 from definetti.model.marginals import Count, Estimate
-from definetti.modes.mixture import combined
+from definetti.modes.mixture import combined, still
 from definetti.samplers.draws import Draws
 
 MOST_VALUES = 100  # of a distribution; more are gathered
@@ -113,7 +113,12 @@ def _ratio(made: Estimated, query: Derived) -> tuple[Estimate, list[Notice]]:
 
     def least(estimates: Any, draws: Any) -> np.ndarray:
         moved = one_event(draws.f[:, :, [top]], draws.lengths) / below
-        return unmet(line(estimates, draws), draws.lengths, left(draws.f), moved)
+        return unmet(line(estimates, draws), draws.lengths, left(draws.f), moved) + unseen(draws)
+
+    def unseen(draws: Any) -> float:
+        """Of a mixture: where neither moved in a region, one draw may have been missed, as in `modes/mixture.py`."""
+        steady = made.regions is not None and still(draws.f[:, :, [top, bottom]]).all()
+        return 1.0 / (below * draws.sweeps * draws.chains) if steady else 0.0
 
     _, error, dof = _mean(made, line, value, 1.0 / below, least)
     met = below * made.draws.sweeps * made.draws.chains  # draws in which the condition was true, at most so many
@@ -148,7 +153,12 @@ def _count(made: Estimated, query: Derived, fields: dict[str, Any]) -> Count:
         held = _shares(draws, query.tallied, met, lambda value: value)
         return np.stack([held @ (met - met[0]), held @ (met - met[0]) ** 2], axis=-1)
 
-    share, error, dof = _mean(made, shares)
+    def least(_: Any, draws: Any) -> np.ndarray:
+        """In a region of a mixture a value that was met always, or never, may have missed one draw."""
+        one = 1.0 / (draws.sweeps * draws.chains) if made.regions is not None else 0.0
+        return np.where(still(shares(_, draws)), one, 0.0)
+
+    share, error, dof = _mean(made, shares, least=least)
     (first, second), _, _ = _mean(made, moments)
     wide = np.minimum(half_width(error, dof), 1.0)
     rows = []

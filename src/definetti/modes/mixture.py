@@ -133,8 +133,12 @@ def _errors(found: Diagnosis, draws: Draws) -> np.ndarray:
     error = np.where(np.isnan(found.mcse) & found.constant, one, found.mcse)
     if draws.f.shape[2] != len(error):
         return error
-    still = (draws.f == draws.f[:1, :1]).all(axis=(0, 1)) & np.isin(draws.f[0, 0], (0.0, 1.0))
-    return np.where(still & ~found.constant, np.maximum(error, one), error)
+    return np.where(still(draws.f) & ~found.constant, np.maximum(error, one), error)
+
+
+def still(f: np.ndarray) -> np.ndarray:
+    """bool[statistics]: what was true in all draws, or in none."""
+    return (f == f[:1, :1]).all(axis=(0, 1)) & np.isin(f[0, 0], (0.0, 1.0))
 
 
 def _agreement(
