@@ -21,6 +21,7 @@ from definetti.modes.logic.patterns import (
 )
 from definetti.modes.logic.sweeps import Sweeps, sparse_ways
 from definetti.modes.walkers import WAYS, Advanced, Key, Paths, Walk
+from definetti.samplers.ascents import best_and_others
 from definetti.samplers.codegen.expressions import Literal
 from definetti.samplers.draws import Batch, Draws, draws_of
 from definetti.samplers.logic.engine import (
@@ -66,7 +67,7 @@ MOST_ORBITS = 20_000
 MOST_SITES = 1_600_000  # more are not swept over often enough for a survey
 MOST_STATISTICS = 400  # more are seen through random projections
 PROJECTIONS = 96
-GREEDY, GREEDY_SWEEPS = 1000.0, 4
+GREEDY, GREEDY_SWEEPS, CLIMBED = 1000.0, 4, 128  # the level of ascents, their sweeps, and how many of one kind
 DRAWN = 2  # starts of each kind that are drawn at random
 LONG = 20_000  # sites: a sweep is worth a thread
 MOST_NAMED = 200_000  # sites of a model whose formulas are solved for
@@ -171,12 +172,44 @@ class LogicWalkers:
                 wish[name] = self._wished(name, np.broadcast_to(value, r.model.shape(name)), wish[name])
             made.append(self._legal(wish, key, 100 + k))
         made += climbed[::DRAWN]
-        ends = ascents(self.group, (*key, 16), max(most - len(made), most // 4), climbs)
-        made = made[: most - len(ends)]
-        for k, atoms in enumerate(ends):
+        room = max(most - len(made), most // 4)
+        ends = []
+        for k, atoms in enumerate(ascents(self.group, (*key, 16), room, climbs)):
             words = {name: pack(np.ascontiguousarray(some)) for name, some in atoms.items()}
-            made.append(self._legal(drawn(r, rng, None, None) | words, key, 200 + k))
-        return self._moved(made, key)
+            ends.append(self._legal(drawn(r, rng, None, None) | words, key, 200 + k))
+        ends = ends or self._coarse_ascents((*key, 17), room, climbs)
+        return self._moved(made[: most - len(ends)] + ends, key)
+
+    def _coarse_ascents(self, key: Key, wanted: int, climbs: int) -> Bits:
+        """Ends of ascents from states in which each predicate, or each orbit of atoms, is wholly true or false at
+        random: a theory whose ground model is too large to be climbed has its modes in combinations of these. Of the
+        ends that differ the best, and some others."""
+        rng = np.random.default_rng([*key, 1])
+        tries = min(CLIMBED, climbs // GREEDY_SWEEPS)
+        wishes = [self._coarse(rng, by_orbit=k % 2 == 1) for k in range(tries)]
+        ends = self._climbed([self._legal(wish, key, k) for k, wish in enumerate(wishes)], key)
+        if not ends:
+            return []
+        chains = [self._chain(key, k, bits) for k, bits in enumerate(ends)]
+        for chain in chains:
+            recount(self._ways[0], chain)
+        return self.take(ends, best_and_others(np.stack([self._of(chain) for chain in chains]), wanted, rng))
+
+    def _coarse(self, rng: np.random.Generator, by_orbit: bool) -> dict[str, np.ndarray]:
+        """One value for all atoms of a predicate or of an orbit; in exactly-one blocks the values in a random order of
+        preference."""
+        r, out = self.relational, drawn(self.relational, rng, None, None)
+        for name, predicate in r.model.predicates.items():
+            if not r.known[name].free:
+                continue
+            shape, places = r.model.shape(name), predicate.exclusive
+            number = self.group.orbit_grid(name) if by_orbit else np.zeros(shape, dtype=int)
+            if places and not by_orbit:
+                number = np.ravel_multi_index([np.indices(shape)[p] for p in places], [shape[p] for p in places])
+            liking = rng.random(int(number.max(initial=0)) + 1)[number]
+            wished = liking == liking.max(axis=places, keepdims=True) if places else liking < 0.5
+            out[name] = self._wished(name, wished, out[name])
+        return out
 
     def images(self, states: Bits, key: Key) -> Bits:
         return self._moved(states, key)

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from definetti.model.graph.factors import FREE, FactorGraph
+from definetti.samplers.ascents import best_and_others
 from definetti.samplers.graph.lanes import words
 
 TURNS = 4  # at most one chain in so many prefers one value everywhere
@@ -190,16 +191,8 @@ def maxima(walkers: Any, key: tuple[int, ...], wanted: int, budget: int) -> np.n
     if lanes > 0:
         cooled = walkers.legal(_uniform(walkers, lanes, rng), rng)
         ends.append(_climbed(walkers, _swept(walkers, cooled, COOLING, (*key, 9)), (*key, 10)))
-    return _distinct(walkers, walkers.join(ends), wanted, rng)
-
-
-def _distinct(walkers: Any, states: np.ndarray, wanted: int, rng: np.random.Generator) -> np.ndarray:
-    features = walkers.features(states)
-    _, first = np.unique(np.round(features, 7), axis=0, return_index=True)
-    order = first[np.argsort(-features[first, -1], kind="stable")]  # the last feature is the log density
-    best = (wanted + 1) // 2
-    rest = rng.permutation(order[best:])[: wanted - best]
-    return walkers.take(states, np.concatenate([order[:best], rest]).astype(np.int64))
+    states = walkers.join(ends)
+    return walkers.take(states, best_and_others(walkers.features(states), wanted, rng))
 
 
 def _held(walkers: Any, rng: np.random.Generator) -> list[tuple[np.ndarray, np.ndarray]]:
