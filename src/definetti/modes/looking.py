@@ -140,11 +140,17 @@ def _settled(late: np.ndarray) -> np.ndarray:
     """bool[chains]: those that were throughout the late half where most were at its end. A place that some chains left
     in that half is none where chains are to be found; without a majority all count."""
     end = late[-max(len(late) // 4, 1) :]
-    low, high = np.quantile(end.min(axis=0), 0.25, axis=0), np.quantile(end.max(axis=0), 0.75, axis=0)
+    low, high = _reached(end)
     slack = 1e-9 + 0.25 * (high - low)
     mean = late.mean(axis=0)
     inside = ((mean >= low - slack) & (mean <= high + slack)).all(axis=1)
     return inside if inside.mean() >= 0.5 else np.ones(len(inside), dtype=bool)
+
+
+def _reached(trace: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Of each statistic the least and the largest value that most chains reach: a place to which a few of them came
+    back is one that a run may not meet."""
+    return np.quantile(trace.min(axis=0), 0.25, axis=0), np.quantile(trace.max(axis=0), 0.75, axis=0)
 
 
 def unmet(walkers: Walkers, looked: Looked, sweeps: int, chains: Sequence[int] | None = None) -> np.ndarray:
@@ -158,7 +164,7 @@ def unmet(walkers: Walkers, looked: Looked, sweeps: int, chains: Sequence[int] |
     whole = whole if chains is None else whole[:, list(chains)]
     late = whole[len(whole) // 2 :]
     late = late[:, _settled(late[:, :, :features])]
-    low, high = late[:, :, :features].min(axis=(0, 1)), late[:, :, :features].max(axis=(0, 1))
+    low, high = _reached(late[:, :, :features])
     slack = 1e-9 + 0.25 * (high - low)
     outside = ((whole[:, :, :features] < low - slack) | (whole[:, :, :features] > high + slack)).any(axis=2)
     life = np.where(outside.all(axis=0), len(whole), outside.argmin(axis=0))  # sweeps before the first one inside
