@@ -78,7 +78,9 @@ def report(
     if not isinstance(answer, Marginals | Mapping | str | PathLike):
         cure = "dft.report(dft.marginals(model), 'page.html')"
         raise ModelError(f"a report is of an answer or of a file that holds one, as in {cure}; got a {_kind(answer)}")
-    path = as_path(path, "a page, as in dft.report(answer, 'page.html'),")
+    if path is None:
+        raise ModelError("a report needs the path of its page, as in dft.report(answer, 'page.html')")
+    path = as_path(path, "a page")
     if path.suffix not in (".html", ".htm"):
         raise ModelError(f"cannot write {path.name}: a page is a .html file")
     first = _document(answer)
