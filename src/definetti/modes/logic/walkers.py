@@ -68,6 +68,7 @@ MOST_SITES = 1_600_000  # more are not swept over often enough for a survey
 MOST_STATISTICS = 400  # more are seen through random projections
 PROJECTIONS = 96
 GREEDY, GREEDY_SWEEPS, CLIMBED = 1000.0, 4, 128  # the level of ascents, their sweeps, and how many of one kind
+MOST_CLIMBED = 1 << 24  # updates of all of these: fewer ascents of large theories
 DRAWN = 2  # starts of each kind that are drawn at random
 LONG = 20_000  # sites: a sweep is worth a thread
 MOST_NAMED = 200_000  # sites of a model whose formulas are solved for
@@ -185,7 +186,7 @@ class LogicWalkers:
         random: a theory whose ground model is too large to be climbed has its modes in combinations of these. Of the
         ends that differ the best, and some others."""
         rng = np.random.default_rng([*key, 1])
-        tries = min(CLIMBED, climbs // GREEDY_SWEEPS)
+        tries = min(CLIMBED, climbs // GREEDY_SWEEPS, MOST_CLIMBED // (GREEDY_SWEEPS * self.relational.free_sites))
         wishes = [self._coarse(rng, by_orbit=k % 2 == 1) for k in range(tries)]
         ends = self._climbed([self._legal(wish, key, k) for k, wish in enumerate(wishes)], key)
         if not ends:
