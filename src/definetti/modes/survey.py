@@ -169,13 +169,13 @@ def take_stock(trace: np.ndarray) -> Survey:
     pairs = max(chains * (chains - 1) // 2, 1)
     most = float(stdtrit(DEGREES, 1.0 - FALSE_ALARM / (2 * pairs * statistics)))
     apart, alike = _compare(trace, late, scale, most)
-    linking = _transitions(trace, late, apart)
+    linking = _transitions(trace, late, apart, alike)
     for row in np.flatnonzero(linking):  # what its end alone says
         segment = late[row]
         late[row] = segment._replace(first=max(segment.first, segment.end - max(WINDOW, (sweeps // 8))))
     if linking.any():
         apart, alike = _compare(trace, late, scale, most)
-        linking = _transitions(trace, late, apart)
+        linking = _transitions(trace, late, apart, alike)
     kept = np.flatnonzero(~linking)
     if not len(kept):
         kept, linking = np.arange(len(late)), np.zeros(len(late), dtype=bool)
@@ -255,8 +255,8 @@ def _looks(pieces: Sequence[np.ndarray], others: Sequence[np.ndarray], total: np
     return Summary(*(np.stack(part)[:, :, None] for part in zip(*rows, strict=True)))
 
 
-def _transitions(trace: np.ndarray, segments: list[Segment], apart: np.ndarray) -> np.ndarray:
-    """Segments that reach into two others which are apart, without crossing between them often."""
+def _transitions(trace: np.ndarray, segments: list[Segment], apart: np.ndarray, alike: np.ndarray) -> np.ndarray:
+    """Segments that reach into two others which are apart, or are like both, without crossing between them often."""
     summary = summarise(trace, segments)
     out = np.zeros(len(segments), dtype=bool)
     for row, segment in enumerate(segments):
@@ -275,7 +275,28 @@ def _transitions(trace: np.ndarray, segments: list[Segment], apart: np.ndarray) 
             if crossings(trace[segment.first : segment.end, segment.chain, k], summary.mean[[a, b], k]) < CROSSINGS:
                 out[row] = True
                 break
-    return out
+    return out | _between(trace, segments, apart, alike & ~out & ~out[:, None], summary)
+
+
+def _between(
+    trace: np.ndarray, segments: list[Segment], apart: np.ndarray, alike: np.ndarray, summary: Summary
+) -> np.ndarray:
+    """Segments that are like two others which are apart: their means are so uncertain. Those that are like most such
+    pairs first; what is like them as well is then like one kind only."""
+    out, linked = np.zeros(len(segments), dtype=bool), alike & ~np.eye(len(segments), dtype=bool)
+    while True:
+        pairs = ((linked.astype(float) @ apart) * linked).sum(axis=1)
+        if not pairs.any():
+            return out
+        row = int(pairs.argmax())
+        near = np.flatnonzero(linked[row])
+        a, b = (near[ends] for ends in np.nonzero(np.triu(apart[np.ix_(near, near)])))
+        distance = np.abs(summary.mean[a] - summary.mean[b]) / (np.ptp(summary.mean, axis=0) + TINY)
+        first, k = np.unravel_index(int(distance.argmax()), distance.shape)
+        ends = summary.mean[[a[first], b[first]], k]
+        values = trace[segments[row].first : segments[row].end, segments[row].chain, k]
+        out[row] = crossings(values, ends) < CROSSINGS
+        linked[row] = linked[:, row] = False
 
 
 def crossings(values: np.ndarray, ends: np.ndarray) -> int:
