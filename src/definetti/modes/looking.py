@@ -22,6 +22,7 @@ from definetti.modes.walkers import COHERENT, Key, States, Walk, Walkers
 SHORTEST, LONGEST, UNDECIDED = 64, 256, 1024  # sweeps; the last where segments are neither alike nor apart
 STARTS, FEWEST_STARTS = 32, 8
 SETTLED = 4  # sweeps: what is left sooner was never settled
+LONGER = 2.0  # times stays among what chains meet where they end: rare events that follow each other are no place
 SLACK = 3.0  # nats, for free energies from a few sweeps
 NEGLIGIBLE = 1e-9
 ENOUGH = 128  # sweeps, where one region was found and nothing is undecided
@@ -148,9 +149,18 @@ def _settled(late: np.ndarray) -> np.ndarray:
 
 
 def _reached(trace: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Of each statistic the least and the largest value that most chains reach: a place to which a few of them came
-    back is one that a run may not meet."""
+    """Of each statistic the least and the largest value, but for what less than a quarter of the chains reach: a place
+    to which a few of them came back is one that a run may not meet."""
     return np.quantile(trace.min(axis=0), 0.25, axis=0), np.quantile(trace.max(axis=0), 0.75, axis=0)
+
+
+def _longest_stay(there: np.ndarray) -> np.ndarray:
+    """int64[chains]: most sweeps in a row, of bool[sweeps, chains]."""
+    stay = longest = np.zeros(there.shape[1], dtype=np.int64)
+    for now in there:
+        stay = (stay + 1) * now
+        longest = np.maximum(longest, stay)
+    return longest
 
 
 def unmet(walkers: Walkers, looked: Looked, sweeps: int, chains: Sequence[int] | None = None) -> np.ndarray:
@@ -163,10 +173,13 @@ def unmet(walkers: Walkers, looked: Looked, sweeps: int, chains: Sequence[int] |
         return np.zeros(count)
     whole = whole if chains is None else whole[:, list(chains)]
     late = whole[len(whole) // 2 :]
-    late = late[:, _settled(late[:, :, :features])]
+    settled = _settled(late[:, :, :features])
+    late = late[:, settled]
     low, high = _reached(late[:, :, :features])
     slack = 1e-9 + 0.25 * (high - low)
-    outside = ((whole[:, :, :features] < low - slack) | (whole[:, :, :features] > high + slack)).any(axis=2)
+    features_outside = (whole[:, :, :features] < low - slack) | (whole[:, :, :features] > high + slack)
+    outside = np.asarray(features_outside.any(axis=2))
+    usual = float(np.quantile(_longest_stay(outside[len(whole) // 2 :, settled]), 0.75))
     life = np.where(outside.all(axis=0), len(whole), outside.argmin(axis=0))  # sweeps before the first one inside
 
     def weight(means: np.ndarray) -> float:
@@ -174,7 +187,7 @@ def unmet(walkers: Walkers, looked: Looked, sweeps: int, chains: Sequence[int] |
         return float(means[features - 1]) + walkers.entropy(means[features:])
 
     ended, bound = late.mean(axis=(0, 1)), np.zeros(count)
-    for chain in np.flatnonzero(life >= SETTLED).tolist():
+    for chain in np.flatnonzero(life >= SETTLED + LONGER * usual).tolist():
         there = whole[1 : life[chain], chain].mean(axis=0)
         lighter = weight(there) - weight(ended)
         share = min(expected_at_most(0) * life[chain] / sweeps, float(np.exp(min(lighter + SLACK, 0.0))))
