@@ -116,8 +116,9 @@ def _ratio(made: Estimated, query: Derived) -> tuple[Estimate, list[Notice]]:
         return unmet(line(estimates, draws), draws.lengths, left(draws.f), moved) + unseen(draws)
 
     def unseen(draws: Any) -> float:
-        """Of a mixture: where neither moved in a region, one draw may have been missed, as in `modes/mixture.py`."""
-        steady = made.regions is not None and still(draws.f[:, :, [top, bottom]]).all()
+        """Of a mixture: where the ratio was 0 or 1 in a region, one draw may have been missed, as in plain numbers."""
+        f = draws.f[:, :, top]
+        steady = made.regions is not None and (not f.any() or np.array_equal(f, draws.f[:, :, bottom]))
         return 1.0 / (below * draws.sweeps * draws.chains) if steady else 0.0
 
     _, error, dof = _mean(made, line, value, 1.0 / below, least)
