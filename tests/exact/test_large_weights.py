@@ -373,3 +373,13 @@ def test_densities_are_compared_without_the_constant() -> None:
     model = factor_graph([2], [([], np.array(1e17)), ([0], np.array([0.0, 0.7]))], log=True)
     assert np.diff(simplify(model).log_factors([[0], [1]])) == pytest.approx(0.7)
     assert dft.quotient(model).space.probability == pytest.approx([1 / (1 + math.exp(0.7)), 1 / (1 + math.exp(-0.7))])
+
+
+def test_weights_of_regions_are_shown_beside_the_constant() -> None:
+    """Both were in [1e+15, 1e+15]."""
+    pairs = [([i, j], 0.5 * np.array([[1.0, -1.0], [-1.0, 1.0]])) for i in range(12) for j in range(i)]
+    fields = [([i], np.array([0.0, 0.06])) for i in range(12)]
+    model = factor_graph([2] * 12, [([], np.array(1e15)), *pairs, *fields], log=True)
+    found = dft.marginals(model, sampler="gibbs", sweeps=300, seed=1)
+    low, high = found.run["regions"][0]["bracket"]
+    assert any(f"log Z in 1e+15 + [{low:.5g}, {high:.5g}]" in notice.message for notice in found.notices)

@@ -292,7 +292,8 @@ def _line(w: Weighed, question: Any, constant: float, trusted: bool) -> str:
     if w.annealed is not None and np.isfinite(w.annealed.log_z) and trusted:
         weight = f"share {w.share:.4g}"
     elif w.bracket is not None:
-        weight = f"log Z in [{w.bracket.lower + constant:.5g}, {w.bracket.upper + constant:.5g}]"
+        beside = f"{show.number(constant)} + " if constant else ""
+        weight = f"log Z in {beside}[{w.bracket.lower:.5g}, {w.bracket.upper:.5g}]"
     marginals = {} if w.means is None else question.rows(w.means)
     shown = ", ".join(f"{name} {_text(p)}" for name, p in list(marginals.items())[:3])
     return f"[{shown}] {weight}" if shown else weight
