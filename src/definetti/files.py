@@ -19,9 +19,10 @@ ANSWER_SUFFIXES = (".json", ".csv", ".parquet", ".result", ".results", ".MAR", "
 
 def as_path(path: object, what: str) -> Path:
     """The path that a user gave; `ModelError` for what is none."""
-    if not isinstance(path, str | PathLike) or "\0" in os.fspath(path):
+    text = os.fspath(path) if isinstance(path, str | PathLike) else None
+    if not isinstance(text, str) or "\0" in text:
         raise ModelError(f"{what} is the path of a file, got {show.brief(path)}")
-    return Path(path)
+    return Path(text)
 
 
 def require_file(path: str | PathLike[str]) -> None:

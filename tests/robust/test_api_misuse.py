@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -229,9 +229,12 @@ BASE: dict[str, Any] = {
         ({"value_names": {0: ("no", "no")}}, "names as there are"),
         ({"value_names": {"a": ("no", "yes")}}, "by its number, got 'a'"),
         ({"value_names": {0: 3}}, "by its number, got 0: 3"),
+        ({"value_names": {0: ([], [])}}, "by its number, got 0"),
         ({"value_names": [1]}, "value_names is a mapping"),
+        ({"value_names": np.zeros(2)}, "value_names is a mapping"),
         ({"names": 3}, "names are a list of texts, got 3"),
         ({"log_constant": "a"}, "log_constant is not"),
+        ({"log_constant": [1.0, 2.0]}, "log_constant is a number"),
         ({"tables": None}, "tables are a list of arrays, got None"),
         ({"tables": [np.eye(2, 3), [1j, 0]]}, "table 1 is not an array of real numbers"),
         ({"cards": [2, [3]]}, "cards is an array of whole numbers"),
@@ -241,6 +244,18 @@ def test_arrays_that_do_not_fit_each_other_are_refused(wrong: dict[str, Any], wh
     """NaN and 1e308 gave answers, or "no state"; the others an IndexError somewhere downstream, or another model."""
     with pytest.raises(dft.ModelError, match=what):
         dft.FactorGraph.from_arrays(**(BASE | wrong))
+
+
+class Bytes:
+    def __fspath__(self) -> bytes:
+        return b"a.uai"
+
+
+def test_no_path_is_made_of_bytes() -> None:
+    """They ended in TypeError."""
+    for act in (dft.read, dft.load, dft.resume):
+        with pytest.raises(dft.ModelError, match="is the path of a file"):
+            act(cast(Any, Bytes()))
 
 
 def test_no_path_has_a_null_character(tmp_path: Path) -> None:

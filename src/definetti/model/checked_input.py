@@ -65,6 +65,13 @@ def numbers(table: object, what: str) -> np.ndarray:
     raise ModelError(f"{what} is not an array of real numbers")
 
 
+def number(value: object, what: str) -> float:
+    array = numbers(value, what)
+    if array.ndim:
+        raise ModelError(f"{what} is a number, got {show.brief(value)}")
+    return float(array)
+
+
 def log_table(table: np.ndarray, want: tuple[int, ...], log: bool, factor: int) -> np.ndarray:
     """The checked log table in the shape that is wanted."""
     if table.size != int(np.prod(want, dtype=np.int64)) or (table.ndim != 1 and table.shape != want):

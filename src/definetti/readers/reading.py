@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
-from os import PathLike, fspath
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from definetti.errors import ModelError, Notice, ParseError
-from definetti.files import require_file
+from definetti.files import as_path, require_file
 from definetti.model.graph.factors import FactorGraph
 from definetti.readers.graph.uai import read_evid
 
@@ -94,7 +94,7 @@ def read(
     logic |= {name: value for name, (value, default) in chosen.items() if value != default}
     options = {name: value for name, value in (("beta", beta), ("coupling", coupling)) if value is not None}
     if isinstance(source, str | PathLike):
-        path = Path(fspath(source))
+        path = as_path(source, "a model")
         suffix = _suffix(path)
         if options:
             raise ModelError(f"{_and(options)} cannot be given for a file, only for models of dimod or networkx")

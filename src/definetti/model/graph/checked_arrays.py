@@ -61,7 +61,8 @@ def _variables(model: FactorGraph) -> str:
             f"the evidence of {model.names[i]} is {evidence[i]}; it has the values 0 to {cards[i] - 1}, and -1 is none"
         )
     for i, values in model.value_names.items():
-        if not isinstance(i, int | np.integer) or isinstance(values, str) or not isinstance(values, Sequence):
+        named = isinstance(values, Sequence) and not isinstance(values, str) and all(isinstance(v, str) for v in values)
+        if not isinstance(i, int | np.integer) or not named:
             return f"value_names has the names of a variable's values by its number, got {i!r}: {values!r}"
         if not 0 <= i < n or len(values) != cards[i] or len(set(values)) != len(values):
             return f"the values of variable {i} need as many different names as there are, got {list(values)}"

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from definetti.errors import ModelError, TooLarge, UnknownName, require_mapping, suggestion
 from definetti.integer_rows import distinct
-from definetti.model.checked_input import each, integer, listed, log_table, mapping, numbers, pair, position
+from definetti.model.checked_input import each, integer, listed, log_table, mapping, number, numbers, pair, position
 from definetti.model.graph.checked_arrays import fault, outside, whole_numbers
 from definetti.show import Shown
 
@@ -129,7 +129,7 @@ class FactorGraph(Shown):
             what = "the number of values of all variables together"
             raise TooLarge(what, literals, MOST_LITERALS, "split variables of many values into several")
         keys: dict[tuple[tuple[int, ...], bytes], int] = {}
-        number: list[int] = []
+        which_table: list[int] = []
         kept: list[np.ndarray] = []
         for t, table in enumerate(each(tables, "tables are a list of arrays")):
             table = np.ascontiguousarray(numbers(table, f"table {t}")) + 0.0  # +0.0 turns -0.0 into 0.0
@@ -137,9 +137,9 @@ class FactorGraph(Shown):
             if key not in keys:
                 keys[key] = len(kept)
                 kept.append(table)
-            number.append(keys[key])
+            which_table.append(keys[key])
         which = whole_numbers(table_of, "table_of", np.int64)
-        wrong = outside(which, len(number), "table")
+        wrong = outside(which, len(which_table), "table")
         if wrong:
             raise ModelError(wrong)
         made = cls(
@@ -149,14 +149,14 @@ class FactorGraph(Shown):
             cards=frozen(cards),
             scope_start=frozen(whole_numbers(scope_start, "scope_start", np.int64)),
             scope=frozen(whole_numbers(scope, "scope", np.int32)),
-            table_of=frozen(np.array(number, dtype=np.int32)[which]),
+            table_of=frozen(np.array(which_table, dtype=np.int32)[which]),
             table_start=frozen(np.cumsum([0, *(table.size for table in kept)]), np.int64),
             tables=frozen(np.concatenate([table.ravel() for table in kept]) if kept else np.empty(0)),
             evidence=frozen(
                 np.full(n, FREE, np.int32) if evidence is None else whole_numbers(evidence, "evidence", np.int32)
             ),
-            log_constant=float(numbers(log_constant, "log_constant")),
-            value_names=mapping(value_names or {}, "value_names"),
+            log_constant=number(log_constant, "log_constant"),
+            value_names=mapping({} if value_names is None else value_names, "value_names"),
         )
         wrong = fault(made, [table.shape for table in kept])
         if wrong:
