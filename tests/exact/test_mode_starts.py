@@ -189,16 +189,23 @@ def test_values_that_evidence_forbids_are_not_wished_for(tmp_path: Path) -> None
     assert abs(found["C(1,2)"].probability - exact.probability) < 6 * found["C(1,2)"].mcse
 
 
-def planted_pairs(n: int, q: int, reward: float, cost: float, seed: int) -> tuple[np.ndarray, dft.FactorGraph]:
-    """One value of each variable, which pairs of them reward and which costs something beside any other value."""
-    rng = np.random.default_rng(seed)
-    values, factors = rng.integers(0, q, n), []
-    for j in range(n):
+def rewarded(values: np.ndarray, q: int, reward: float, cost: float) -> list[tuple[list[int], np.ndarray]]:
+    """Tables of all pairs of variables, which reward these values together; each costs something beside any other."""
+    factors = []
+    for j in range(len(values)):
         for i in range(j):
             table = np.zeros((q, q))
             table[values[i]], table[:, values[j]] = -cost, -cost
             table[values[i], values[j]] = reward
             factors.append(([i, j], np.exp(table)))
+    return factors
+
+
+def planted_pairs(n: int, q: int, reward: float, cost: float, seed: int) -> tuple[np.ndarray, dft.FactorGraph]:
+    """One value of each variable, which pairs of them reward and which costs something beside any other value."""
+    rng = np.random.default_rng(seed)
+    values = rng.integers(0, q, n)
+    factors = rewarded(values, q, reward, cost)
     factors += [([i], np.exp(rng.normal(0, 0.02, q))) for i in range(n)]
     return values, factor_graph([q] * n, factors)
 
@@ -215,17 +222,10 @@ def test_pairs_are_put_together_where_only_each_other_reward_them() -> None:
 
 def beside_a_magnet(n: int, q: int, reward: float, spins: int, pair: float) -> tuple[np.ndarray, dft.FactorGraph]:
     """Planted pairs with a leaf at each variable, beside a magnet in which every two spins like to agree."""
-    rng, cost, signs = np.random.default_rng(2), 1.5, np.array([[1.0, -1.0], [-1.0, 1.0]])
-    values, factors = rng.integers(0, q, n), []
-    for j in range(n):
-        for i in range(j):
-            table = np.zeros((q, q))
-            table[values[i]], table[:, values[j]] = -cost, -cost
-            table[values[i], values[j]] = reward
-            factors.append(([i, j], np.exp(table)))
-    for i, share in enumerate(
-        rng.uniform(0.3, 0.7, (n, q))
-    ):  # a leaf says nothing of its variable, and has no symmetry
+    rng, signs = np.random.default_rng(2), np.array([[1.0, -1.0], [-1.0, 1.0]])
+    values = rng.integers(0, q, n)
+    factors = rewarded(values, q, reward, 1.5)
+    for i, share in enumerate(rng.uniform(0.3, 0.7, (n, q))):  # leaves say nothing of their variables
         factors.append(([i, n + i], np.stack([share, 1 - share], axis=1)))
     first = 2 * n
     factors += [([first + i, first + j], np.exp(pair * signs)) for j in range(spins) for i in range(j)]
