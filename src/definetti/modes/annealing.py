@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from definetti.errors import INTERRUPTED
-from definetti.modes.brackets import highest
+from definetti.modes.brackets import effective, highest
 from definetti.modes.walkers import STEEPNESS, Key, Paths, Product, States, Walkers
 
 PATHS = 16  # in each direction
@@ -76,23 +76,28 @@ def _logistic(x: np.ndarray) -> np.ndarray:
     return np.where(np.isneginf(x), 0.0, np.where(x >= 0, 1.0, e) / (1.0 + e))
 
 
-def both_ways(up: np.ndarray, down: np.ndarray, steps: int, rng: np.random.Generator) -> Annealed:
-    """From the log weights of both directions; those of upward paths that end elsewhere are −inf."""
+def both_ways(
+    up: np.ndarray, down: np.ndarray, steps: int, rng: np.random.Generator, chain: np.ndarray | None = None
+) -> Annealed:
+    """From the log weights of both directions; those of upward paths that end elsewhere are −inf. `chain`: that the
+    first state of each downward path is from (None: one of each)."""
     inside = np.isfinite(up)
     share = float(inside.mean())
     if not np.isfinite(down).all():
         return NOTHING
-    most = highest(down)
+    most = highest(down, chain)
     if not inside.any():
         return replace(NOTHING, upper=most)
     log_z = float(bennett(up, down))
     again_up = up[rng.integers(len(up), size=(BOOTSTRAPS, len(up)))]
-    again_down = down[rng.integers(len(down), size=(BOOTSTRAPS, len(down)))]
+    backward = _logistic(log_z + np.log(len(up) / len(down)) - down)  # what of a path counts in `bennett`
+    draws = max(int(effective(backward, chain)), 2)
+    again_down = down[rng.integers(len(down), size=(BOOTSTRAPS, draws))]
     some = np.isfinite(again_up).any(axis=1)
     error = float(np.std(bennett(again_up[some], again_down[some])))
     lower, upper = float(up[inside].mean()), float(down.mean())
     rounding = np.spacing(abs(log_z))  # of log densities, beside which small weights may be lost
-    error = float(np.linalg.norm([LARGER * error, UNSEEN / min(len(up), len(down)), rounding]))
+    error = float(np.linalg.norm([LARGER * error, UNSEEN / min(len(up), draws), rounding]))
     return Annealed(
         log_z, error, max(upper - lower, 0.0), share, int(inside.sum()), steps,
         lower + np.log(share), most + np.log(share),
@@ -119,17 +124,20 @@ def anneal(
     inside: Callable[[np.ndarray], np.ndarray],
     most_steps: int,
     key: Key,
+    chain_of: np.ndarray | None = None,
 ) -> Annealed:
-    """The weight of a region; `pool`: states of it, `inside`: which features belong to it. Twice the steps until the
+    """The weight of a region; `pool`: states of it, `inside`: which features belong to it, `chain_of`: the chain that
+    each state of the pool is from (None: one of each). Twice the steps until the
     gap is small, gets worse twice, or `most_steps` have been made in all; the best is kept, since a region that does
     not last loses its paths when they are long. What is left of `most_steps` goes into more paths on its levels."""
     rng = np.random.default_rng([*key, 20])
     best, worse, steps, used = NOTHING, 0, FEWEST_STEPS, 0
     levels = np.linspace(0.0, 1.0, steps + 1)
-    kept: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None  # of the best: levels, weights up and down
+    kept: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray] | None = None  # of the best: levels, and what follows
+    chain_of = np.arange(walkers.count(pool)) if chain_of is None else chain_of
 
-    def made(count: int, number: int) -> tuple[Paths, Paths, np.ndarray, np.ndarray]:
-        """So many paths in each direction, and their log weights."""
+    def made(count: int, number: int) -> tuple[Paths, Paths, np.ndarray, np.ndarray, np.ndarray]:
+        """So many paths in each direction, their log weights, and the chains from whose states those down begin."""
         if INTERRUPTED.is_set():
             raise KeyboardInterrupt
         from_product = walkers.draw(product, count, (*key, 21, number))
@@ -137,16 +145,17 @@ def anneal(
         chosen = rng.permutation(states)[:count] if states > PATHS else np.arange(PATHS) % states
         up = walkers.paths(from_product, product, levels, True, (*key, 22, number))
         down = walkers.paths(walkers.take(pool, chosen), product, levels, False, (*key, 23, number))
-        return up, down, np.where(inside(up.features), log_weights(up, levels), -np.inf), log_weights(down, levels)
+        upwards = np.where(inside(up.features), log_weights(up, levels), -np.inf)
+        return up, down, upwards, log_weights(down, levels), chain_of[chosen]
 
     while True:
-        up, down, upwards, downwards = made(PATHS, steps)
-        found = both_ways(upwards, downwards, steps, rng)
+        up, down, upwards, downwards, chain = made(PATHS, steps)
+        found = both_ways(upwards, downwards, steps, rng, chain)
         used += steps
         worse = 0 if found.quality < best.quality else worse + 1
         upper = min(best.upper, found.upper)
         if found.quality <= best.quality:
-            best, kept = found, (levels, upwards, downwards)
+            best, kept = found, (levels, upwards, downwards, chain)
         best = replace(best, upper=upper)
         if best.gap < SMALL_GAP or worse >= 2 or used + 2 * steps > most_steps:
             break
@@ -155,8 +164,9 @@ def anneal(
     more = min(MOST_PATHS, PATHS * (1 + max(most_steps - used, 0) // max(best.steps, 1))) - PATHS
     if kept is None or more < PATHS or not np.isfinite(best.log_z):
         return best
-    levels, first_up, first_down = kept
-    _, _, upwards, downwards = made(more, 0)
-    down_again = downwards if len(downwards) > len(first_down) else first_down
-    joined = both_ways(np.append(first_up, upwards), down_again, best.steps, rng)
+    levels, first_up, first_down, first_chain = kept
+    _, _, upwards, downwards, chain = made(more, 0)
+    if len(downwards) <= len(first_down):
+        downwards, chain = first_down, first_chain
+    joined = both_ways(np.append(first_up, upwards), downwards, best.steps, rng, chain)
     return replace(joined, upper=min(joined.upper, best.upper)) if np.isfinite(joined.log_z) else best

@@ -56,10 +56,21 @@ def beyond(draws: float) -> float:
     return -math.log1p(-unmet) if unmet < 1.0 else math.inf
 
 
-def highest(log_weights: np.ndarray) -> float:
-    """An upper end of log Z from the log weights of paths down from the region, float64[paths]."""
-    count = len(log_weights)
-    return float(log_weights.mean() + ERRORS * log_weights.std(ddof=1) / math.sqrt(count)) + beyond(count)
+def highest(log_weights: np.ndarray, chain: np.ndarray | None = None) -> float:
+    """An upper end of log Z from the log weights of paths down from the region, float64[paths]; `chain`: as in
+    `effective`."""
+    draws = effective(log_weights, chain)
+    return float(log_weights.mean() + ERRORS * log_weights.std(ddof=1) / math.sqrt(draws)) + beyond(draws)
+
+
+def effective(values: np.ndarray, chain: np.ndarray | None) -> float:
+    """How many independent draws values[paths] are worth, by the spread between chains, at most as many as there are;
+    `chain`: of the state in which each path begins (None: one of each)."""
+    if chain is None:
+        return len(values)
+    far = values - values.mean()
+    between = (np.bincount(chain, far) ** 2).sum()
+    return len(values) * min(float((far**2).sum() / between), 1.0) if between > 0 else len(values)
 
 
 def exit_rate(walks: Sequence[np.ndarray]) -> float:

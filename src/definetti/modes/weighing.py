@@ -47,6 +47,7 @@ class Weighed:
     region: Region
     pool: States  # states in it
     pool_size: int
+    chain_of: np.ndarray | None = field(default=None, repr=False)  # of each state of the pool
     bracket: Bracket | None = None
     annealed: Annealed | None = None
     product: Product = field(default=None, repr=False)
@@ -170,8 +171,9 @@ def weigh(walkers: Walkers, looked: Looked, budget: Budget, key: Key, anneals: b
     left = budget.weighing - used
     most_steps = max(16, left // (32 * len(kept)))  # a search for look-alikes, which few models need, comes on top
     for m in kept:
-        found[m] = replace(found[m], annealed=anneal(walkers, found[m].product, found[m].pool,
-                                                     _inside(where, m), most_steps, (*key, 5, m)))  # fmt: skip
+        w = found[m]
+        made = anneal(walkers, w.product, w.pool, _inside(where, m), most_steps, (*key, 5, m), w.chain_of)
+        found[m] = replace(w, annealed=made)
     said = _decided(replace(said, regions=tuple(found), sweeps=used), kept)
     return with_copies(walkers, looked, said, LIGHT, left, (*key, 12)) if said.trusted else said
 
@@ -228,7 +230,7 @@ def _with_pool(walkers: Walkers, looked: Looked, where: Partition, m: int, regio
     latest = sorted(states, key=lambda place: -place[0])
     spread = _spread_over_chains(latest)
     pool = walkers.join([walkers.take(looked.kept[s], [chain]) for s, chain in spread])
-    return Weighed(region, pool, len(spread))
+    return Weighed(region, pool, len(spread), np.array([chain for _, chain in spread]))
 
 
 def _spread_over_chains(places: Sequence[tuple[int, int]], most: int = 2 * CONFINED) -> list[tuple[int, int]]:
@@ -256,18 +258,21 @@ def _bracketed(
 ) -> tuple[Weighed, int]:
     """The product of the region's own mean conditionals, and the bracket it gives; chains that last stay longer."""
     inside, (count, blocks, length) = _inside(where, m), effort
-    chains = walkers.take(weighed.pool, np.arange(count) % weighed.pool_size)
+    states = walkers.take(weighed.pool, np.arange(count) % weighed.pool_size)
     spent = 0
-    first = confined(walkers, chains, inside, blocks, (*key, 1), length=length)
+    first = confined(walkers, states, inside, blocks, (*key, 1), length=length)
     spent += blocks * length * count
     if first.share < 0.5:
         length = 4
-        first = confined(walkers, chains, inside, blocks * 2, (*key, 2), length=length)
+        first = confined(walkers, states, inside, blocks * 2, (*key, 2), length=length)
         spent += blocks * 2 * length * count
     if first.share < FLEETING:
         return replace(weighed, lasting=first.share), spent
     product = walkers.product([(w, ok) for w, ok in zip(first.walks, first.stayed, strict=True) if ok.any()])
-    second = confined(walkers, first.ends, inside, blocks, (*key, 3), product, length)
+    # chains that begin in other states of the pool, as far as there are any, know more of the region than the same ones
+    chains = np.arange(min(count, weighed.pool_size), weighed.pool_size + count)[:count]
+    states = walkers.take(walkers.join([weighed.pool, first.ends]), chains)
+    second = confined(walkers, states, inside, blocks, (*key, 3), product, length)
     spent += blocks * length * count
     kept = np.array([ok.all() for ok in second.stayed])
     use = [w for w, ok in zip(second.walks, second.stayed, strict=True) if ok.mean() >= 0.5 or not kept.any()]
@@ -280,10 +285,15 @@ def _bracketed(
     rate = exit_rate([inside(walk.features) for walk in (*first.walks, *second.walks)])
     means = np.nanmean(np.stack([w.f for w in use])[:, columns], axis=(0, 1))  # of walks of one length
     pool = walkers.join([weighed.pool, *first.states, *second.states])
+    assert weighed.chain_of is not None
+    begun = weighed.chain_of[np.arange(count) % weighed.pool_size]
+    resumed = np.append(weighed.chain_of, begun)[chains]
+    repeated = [np.tile(begun, len(first.states)), np.tile(resumed, len(second.states))]
+    chain_of = np.concatenate([weighed.chain_of, *repeated])
     share = min(first.share, second.share)
     made = replace(
         weighed, product=product, bracket=bracket(ratio, divergence, rate), means=means, lasting=share, pool=pool,
-        pool_size=walkers.count(pool),
+        pool_size=walkers.count(pool), chain_of=chain_of,
     )  # fmt: skip
     return made, spent
 

@@ -152,7 +152,7 @@ class SparseWalkers:
             far = upper < lower - FAR
             left_out += float(np.exp(upper - lower)) if far else 0.0
             bracket = Bracket(-np.inf, upper, np.inf)
-            found.append(Weighed(region, pool, len(pool), bracket, means=mean, dropped=far))
+            found.append(Weighed(region, pool, len(pool), bracket=bracket, means=mean, dropped=far))
         kept = [w for w in found if not w.dropped]
         alone = sum(len(w.region.segments) == 1 for w in kept) > len(looked.ends) // 2
         doubt = "most chains stay in a region of their own" if alone else NOT_FOUND
