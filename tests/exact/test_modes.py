@@ -77,7 +77,7 @@ def test_a_chain_of_uncertain_mean_does_not_glue_two_modes() -> None:
     rng = np.random.default_rng(4)
     trace = 0.01 * rng.random((256, 8, 1))
     trace[:, 4:7] = 1 - trace[:, 4:7]
-    trace[:, 7, 0] = np.linspace(1.0, 0.05, 256) + 0.02 * rng.random(256)
+    trace[:, 7, 0] = 0.33 + 0.33 * np.cos(np.linspace(0, 5 * np.pi, 256)) + 0.02 * rng.random(256)
     found = take_stock(trace)
     assert sorted(region.chains[:3] for region in found.regions if region.settled) == [[0, 1, 2], [4, 5, 6]]
 
