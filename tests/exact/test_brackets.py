@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from definetti.modes.brackets import bracket, exit_rate, independent, standard_error
+from definetti.modes.brackets import bracket, effective, exit_rate, independent, standard_error
 
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
 
@@ -81,3 +81,10 @@ def test_weights_that_are_summed_lie_in_their_brackets(trap: trap_models.Trap) -
     found = [c for seed in (1, 2) for c in compare(trap, seed)]
     assert len(found) == 4 and all(c.holds for c in found), found
     assert all(c.upper - c.lower < 2.0 for c in found)
+
+
+def test_values_that_differ_by_rounding_are_all_draws() -> None:
+    """Weights of a region of one state: its error was that of two draws."""
+    values = 3.0 + 1e-15 * np.random.default_rng(1).random(96)
+    assert effective(values, np.repeat(np.arange(4), 24)) == 96
+    assert effective(np.repeat([1.0, 2.0, 3.0, 4.0], 24), np.repeat(np.arange(4), 24)) == 4

@@ -24,6 +24,7 @@ from definetti.diagnose import expected_at_most
 
 ERRORS = 3.0  # by which the ends are moved outwards
 BATCHES = 4  # of each chain
+ROUNDING = 1e-9  # of values that are the same
 
 
 @dataclass(frozen=True)
@@ -66,9 +67,9 @@ def highest(log_weights: np.ndarray, chain: np.ndarray | None = None) -> float:
 def effective(values: np.ndarray, chain: np.ndarray | None) -> float:
     """How many independent draws values[paths] are worth, by the spread between chains, at most as many as there are;
     `chain`: of the state in which each path begins (None: one of each)."""
-    if chain is None:
-        return len(values)
     far = values - values.mean()
+    if chain is None or np.abs(far).max(initial=0.0) < ROUNDING:
+        return len(values)
     between = (np.bincount(chain, far) ** 2).sum()
     return len(values) * min(float((far**2).sum() / between), 1.0) if between > 0 else len(values)
 
