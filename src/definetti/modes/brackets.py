@@ -68,8 +68,10 @@ def effective(values: np.ndarray, chain: np.ndarray | None) -> float:
     """How many independent draws values[paths] are worth, by the spread between chains, at most as many as there are;
     `chain`: of the state in which each path begins (None: one of each)."""
     far = values - values.mean()
-    if chain is None or np.abs(far).max(initial=0.0) < ROUNDING:
+    if chain is None:
         return len(values)
+    if np.abs(far).max(initial=0.0) < ROUNDING:  # nothing shows whether chains change from kind to kind
+        return len(np.unique(chain))
     between = (np.bincount(chain, far) ** 2).sum()
     return len(values) * min(float((far**2).sum() / between), 1.0) if between > 0 else len(values)
 
