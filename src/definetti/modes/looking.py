@@ -10,14 +10,14 @@ All-true friends beside friends and smokers are a place with a life of many swee
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from definetti.diagnose import expected_at_most
 from definetti.errors import INTERRUPTED
-from definetti.modes.survey import WINDOW, Region, Survey, take_stock
-from definetti.modes.walkers import COHERENT, Key, States, Walk, Walkers
+from definetti.modes.survey import GAP, RELATIVE, WINDOW, Region, Survey, take_stock
+from definetti.modes.walkers import COHERENT, SPAN, Key, States, Walk, Walkers, unfollowed
 
 SHORTEST, LONGEST, UNDECIDED = 64, 256, 1024  # sweeps; the last where segments are neither alike nor apart
 STARTS, FEWEST_STARTS = 32, 8
@@ -42,6 +42,7 @@ class Looked:
     kept: dict[int, States]  # states after so many sweeps
     starts: int
     sweeps: int  # of each chain
+    windows: np.ndarray = field(default_factory=unfollowed)  # of single statistics, beside projections (`Walk`)
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,8 @@ def look(walkers: Walkers, budget: Budget, key: Key, longest: int | None = None)
         unclear = survey.undecided or survey.transitions
         enough = done >= LONGEST and not unclear
         if done >= most or enough or (done >= min(ENOUGH, most) and survey.settled):
-            return Looked(survey, trace, walk.features.shape[2], states, kept, walkers.count(states), done)
+            windows = np.concatenate([w.windows for w in walks])
+            return Looked(survey, trace, walk.features.shape[2], states, kept, walkers.count(states), done, windows)
         sweeps = min(2 * done, most)
 
 
@@ -134,7 +136,10 @@ def _with_mixed(
     trace = np.concatenate([looked.trace, walk.statistics[:, new]], axis=1)
     kept = {s: walkers.join([states, walkers.take(walk.kept[s], new)]) for s, states in looked.kept.items()}
     ends = walkers.join([looked.ends, walkers.take(walk.ends, new)])
-    return replace(looked, survey=take_stock(trace), trace=trace, ends=ends, kept=kept, starts=count + len(new))
+    windows = np.concatenate([looked.windows, walk.windows[:, new]], axis=1) if looked.windows.size else unfollowed()
+    return replace(
+        looked, survey=take_stock(trace), trace=trace, ends=ends, kept=kept, starts=count + len(new), windows=windows
+    )
 
 
 def _settled(late: np.ndarray) -> np.ndarray:
@@ -165,13 +170,16 @@ def _longest_stay(there: np.ndarray) -> np.ndarray:
 
 def unmet(walkers: Walkers, looked: Looked, sweeps: int, chains: Sequence[int] | None = None) -> np.ndarray:
     """float64[K]: how far what a run of `sweeps` sweeps may never meet can move the mean of each single statistic;
-    nothing is known, and 0 said, of models with so many that the survey sees projections, and of large ones, whose log
-    densities are not followed. `chains`: those that ended in the one region that counts, of several that were weighed
-    (what the others are in was); None: all."""
+    nothing is known, and 0 said, of large models, whose log densities or single statistics are not followed.
+    `chains`: those that ended in the one region that counts, of several that were weighed (what the others are in was);
+    None: all."""
     whole, features, count = looked.trace, looked.features, walkers.singles
+    some = slice(None) if chains is None else list(chains)
+    if walkers.weighs and looked.windows.size:
+        return _unmet_by_statistic(walkers, looked.trace[:, some, features - 1], looked.windows[:, some], sweeps)
     if whole.shape[2] - features != count or not walkers.weighs:
         return np.zeros(count)
-    whole = whole if chains is None else whole[:, list(chains)]
+    whole = whole[:, some]
     late = whole[len(whole) // 2 :]
     settled = _settled(late[:, :, :features])
     late = late[:, settled]
@@ -194,3 +202,30 @@ def unmet(walkers: Walkers, looked: Looked, sweeps: int, chains: Sequence[int] |
         if share > NEGLIGIBLE:
             bound = np.maximum(bound, share * np.abs(there[:count] - ended[:count]))
     return bound
+
+
+def _unmet_by_statistic(walkers: Walkers, density: np.ndarray, windows: np.ndarray, sweeps: int) -> np.ndarray:
+    """float64[K], the same from mean conditionals in windows [W, chains, K] and log densities [sweeps, chains]. Of many
+    statistics some are always elsewhere: each says by itself when a chain came to where most are in the late half, and
+    has to be as far from there as regions are. The free energy is compared by those that were elsewhere, and allows for
+    what the log density of single states varies by."""
+    late, dense = windows[len(windows) // 2 :], density[len(density) // 2 :]
+    low, high = _reached(late)
+    slack = RELATIVE + GAP * (high - low)
+    ended, spread, bound = late.mean(axis=(0, 1), dtype=np.float64), float(dense.std()), np.zeros(windows.shape[2])
+    for chain in range(windows.shape[1]):
+        mine = windows[:, chain]
+        outside = (mine < low - slack) | (mine > high + slack)
+        life = np.where(outside.all(axis=0), len(mine), outside.argmin(axis=0))  # windows before the first one inside
+        away = np.flatnonzero(life > 1)  # the first has the way down from the start
+        if not len(away):
+            continue
+        inside = np.arange(len(mine))[1:, None] < life[away]
+        there, last = ended.copy(), int(life[away].max())
+        there[away] = (mine[1:, away] * inside).sum(axis=0) / (life[away] - 1)
+        lighter = float(density[SPAN : last * SPAN, chain].mean() - dense.mean())
+        lighter += walkers.entropy(there) - walkers.entropy(ended)
+        most = float(np.exp(min(lighter + SLACK * (1 + spread), 0.0)))
+        share = np.minimum(expected_at_most(0) * life[away] * SPAN / sweeps, most)
+        bound[away] = np.maximum(bound[away], share * np.abs(there[away] - ended[away]))
+    return np.where(bound > NEGLIGIBLE, bound, 0.0)

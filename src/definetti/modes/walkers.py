@@ -21,6 +21,12 @@ Inside = Callable[[np.ndarray], np.ndarray]  # features[..., P] → whether a st
 SHARES = (0.25, 0.5, 0.5, 0.75, None, None)  # of another region's sites in a mixed state; None: of parts that cohere
 WAYS = tuple(range(len(SHARES)))
 COHERENT = tuple(way for way in WAYS if SHARES[way] is None)
+SPAN = 8  # sweeps of a window in which mean conditionals are kept of every single statistic
+
+
+def unfollowed() -> np.ndarray:
+    """Windows of models with so few statistics that traces have them all."""
+    return np.zeros((0, 0, 0), np.float32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +42,7 @@ class Walk:
     divergence: np.ndarray  # [sweeps, chains]: Σ KL(full conditional ‖ q) inside the sweep
     sites: Any = None  # what `product` makes a product of
     kept: dict[int, States] = field(default_factory=dict)  # states after so many sweeps
+    windows: np.ndarray = field(default_factory=unfollowed)  # float32[sweeps // SPAN, chains, singles]: of conditionals
 
     @property
     def statistics(self) -> np.ndarray:
@@ -150,6 +157,12 @@ class Walkers(Protocol):
         """`a` with what `b` has wherever `b` differs from `base`: if two parts of a model are bistable, each by itself,
         and `a` and `b` differ from `base` in one of them each, this differs in both."""
         ...
+
+
+def window_means(conditionals: np.ndarray) -> np.ndarray:
+    """float32[sweeps // SPAN, ...] of [sweeps, ...]."""
+    whole = conditionals[: len(conditionals) // SPAN * SPAN]
+    return whole.reshape(-1, SPAN, *whole.shape[1:]).mean(axis=1, dtype=np.float32)
 
 
 NOT_WEIGHED = "a sampler that was asked for by name does not weigh them"

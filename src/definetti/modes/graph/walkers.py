@@ -11,7 +11,7 @@ import numpy as np
 
 from definetti.model.graph.factors import FREE, FactorGraph
 from definetti.model.graph.simplify import LARGE
-from definetti.modes.walkers import SHARES, WAYS, Advanced, Key, Paths, Walk, penalties
+from definetti.modes.walkers import SHARES, SPAN, WAYS, Advanced, Key, Paths, Walk, penalties, unfollowed
 from definetti.samplers.draws import Batch, Draws, draws_of
 from definetti.samplers.graph.lanes import Orders, Slots, words
 from definetti.samplers.graph.sampling import Statistics
@@ -201,6 +201,9 @@ class GraphWalkers:
         mean: np.ndarray | float = 0.0
         rows: list[tuple[np.ndarray, ...]] = []
         kept = {}
+        windows = unfollowed()
+        if SKETCHED >= len(total) > MOST_STATISTICS:
+            windows = np.zeros((sweeps // SPAN, chains, len(total)), np.float32)
         for s in range(sweeps):
             values[...] = conditional[...] = 0.0
             diverged = np.zeros(0 if product is None else chains)
@@ -210,6 +213,8 @@ class GraphWalkers:
             total += conditional
             f, g = self._with_events(values / self._sizes[:, None], state), conditional / self._sizes[:, None]
             mean = mean + f / sweeps
+            if s // SPAN < len(windows):
+                windows[s // SPAN] += (g / SPAN).T
             soft, _, log_q, counts = self.read(state, tilt)
             log_density = soft + self._constant
             shown = self.seen(f[: len(g)])
@@ -220,7 +225,7 @@ class GraphWalkers:
         features, fields, log_density, ratio, diverged = (np.stack(part) for part in zip(*rows, strict=True))
         return Walk(
             state, np.asarray(mean).T, features.transpose(0, 2, 1), fields.transpose(0, 2, 1), log_density, ratio,
-            diverged, total, kept,
+            diverged, total, kept, windows,
         )  # fmt: skip
 
     @cached_property

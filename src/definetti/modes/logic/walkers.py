@@ -20,7 +20,7 @@ from definetti.modes.logic.patterns import (
     value_patterns,
 )
 from definetti.modes.logic.sweeps import Sweeps, sparse_ways
-from definetti.modes.walkers import WAYS, Advanced, Key, Paths, Walk
+from definetti.modes.walkers import WAYS, Advanced, Key, Paths, Walk, unfollowed, window_means
 from definetti.samplers.ascents import best_and_others
 from definetti.samplers.codegen.expressions import Literal
 from definetti.samplers.draws import Batch, Draws, draws_of
@@ -341,9 +341,11 @@ class LogicWalkers:
         )
         kept = {s: [part[1][s] for part in found] for s in keep}
         total = (g[:, :, : len(self._sizes)] * self._sizes).sum(axis=0)
+        windows = unfollowed() if self._directions is None else window_means(g[:, :, : len(self._sizes)])
         return Walk(
-            [part[2] for part in found], f.mean(axis=0), features, fields, density, ratio, diverged, total, kept
-        )
+            [part[2] for part in found], f.mean(axis=0), features, fields, density, ratio, diverged, total, kept,
+            windows,
+        )  # fmt: skip
 
     def _row(self, chain: Chain, product: np.ndarray | None) -> tuple[Any, ...]:
         """What `Walk` records after a sweep."""
