@@ -25,6 +25,7 @@ from definetti.diagnose import expected_at_most
 ERRORS = 3.0  # by which the ends are moved outwards
 BATCHES = 4  # of each chain
 ROUNDING = 1e-9  # of values that are the same
+AGREEING = 16  # draws that such values of few chains are worth
 
 
 @dataclass(frozen=True)
@@ -70,8 +71,8 @@ def effective(values: np.ndarray, chain: np.ndarray | None) -> float:
     far = values - values.mean()
     if chain is None:
         return len(values)
-    if np.abs(far).max(initial=0.0) < ROUNDING:  # nothing shows whether chains change from kind to kind
-        return len(np.unique(chain))
+    if np.abs(far).max(initial=0.0) < ROUNDING:  # kinds that chains keep would be regions of their own
+        return max(len(np.unique(chain)), min(len(values), AGREEING))
     between = (np.bincount(chain, far) ** 2).sum()
     return len(values) * min(float((far**2).sum() / between), 1.0) if between > 0 else len(values)
 
