@@ -61,3 +61,23 @@ def test_a_ratio_that_is_0_or_1_in_a_region_may_have_missed_one_draw(share: floa
     other = np.stack([np.full((8, 4), 1.0 - share), np.ones((8, 4))], axis=2)
     answer = ratio_of_a_mixture([np.stack([share * met, met], axis=2), other], np.array([0.9999, 0.0001]))
     assert answer.mcse == pytest.approx(1 / 1600 / met.mean(), rel=1e-2)
+
+
+def test_ratios_may_be_moved_by_what_the_draws_cannot_show() -> None:
+    """Of a place of weight 1e-3 at most, in which neither A nor B is true, or both are."""
+    rng = np.random.default_rng(1)
+    f = 0.5 + 1e-4 * rng.normal(size=(8, 4, 2))
+    both, estimates = np.ones(2), Estimates(f.mean(axis=(0, 1)), f, np.zeros(2, bool), np.zeros(2, np.int8))
+    found = Diagnosis(1e-6 * both, both, both, both == 0, both == 0, 20 * both)
+    draws = Draws(f, None, np.full(8, 5000), np.ones(2, dtype=int), left_out=1e-3 * both)
+    answer = answers(Estimated(estimates, found, draws), [Derived("A | B", (0, 1), 1)])[0]["A | B"]
+    assert answer.mcse == pytest.approx(2e-3 / 0.5, rel=0.1)
+
+
+def test_what_no_draw_of_a_region_shows_is_part_of_the_errors_of_what_never_moved() -> None:
+    one, f = np.ones(1), np.zeros((2, 2, 1))
+    draws = Draws(f, None, np.array([500, 500]), np.array([1]), left_out=0.01 * one)
+    estimates = Estimates(0.0 * one, f, np.zeros(1, bool), np.zeros(1, np.int8))
+    found = Diagnosis(np.nan * one, one, np.nan * one, np.ones(1, bool), np.zeros(1, bool), 20 * one)
+    _, made = mixed([(estimates, found, draws)], one, np.zeros(1), 0.0)
+    assert made.mcse[0] == pytest.approx(0.01, rel=0.01)

@@ -113,13 +113,17 @@ def _ratio(made: Estimated, query: Derived) -> tuple[Estimate, list[Notice]]:
 
     def least(estimates: Any, draws: Any) -> np.ndarray:
         moved = one_event(draws.f[:, :, [top]], draws.lengths) / below
-        return unmet(line(estimates, draws), draws.lengths, left(draws.f), moved) + unseen(draws)
+        return unmet(line(estimates, draws), draws.lengths, left(draws.f), moved) + unseen(draws) + elsewhere(draws)
 
     def unseen(draws: Any) -> float:
         """Of a mixture: where the ratio was 0 or 1 in a region, one draw may have been missed, as in plain numbers."""
         f = draws.f[:, :, top]
         steady = made.regions is not None and (not f.any() or np.array_equal(f, draws.f[:, :, bottom]))
         return 1.0 / (below * draws.sweeps * draws.chains) if steady else 0.0
+
+    def elsewhere(draws: Any) -> float:
+        """How far states that the draws cannot show may move the ratio."""
+        return 0.0 if draws.left_out is None else (draws.left_out[top] + r * draws.left_out[bottom]) / below
 
     _, error, dof = _mean(made, line, value, 1.0 / below, least)
     met = below * made.draws.sweeps * made.draws.chains  # draws in which the condition was true, at most so many

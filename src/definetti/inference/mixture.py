@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -157,9 +157,11 @@ class Mixture:
         parts, runs = [], []
         for m in self.found.kept:
             how = "orbit" if self.leaks[m] and self.method != "standard" else self.method
-            judged = self.question.estimated(self.walkers.draws(self.stays[m].batches, self.chains), how)
+            draws = self.walkers.draws(self.stays[m].batches, self.chains)
+            sweeps = draws.sweeps * self.chains * (THIN if self.leaks[m] else 1)
+            unseen = self.explored.left_out_of(m, sweeps, draws.f.shape[2])
+            judged = self.question.estimated(draws if unseen is None else replace(draws, left_out=unseen), how)
             parts.append((judged.estimates, judged.found, judged.draws))
-            sweeps = judged.draws.sweeps * self.chains * (THIN if self.leaks[m] else 1)
             runs.append((self.stays[m].left, sweeps))
         weights = [self.found.regions[m] for m in self.found.kept]
         shares = np.array([w.share for w in weights])

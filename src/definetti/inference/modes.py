@@ -97,6 +97,19 @@ class Exploration:
             ended = region.chains if region is not None and region.settled else None
         return with_more(unmet(self.walkers, self.looked, sweeps, ended), count) + dropped
 
+    def left_out_of(self, m: int, sweeps: int, count: int) -> np.ndarray | None:
+        """float64[count]: the same of one region of a mixture, whose chains make so many sweeps: places that starts
+        left for it, other than the regions that were weighed or left out; None if there are none."""
+        from definetti.samplers.draws import with_more
+
+        assert self.weighing is not None
+        region = self.weighing.regions[m].region
+        if not region.settled:
+            return None
+        others = [w.region for k, w in enumerate(self.weighing.regions) if k != m]
+        moved = unmet(self.walkers, self.looked, sweeps, region.chains, others)
+        return with_more(moved, count) if moved.any() else None
+
     @property
     def alike(self) -> bool:
         """All regions that count are images of one, and everything that is asked is an average over the group."""

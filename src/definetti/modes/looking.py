@@ -168,25 +168,42 @@ def _longest_stay(there: np.ndarray) -> np.ndarray:
     return longest
 
 
-def unmet(walkers: Walkers, looked: Looked, sweeps: int, chains: Sequence[int] | None = None) -> np.ndarray:
+def _ranges(trace: np.ndarray, region: Region) -> tuple[np.ndarray, np.ndarray]:
+    """The least and the largest value of each statistic in a region."""
+    values = np.concatenate([trace[s.first : s.end, s.chain] for s in region.segments])
+    return values.min(axis=0), values.max(axis=0)
+
+
+def _beyond(values: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """bool[…]: whether some statistic of […, statistics] is clearly outside of its range."""
+    slack = 1e-9 + 0.25 * (high - low)
+    return np.asarray(((values < low - slack) | (values > high + slack)).any(axis=-1))
+
+
+def unmet(
+    walkers: Walkers, looked: Looked, sweeps: int, chains: Sequence[int] | None = None, others: Sequence[Region] = ()
+) -> np.ndarray:
     """float64[K]: how far what a run of `sweeps` sweeps may never meet can move the mean of each single statistic;
     nothing is known, and 0 said, of large models, whose log densities or single statistics are not followed.
-    `chains`: those that ended in the one region that counts, of several that were weighed (what the others are in was);
-    None: all."""
+    `chains`: those that ended in one region, of several that were weighed (what the others are in was); None: all.
+    `others`: regions that are accounted for; a place in them is not one of these, nor, where the survey sees
+    projections, one of a chain that was in them."""
     whole, features, count = looked.trace, looked.features, walkers.singles
-    some = slice(None) if chains is None else list(chains)
+    some = list(range(whole.shape[1]) if chains is None else chains)
     if walkers.weighs and looked.windows.size:
+        away = {segment.chain for region in others for segment in region.segments}
+        some = [chain for chain in some if chain not in away]
+        if not some:
+            return np.zeros(count)
         return _unmet_by_statistic(walkers, looked.trace[:, some, features - 1], looked.windows[:, some], sweeps)
     if whole.shape[2] - features != count or not walkers.weighs:
         return np.zeros(count)
+    known = [_ranges(whole[:, :, :features], region) for region in others]
     whole = whole[:, some]
     late = whole[len(whole) // 2 :]
     settled = _settled(late[:, :, :features])
     late = late[:, settled]
-    low, high = _reached(late[:, :, :features])
-    slack = 1e-9 + 0.25 * (high - low)
-    features_outside = (whole[:, :, :features] < low - slack) | (whole[:, :, :features] > high + slack)
-    outside = np.asarray(features_outside.any(axis=2))
+    outside = _beyond(whole[:, :, :features], *_reached(late[:, :, :features]))
     usual = float(np.quantile(_longest_stay(outside[len(whole) // 2 :, settled]), 0.75))
     life = np.where(outside.all(axis=0), len(whole), outside.argmin(axis=0))  # sweeps before the first one inside
 
@@ -196,7 +213,10 @@ def unmet(walkers: Walkers, looked: Looked, sweeps: int, chains: Sequence[int] |
 
     ended, bound = late.mean(axis=(0, 1)), np.zeros(count)
     for chain in np.flatnonzero(life >= SETTLED + LONGER * usual).tolist():
-        there = whole[1 : life[chain], chain].mean(axis=0)
+        place = whole[1 : life[chain], chain]
+        if any((~_beyond(place[:, :features], *ends)).mean() >= 0.5 for ends in known):
+            continue
+        there = place.mean(axis=0)
         lighter = weight(there) - weight(ended)
         share = min(expected_at_most(0) * life[chain] / sweeps, float(np.exp(min(lighter + SLACK, 0.0))))
         if share > NEGLIGIBLE:

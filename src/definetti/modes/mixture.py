@@ -130,7 +130,8 @@ def _errors(found: Diagnosis, draws: Draws) -> np.ndarray:
     """Errors inside a region; of what never moved there, about one in the draws at least, also where conditionals have
     something to say: they speak of the states that were met."""
     one = 1.0 / (draws.sweeps * draws.chains)
-    error = np.where(np.isnan(found.mcse) & found.constant, one, found.mcse)
+    least = one if draws.left_out is None else np.hypot(one, draws.left_out)
+    error = np.where(np.isnan(found.mcse) & found.constant, least, found.mcse)
     if draws.f.shape[2] != len(error):
         return error
     return np.where(still(draws.f) & ~found.constant, np.maximum(error, one), error)
