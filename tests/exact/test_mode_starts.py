@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import combinations
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -21,7 +22,7 @@ from definetti.modes.logic.walkers import LogicWalkers, logic_walkers
 from definetti.modes.looking import Budget, Looked, _settled, look, look_further, unmet
 from definetti.modes.survey import Region, Segment, Survey, is_new, take_stock
 from definetti.modes.walkers import COHERENT
-from definetti.samplers.graph.starts import _extend, _Tables, neighbourhood
+from definetti.samplers.graph.starts import _around, _extend, _Tables, neighbourhood
 from definetti.symmetry.find import symmetries
 
 TOURNAMENT = "node = {1,...,6}\nE(node,node)\n22 FORALL x,y (x = y v (E(x,y) <=> !E(y,x)))\n-2 E(x,y)\n"
@@ -399,3 +400,22 @@ def test_places_that_starts_left_are_bounded_in_each_region_of_a_mixture() -> No
     assert bound(trace) == 0.0
     trace[:100, 1] += 0.8
     assert bound(trace) == pytest.approx(3 * 100 / 16_000 * 0.8, rel=0.1)
+
+
+def test_groups_that_only_many_tables_hold_together_are_met() -> None:
+    """Three groups of sixteen, each of which triples of its members reward if it is true while everything else is
+    false: too many tables to be put together one by one."""
+    groups = np.arange(48).reshape(3, 16)
+    triple, apart = np.zeros((2, 2, 2)), np.zeros((2, 2))
+    triple[1, 1, 1], apart[1, 1] = 0.1, -0.2
+    threes = [list(three) for group in groups for three in combinations(group.tolist(), 3)]
+    factors: list[Any] = [(three, np.exp(triple)) for three in threes]
+    factors += [(list(pair), np.exp(apart)) for pair in combinations(range(48), 2)]
+    rng = np.random.default_rng(1)
+    factors += [([i], np.exp([0.0, -2.0 + 0.1 * rng.normal()])) for i in range(48)]
+    asked = ask(dft.symmetries(factor_graph([2] * 48, factors)), (), "auto", 1)
+    chains = asked.walkers(dft.Gibbs())
+    assert chains is not None
+    met = _around(chains, np.random.default_rng(1))
+    for group in groups:
+        assert (met == np.isin(np.arange(48), group)[:, None]).all(axis=0).any()

@@ -9,14 +9,16 @@ Drawn states and states with one value everywhere are few, and a mode may be met
 So there are hundreds of greedy ascents as well, of a few sweeps each: from uniform draws; with one variable held at
 each of its values in turn until the others have followed it (a class that explains the others is never entered
 otherwise); with the variables of a wide table held at its largest entries; from states put together table by table,
-each at its largest entry that agrees with those before (`_extended`); and from slow cooling. Of their distinct
-ends, as far as the group and the statistics distinguish them, the best and some of the others are starts.
+each at its largest entry that agrees with those before (`_extended`); around one variable, where all others are as the
+tables that they share with it like best (`_around`); and from slow cooling. Of their distinct ends, as far as the group
+and the statistics distinguish them, the best and some of the others are starts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from heapq import heappop, heappush
+from itertools import permutations
 from typing import Any
 
 import numpy as np
@@ -36,6 +38,9 @@ TABLES, ENTRIES = 48, 2  # tables over three variables and more, and entries of 
 COOLED, COOLING = 32, (0.1, 0.2, 0.35, 0.6, 1.0, 1.6, 2.5, 4.0)  # lanes, and levels on the way down
 SWEEPS_HELD = 3
 EXTENDED, MOST_EXTENSIONS = 24, 6000  # states that are put together table by table, and tables looked at in all
+AROUND, MOST_CENTRES = 48, 192  # states around one value of a variable, of so many values that are looked at
+MOST_VOTES, WIDEST_VOTE = 1 << 24, 4096  # preferences of all of these; entries of a table that has a say in them
+MOST_PAIRS = 8_000  # pairs of places in different tables that are looked at
 BEST = 8  # entries of a table, one of which such a state begins with
 NEAR = 32  # steps to the farthest of a neighbourhood
 
@@ -181,6 +186,10 @@ def maxima(walkers: Any, key: tuple[int, ...], wanted: int, budget: int) -> np.n
     if together.shape[1] and budget >= GREEDY_SWEEPS * together.shape[1]:
         budget -= GREEDY_SWEEPS * together.shape[1]
         ends.append(_climbed(walkers, walkers.legal(together, rng), (*key, 12)))
+    around = _around(walkers, np.random.default_rng([*key, 15]))[:, : max(0, budget // (2 * GREEDY_SWEEPS))]
+    if around.shape[1]:
+        budget -= GREEDY_SWEEPS * around.shape[1]
+        ends.append(_climbed(walkers, walkers.legal(around, rng), (*key, 16)))
     for number, (sites, rows) in enumerate(_held(walkers, rng)):
         cost = rows.shape[1] * (SWEEPS_HELD + GREEDY_SWEEPS)
         if budget < cost:
@@ -195,15 +204,20 @@ def maxima(walkers: Any, key: tuple[int, ...], wanted: int, budget: int) -> np.n
     return walkers.take(states, best_and_others(walkers.features(states), wanted, rng))
 
 
+def _central(walkers: Any, rng: np.random.Generator) -> np.ndarray:
+    """One free variable of each orbit, those with most factors first."""
+    model, orbit_of = walkers.model, walkers.statistics.orbit_of
+    degree = np.bincount(model.scope, minlength=model.n)
+    sites = model.free[np.lexsort((rng.random(len(model.free)), -degree[model.free]))]
+    return sites if orbit_of is None else sites[np.sort(np.unique(orbit_of[sites], return_index=True)[1])]
+
+
 def _held(walkers: Any, rng: np.random.Generator) -> list[tuple[np.ndarray, np.ndarray]]:
     """(sites, values[sites, lanes]) to hold while the others follow."""
-    model, orbit_of = walkers.model, walkers.statistics.orbit_of
+    model = walkers.model
     free = np.zeros(model.n, dtype=bool)
     free[model.free] = True
-    degree = np.bincount(model.scope, minlength=model.n)
-    sites = model.free[np.lexsort((rng.random(len(model.free)), -degree[model.free]))]  # those with most factors first
-    if orbit_of is not None:
-        sites = sites[np.sort(np.unique(orbit_of[sites], return_index=True)[1])]
+    sites = _central(walkers, rng)
     cards = model.cards[sites[:HELD]].tolist()
     values = [np.arange(card) if card <= HELD_VALUES else rng.permutation(card)[:HELD_VALUES] for card in cards]
     single = [(np.array([i]), v[None]) for i, v in zip(sites[:HELD].tolist(), values, strict=True)]
@@ -240,6 +254,68 @@ def _extended(walkers: Any, rng: np.random.Generator) -> np.ndarray:
         rank = int(rng.integers(BEST)) if chain % 2 else 0  # a large entry, if not the largest
         _extend(tables, out[:, chain], seed, rank, chain % 4 < 2, rng)
     return out
+
+
+def _around(walkers: Any, rng: np.random.Generator) -> np.ndarray:
+    """uint8[n, states]: one variable at one of its values, and each other at the value that the tables over both like
+    best, the largest entries of each added up; those that share none, or have no preference, are drawn. A group that
+    only many tables together hold at its values is such a state, seen from any of its members: of those that differ the
+    ones that most see."""
+    model = walkers.model
+    sites = _central(walkers, rng)
+    most = min(MOST_CENTRES, MOST_VOTES // max(int(model.literal_start[-1]), 1))
+    sites = sites[np.cumsum(model.cards[sites]) <= most]
+    first = np.full(model.n, -1)
+    first[sites] = np.cumsum(model.cards[sites]) - model.cards[sites]
+    votes = _votes(model, first, int(model.cards[sites].sum()))
+    if votes is None:
+        return walkers.blank(0)
+    own = np.concatenate([np.arange(0), *(model.literal_start[i] + np.arange(model.cards[i]) for i in sites)])
+    votes[np.arange(len(own)), own] = np.inf  # tables over one variable say nothing of the others
+    top = np.maximum.reduceat(votes, model.literal_start[:-1], axis=1)
+    best = votes == np.repeat(top, model.cards, axis=1)
+    decided = np.add.reduceat(best, model.literal_start[:-1], axis=1, dtype=np.int64) < model.cards
+    kept, seen = np.unique(best[decided[:, model.free].sum(axis=1) > 1], axis=0, return_counts=True)
+    kept = kept[np.lexsort((rng.random(len(kept)), -seen))[:AROUND]]
+    out = _uniform(walkers, len(kept), rng)
+    liking = np.where(kept, rng.random(kept.shape), -1.0)
+    for i in model.free.tolist():
+        out[i] = liking[:, model.literal_start[i] : model.literal_start[i + 1]].argmax(axis=1)
+    return out
+
+
+def _votes(model: FactorGraph, first: np.ndarray, count: int) -> np.ndarray | None:
+    """float64[values, literals]: for each value of some variables (rows from `first` on, −1: none) the largest entries
+    that it leaves, added up over tables; None if there are too many different tables."""
+    votes, pairs = np.zeros((count, int(model.literal_start[-1]))), 0
+    for arity in np.unique(model.arity[model.arity > 1]).tolist():
+        factors = np.flatnonzero(model.arity == arity)
+        scopes = model.scope[model.scope_start[factors][:, None] + np.arange(arity)]
+        near = (first[scopes] >= 0).any(axis=1)
+        if not near.any():
+            continue
+        factors, scopes = factors[near], scopes[near]
+        kinds, kind = np.unique(np.c_[model.table_of[factors], model.cards[scopes]], axis=0, return_inverse=True)
+        pairs += len(kinds) * arity * (arity - 1)
+        if pairs > MOST_PAIRS:
+            return None
+        kind = kind.ravel()
+        alike = np.split(np.argsort(kind, kind="stable"), np.bincount(kind).cumsum()[:-1])
+        for number, members in enumerate(alike):
+            cards = kinds[number, 1:]
+            if cards.prod() <= WIDEST_VOTE:
+                _vote(votes, model, first, model.table(int(factors[members[0]])), scopes[members])
+    return votes
+
+
+def _vote(votes: np.ndarray, model: FactorGraph, first: np.ndarray, table: np.ndarray, scopes: np.ndarray) -> None:
+    """Add what factors with one table have to say."""
+    for p, q in permutations(range(table.ndim), 2):
+        chosen = scopes[first[scopes[:, p]] >= 0]
+        most = table.max(axis=tuple(a for a in range(table.ndim) if a not in (p, q)))
+        most = most if p < q else most.T
+        for a, b in np.ndindex(*most.shape):
+            np.add.at(votes, (first[chosen[:, p]] + a, model.literal_start[chosen[:, q]] + b), most[a, b])
 
 
 def _rewards(model: FactorGraph, factors: np.ndarray) -> np.ndarray:
