@@ -286,7 +286,7 @@ class _Run:
             draws = replace(draws, left_out=unseen_share) if unseen_share.any() else draws
         result = ready.in_names_of_source(ready.question.conclude(draws, how, run, taken.interrupted))
         if explored is not None:
-            seen = with_doubts(plan, explored.notices(ready.question))
+            seen = with_doubts(plan, explored.notices(ready.question), explored)
         else:
             seen = [] if unseen else unsurveyed(ready.question, kernel, plan)
         if kernel.single_site:
@@ -303,7 +303,7 @@ class _Run:
         ready, part, start = self.ready, self.journal.part("mixture"), self._start(seconds)
         made = Mixture(ready.question, explored, plan, how, self.report)
         told = {**self._head(kernel, how), "regions": explored.report(ready.question)}
-        seen = [*self.said_first, *with_doubts(plan, explored.notices(ready.question))]
+        seen = [*self.said_first, *with_doubts(plan, explored.notices(ready.question), explored)]
 
         def present() -> Marginals:
             estimated, own = made.result()

@@ -18,7 +18,7 @@ import numpy as np
 from definetti import show
 from definetti.diagnose import expected_at_most
 from definetti.errors import Notice
-from definetti.modes.looking import SHORTEST, Budget, Looked, look, look_further, unmet
+from definetti.modes.looking import SHORTEST, Budget, Looked, look, look_further, parted, unmet
 from definetti.modes.walkers import NOT_WEIGHED, States, Walkers
 from definetti.samplers.gibbs import Gibbs
 from definetti.samplers.protocol import Plan, Sampler
@@ -334,17 +334,21 @@ def _region_report(w: Weighed, question: Any) -> dict[str, Any]:
     }
 
 
-def with_doubts(plan: Plan, notices: list[Notice], surveyed: bool = True) -> list[Notice]:
+def with_doubts(plan: Plan, notices: list[Notice], explored: Exploration | None = None) -> list[Notice]:
+    """What few chains cannot say of themselves; `explored`: the survey that was made."""
     if plan.chains >= FEW_CHAINS:
         return notices
-    return [*notices, Notice("note", f"{FEW}; the survey of modes had chains of its own" if surveyed else FEW)]
+    if explored is not None and not explored.several and (count := parted(explored.looked)):
+        text = f"chains of the survey stay apart from each other in {show.count(count)} of the single numbers"
+        return [*notices, Notice("divided", f"{text}, of which fewer than four chains may see one side only: use more")]
+    return [*notices, Notice("note", f"{FEW}; the survey of modes had chains of its own" if explored else FEW)]
 
 
 def unsurveyed(question: Any, kernel: Sampler, plan: Plan) -> list[Notice]:
     """For single moves on a model that is too large to be surveyed. What is left is whether the chains agree: that says
     little of modes, and nothing if there are hardly any chains. Other samplers say if they have few chains."""
     if not kernel.single_site or not question.sites:
-        return [] if is_independent(kernel) else with_doubts(plan, [], False)
+        return [] if is_independent(kernel) else with_doubts(plan, [])
     text = f"{show.count(question.sites)} variables or atoms are too many for a survey of modes in such a run"
     if plan.chains < FEW_CHAINS:
         return [Notice("few-samples", f"{text}, and fewer than four chains have no say on them: use at least four")]

@@ -27,6 +27,7 @@ SLACK = 3.0  # nats, for free energies from a few sweeps
 NEGLIGIBLE = 1e-9
 ENOUGH = 128  # sweeps, where one region was found and nothing is undecided
 MOST_REGIONS = 16  # that are weighed
+BOTH, FEWEST_WINDOWS = 2, 4  # chains on both sides of a gap, and windows in which nothing crosses it
 CORNERS = 2  # one in so many of the mixed states is a corner of three regions
 ROUNDS, ROUND_SHARE, FEWEST_MIXED = 3, 6, 4  # of chains from mixed states; a round takes one sixth of what weighing may
 
@@ -140,6 +141,17 @@ def _with_mixed(
     return replace(
         looked, survey=take_stock(trace), trace=trace, ends=ends, kept=kept, starts=count + len(new), windows=windows
     )
+
+
+def parted(looked: Looked) -> int:
+    """How many statistics of a survey that sees projections have chains on both sides of a gap, two at least, which
+    few of them cross in the late half: parts of a large model that are in one of two modes each."""
+    late = looked.windows[len(looked.windows) // 2 :]
+    if len(late) < FEWEST_WINDOWS:
+        return 0
+    means, wide = np.sort(late.mean(axis=0), axis=0), np.quantile(np.ptp(late, axis=0), 0.75, axis=0)
+    gaps = np.diff(means, axis=0)[BOTH - 1 : len(means) - BOTH]  # with so many chains below and above
+    return int((gaps > RELATIVE + 4 * GAP * wide).any(axis=0).sum())  # ranges have half of their widths between them
 
 
 def _settled(late: np.ndarray) -> np.ndarray:
