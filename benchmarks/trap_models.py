@@ -15,6 +15,7 @@ from math import exp, log
 from typing import Any
 
 import class_traps
+import compound_traps
 import gated_traps
 import numpy as np
 import planted_traps
@@ -808,6 +809,7 @@ FAMILIES: dict[str, Callable[[Rng], Iterator[Trap]]] = {
     **class_traps.FAMILIES,
     "reported": reported_family,
     **planted_traps.FAMILIES,
+    **compound_traps.FAMILIES,
 }
 
 

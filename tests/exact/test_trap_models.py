@@ -15,6 +15,7 @@ sys.path.append(str(BENCHMARKS))
 
 import calm_models  # noqa: E402
 import class_traps  # noqa: E402
+import compound_traps  # noqa: E402
 import gated_traps  # noqa: E402
 import numpy as np  # noqa: E402
 import planted_traps  # noqa: E402
@@ -92,6 +93,9 @@ SMALL = [
     planted_traps.two_gases(3, 2, 1.1, 0.3),
     planted_traps.clock(3, 2, 3, 1.2, np.arange(18.0).reshape(3, 2, 3) / 20),
     planted_traps.levels(4, 2, 3, np.random.default_rng(1)),
+    compound_traps.beside_a_magnet(3, 3, 0.4, 4, 0.3, 0.1, np.random.default_rng(6)),
+    compound_traps.in_a_chain(4, 0.4, 0.05, 3, None, np.random.default_rng(7)),
+    compound_traps.patterns(4, 2, (1.2, 1.4), (0.1, 0.05), np.random.default_rng(8)),
 ]
 
 
