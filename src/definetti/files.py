@@ -20,7 +20,7 @@ ANSWER_SUFFIXES = (".json", ".csv", ".parquet", ".result", ".results", ".MAR", "
 def as_path(path: object, what: str) -> Path:
     """The path that a user gave; `ModelError` for what is none."""
     text = os.fspath(path) if isinstance(path, str | PathLike) else None
-    if not isinstance(text, str) or "\0" in text:
+    if not isinstance(text, str):
         raise ModelError(f"{what} is the path of a file, got {show.brief(path)}")
     return Path(text)
 
@@ -92,8 +92,8 @@ def replacement(path: Path) -> Iterator[Path]:
     try:
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=path.suffix)
         os.close(handle)
-    except OSError as error:
-        raise ModelError(f"cannot write {path}: {error.strerror}") from None
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
+        raise ModelError(f"cannot write {path}: {getattr(error, 'strerror', None) or error}") from None
     try:
         yield Path(name)
         umask = os.umask(0)
