@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 
 from definetti.errors import ModelError, ParseError
-from definetti.files import require_file
+from definetti.files import cannot_write, require_file
 
 SUFFIX = ".dft"
 MAGIC, FORMAT = b"\x89DFT\r\n\x1a\n", 2
@@ -352,8 +352,8 @@ def locked(path: Path) -> Iterator[None]:
         return
     try:
         handle = os.open(path.with_name(f".{path.name}.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-    except OSError as error:
-        raise ModelError(f"cannot write {path}: {error.strerror}") from None
+    except (OSError, ValueError) as error:
+        raise cannot_write(path, error) from None
     try:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

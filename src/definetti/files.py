@@ -80,6 +80,11 @@ def place(text: bytes, offset: int) -> tuple[int, int, str]:
     return text.count(newline, 0, offset) + 1, column, re.sub(r"[\x00-\x1f\x7f]", " ", source)
 
 
+def cannot_write(path: Path, error: OSError | ValueError) -> ModelError:
+    """The error for a file that cannot be made; a ValueError is a NUL in its name."""
+    return ModelError(f"cannot write {path}: {getattr(error, 'strerror', None) or error}")
+
+
 def write_atomically(path: str | PathLike[str], content: str | bytes) -> None:
     """Write a file beside the place, then rename it: nobody ever sees half of it."""
     with replacement(Path(path)) as beside:
@@ -92,8 +97,8 @@ def replacement(path: Path) -> Iterator[Path]:
     try:
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=path.suffix)
         os.close(handle)
-    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
-        raise ModelError(f"cannot write {path}: {getattr(error, 'strerror', None) or error}") from None
+    except (OSError, ValueError) as error:
+        raise cannot_write(path, error) from None
     try:
         yield Path(name)
         umask = os.umask(0)
@@ -102,7 +107,7 @@ def replacement(path: Path) -> Iterator[Path]:
         os.replace(name, path)
     except OSError as error:
         Path(name).unlink(missing_ok=True)
-        raise ModelError(f"cannot write {path}: {error.strerror}") from None
+        raise cannot_write(path, error) from None
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
@@ -258,15 +259,18 @@ def test_no_path_is_made_of_bytes() -> None:
             act(cast(Any, Bytes()))
 
 
-def test_no_path_has_a_null_character(tmp_path: Path) -> None:
-    model = dft.factor_graph([2], [([0], [1, 2])])
-    for act in (
-        dft.write,
-        lambda m, path: dft.save(dft.exact(m), path),
-        lambda m, path: dft.report(dft.exact(m), path),
-    ):
-        with pytest.raises(dft.ModelError, match="the path of a file"):
-            act(model, str(tmp_path / "a\0.uai"))
+@pytest.mark.parametrize(
+    ("suffix", "act"),
+    [
+        (".uai", dft.write),
+        (".json", lambda model, path: dft.save(dft.exact(model), path)),
+        (".html", lambda model, path: dft.report(dft.exact(model), path)),
+        (".dft", lambda model, path: dft.marginals(model, sampler="gibbs", sweeps=5, checkpoint=path)),
+    ],
+)
+def test_no_path_has_a_null_character(suffix: str, act: Callable[[Any, str], object], tmp_path: Path) -> None:
+    with pytest.raises(dft.ModelError, match="cannot write .* null"):
+        act(dft.factor_graph([2], [([0], [1, 2])]), str(tmp_path / f"a\0{suffix}"))
 
 
 def test_tables_are_flat_or_have_their_axes() -> None:
